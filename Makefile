@@ -1,0 +1,67 @@
+# tpucc: `make run` and `make test` need Python 3.11 or newer with venv, and nothing else.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	@touch $@
+
+$(DEV): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+run: $(READY) ## compile, execute and check the digits network on held-out data, and draw it
+	$(BIN)/tpucc compile programs/04_digits_mlp.tpu
+	$(BIN)/tpucc run programs/04_digits_mlp.tpu --check
+
+test: $(DEV) ## all tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+check: format lint types imports test ## what CI runs: format, lint, types, import contract, tests
+
+format: $(DEV) ## check the format (mend: make fix)
+	$(BIN)/ruff format --check .
+
+lint: $(DEV) ## ruff
+	$(BIN)/ruff check .
+
+types: $(DEV) ## mypy --strict
+	$(BIN)/mypy
+
+imports: $(DEV) ## the import contract
+	$(BIN)/lint-imports --no-cache
+
+fix: $(DEV) ## format and mend what ruff can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV) ## execution against NumPy, compile speed by size; prints ratios
+	$(BIN)/python benchmarks/bench.py
+
+golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read in the diff
+	$(BIN)/python -m pytest tests -n $(WORKERS) --update-golden
+
+soak: $(DEV) ## the random tests, far longer
+	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
+
+docs: $(DEV) ## regenerate the reference pages, outputs and pictures of docs/
+	$(BIN)/python docs/generate.py
+
+train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
+	$(BIN)/python programs/train/train.py
+
+clean: ## remove what the targets above made
+	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help run test check format lint types imports fix bench golden soak docs train clean

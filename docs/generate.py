@@ -1,0 +1,117 @@
+"""Regenerates what in docs/ is made from the code: reference pages, outputs, pictures. `make docs` runs it.
+
+`python docs/generate.py --check` writes nothing, and fails when a reference page is not what the code says.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import tpucc
+from tpucc import pictures
+from tpucc.driver import PASSES
+from tpucc.explain import codes, explain
+from tpucc.isa.reference import reference_markdown
+from tpucc.isa.verify.rules import RULES
+from tpucc.ops import INTERNAL, OPS
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Table, View
+from tpucc.ops.signature import signature
+from tpucc.target import load_target, target_names
+
+DOCS = Path(__file__).resolve().parent
+PROGRAMS = DOCS.parent / "programs"
+MADE = "<!-- made by docs/generate.py; don't edit -->\n"
+
+
+def operators_page() -> str:
+    parts = [MADE, "# Operators\n", "Images are NHWC and kernels HWIO, as in Keras. Attributes stand after the operands, in this order.\n"]
+    for name, op in OPS.items():
+        if name not in INTERNAL:
+            parts.append(f"## {name}\n\n`{signature(op)}`\n\n{op.summary}.\n\n{op.documentation}\n\n*{where(op.legalisation)}*\n")
+    return "\n".join(parts)
+
+
+def where(legalisation: Legalisation) -> str:
+    """In words, where an operator runs."""
+    match legalisation:
+        case OnHost(why):
+            return f"Runs on the host: {why}."
+        case Matrix():
+            return "An FC layer on the device."
+        case Table():
+            return "On the device a table of 256 entries: in the layer before, or a vector layer of its own."
+        case Clamp():
+            return "On the device a clamp in the layer before, which costs nothing."
+        case Arithmetic():
+            return "A vector layer on the device; a constant is folded into the layer before where that is possible."
+        case View():
+            return "Moves nothing on the device as long as the last size stays; otherwise runs on the host."
+        case Boundary():
+            return "Says how a value is represented; moves nothing."
+        case Given():
+            return "A constant of the program."
+
+
+def errors_page() -> str:
+    pages = [text.replace("\n## ", "\n### ") for code in codes() if (text := explain(code)) is not None]
+    return MADE + "\n# Errors\n\n" + "\n\n".join("#" + page.strip() for page in pages) + "\n"
+
+
+def passes_page() -> str:
+    parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
+    for step in PASSES:
+        options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in fields(step)) if is_dataclass(step) else ""
+        parts.append(f"| `{step.name}` | {'every level' if step.level == 0 else f'-O{step.level}'} | {step.summary} | {options} |")
+    return "\n".join(parts) + "\n"
+
+
+def verifier_page() -> str:
+    parts = [MADE, "# The verifier's rules\n", "Nothing executes that breaks one of them.\n", "| code | rule | says |", "|---|---|---|"]
+    parts += [f"| {rule.code} | {rule.name} | {rule.description} |" for rule in RULES]
+    return "\n".join(parts) + "\n"
+
+
+def targets_page() -> str:
+    parts = [MADE, "# Targets\n"]
+    for name in target_names():
+        t = load_target(name)
+        parts.append(f"## {name}\n\n{t.description}. Peak {t.peak_ops / 1e12:.4g} TOPS; a tile is fetched in {t.tile_fetch_cycles:,} cycles.\n")
+    return "\n".join(parts)
+
+
+def pages() -> Mapping[str, str]:
+    """The generated pages by path below docs/."""
+    return {
+        "reference/operators.md": operators_page(),
+        "reference/errors.md": errors_page(),
+        "reference/passes.md": passes_page(),
+        "reference/verifier.md": verifier_page(),
+        "reference/targets.md": targets_page(),
+        "reference/instructions.md": MADE + "\n" + reference_markdown(),
+    }
+
+
+def draw() -> None:
+    """The pictures of the book, from the digits network."""
+    exe = tpucc.compile(PROGRAMS / "04_digits_mlp.tpu")
+    for name, svg in pictures.all_pictures(exe.compilation, exe.runtime).items():
+        (DOCS / "pictures" / f"digits-{name}.svg").write_text(svg, "utf-8")
+
+
+def main() -> int:
+    stale = [path for path, text in pages().items() if not (DOCS / path).is_file() or (DOCS / path).read_text("utf-8") != text]
+    if "--check" in sys.argv[1:]:
+        print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in stale))
+        return 1 if stale else 0
+    for path, text in pages().items():
+        (DOCS / path).write_text(text, "utf-8")
+    draw()
+    print(f"{len(pages())} pages and the pictures are up to date")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,35 @@
+"""Random dense networks: what the simulated machine computes equals the layers' integer reference, bit for bit."""
+
+from __future__ import annotations
+
+import pytest
+
+import tpucc
+from tests.support.dense import DenseNetwork
+from tpucc.checking import compare_with_reference, random_inputs
+
+COUNT, SOAK = 500, 50_000
+PER_TEST = 20
+
+
+def check(seed: int, target: str = "tpu_v1") -> None:
+    source = DenseNetwork(seed).source()
+    exe = tpucc.compile_source(source, target=target)
+    assert exe.compilation is not None
+    assert exe.compilation.layers is not None
+    compared = compare_with_reference(exe.runtime, exe.compilation.layers, random_inputs(exe.runtime, seed))
+    assert compared
+    assert not [c for c in compared if c.unequal], f"seed {seed}\n{source}"
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, PER_TEST))
+def test_simulator_equals_reference(first: int) -> None:
+    for seed in range(first, first + PER_TEST):
+        check(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(COUNT, SOAK, 500))
+def test_simulator_equals_reference_at_length(first: int) -> None:
+    for seed in range(first, first + 500):
+        check(seed)

@@ -1,0 +1,71 @@
+"""Machine programs for tests, written down instruction by instruction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import Origin
+from tpucc.isa.instructions import Opcode, record
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, block_dtype
+from tpucc.numerics import AnyArray
+from tpucc.target import Target, load_target
+
+TINY = load_target("tiny")
+
+
+@dataclass
+class Writer:
+    """Collects a program's parts. Host memory: an input of `rows` × mxu, then an output of as many rows."""
+
+    target: Target = TINY
+    rows: int = 16
+    records: list[Any] = field(default_factory=list)
+    layers: list[int] = field(default_factory=list)
+    tiles: list[AnyArray] = field(default_factory=list)
+    blocks: list[AnyArray] = field(default_factory=list)
+    layer: int = 0
+
+    def add(self, opcode: Opcode, flags: int = 0, **fields: int) -> None:
+        self.records.append(record(opcode, flags, **fields))
+        self.layers.append(self.layer)
+
+    def block(self, **fields: Any) -> int:
+        """A new parameter block; what isn't given is neutral. Returns its index."""
+        made = np.zeros((), block_dtype(self.target.mxu))
+        made["multiplier"], made["low"], made["high"], made["scale_a"], made["scale_b"] = 1, -128, 127, 1, 1
+        for name, value in fields.items():
+            made[name] = value
+        self.blocks.append(made)
+        return len(self.blocks) - 1
+
+    def tile(self, values: Any) -> int:
+        """A new tile; values of a smaller matrix go to its corner. Returns its index."""
+        made = np.zeros((self.target.mxu, self.target.mxu), np.int8)
+        values = np.asarray(values)
+        made[: values.shape[0], : values.shape[1]] = values
+        self.tiles.append(made)
+        return len(self.tiles) - 1
+
+    def program(self) -> Program:
+        self.add(Opcode.HALT)
+        mxu, layers = self.target.mxu, max(self.layers) + 1
+        return Program(
+            name="test",
+            source="",
+            source_text="",
+            target=self.target,
+            instructions=np.array(self.records),
+            layer_of=np.array(self.layers, np.uint32),
+            layers=tuple(LayerInfo(f"layer{i}", "fc", Origin(made_by="test"), 0, (0, 0), ()) for i in range(layers)),
+            tiles=np.array(self.tiles, np.int8).reshape(-1, mxu, mxu),
+            blocks=np.array(self.blocks, block_dtype(mxu)),
+            host=(HostBuffer("x", "input", 0, self.rows), HostBuffer("y", "output", self.rows, self.rows)),
+            constants=np.zeros((0, mxu), np.int8),
+            inputs=(Port("x", (self.rows, mxu), 1.0, 0, (self.rows,), (0,)),),
+            outputs=(Port("y", (self.rows, mxu), 1.0, 0, (self.rows,), (1,)),),
+            prologue="",
+            epilogue="",
+        )

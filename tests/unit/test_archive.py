@@ -1,0 +1,102 @@
+"""Archives that are hostile or unlucky get a clear error, before anything large is unpacked."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tpucc.diagnostics import InputError, UsageError
+from tpucc.interop.archive import Archive, read_arrays
+from tpucc.interop.npz import npz_bytes
+
+
+def npy(array: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, array, allow_pickle=True)
+    return stream.getvalue()
+
+
+def archive(path: Path, members: list[tuple[str, bytes]], compression: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", compression) as file:
+        for name, data in members:
+            file.writestr(name, data)
+    return path
+
+
+def test_arrays_come_back_equal(tmp_path: Path) -> None:
+    given = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "f": np.asfortranarray(np.eye(3)), "s": np.float32(2), "e": np.zeros((0, 3))}
+    (path := tmp_path / "x.npz").write_bytes(npz_bytes(given))
+    read = read_arrays(path)
+    assert list(read) == list(given)
+    for key, value in given.items():
+        np.testing.assert_array_equal(read[key], value)
+
+
+def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"E0420.*nowhere\.npz"):
+        Archive(tmp_path / "nowhere.npz")
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ([("x.npy", npy(np.array([{}], dtype=object)))], "pickled objects"),
+        ([("x.npy", npy(np.zeros(3))[:-4])], "header promises"),
+        ([("x.npy", npy(np.zeros(3)) + b"more")], "header promises"),
+        ([("x.npy", b"\x93NUMPY\x01\x00\xff\xff{")], "no readable array header"),
+        ([("x.npy", b"no array")], "no readable array header"),
+        ([("x.txt", b"")], "is no array"),
+        ([("../x.npy", npy(np.zeros(3)))], "leaves the archive"),
+        ([("/x.npy", npy(np.zeros(3)))], "leaves the archive"),
+    ],
+)
+def test_malformed_members_are_named(tmp_path: Path, members: list[tuple[str, bytes]], words: str) -> None:
+    path = archive(tmp_path / "x.npz", members)
+    with pytest.raises(InputError, match=words):
+        read_arrays(path)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_duplicate_members_are_refused(tmp_path: Path) -> None:
+    path = archive(tmp_path / "x.npz", [("x.npy", npy(np.zeros(3))), ("x.npy", npy(np.ones(3)))])
+    with pytest.raises(InputError, match="there twice"):
+        read_arrays(path)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path: Path) -> None:
+    """A header of three numbers before a gigabyte of zeros: reading stops after what the header promises."""
+    bomb = npy(np.zeros(3, np.float32)) + bytes(50_000_000)
+    path = archive(tmp_path / "x.npz", [("x.npy", bomb)], zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 100_000
+    with pytest.raises(InputError, match="header promises"):
+        read_arrays(path)
+
+
+def test_a_header_that_promises_too_much_is_refused(tmp_path: Path) -> None:
+    head = npy(np.zeros(8, np.float32)).replace(b"(8,)", b"(8000000000000,)".ljust(4))
+    path = archive(tmp_path / "x.npz", [("x.npy", head)])
+    with pytest.raises(InputError, match=r"limit|header"):
+        read_arrays(path)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 10, 50, 100, 150])
+def test_truncated_files_are_malformed(tmp_path: Path, cut: int) -> None:
+    data = npz_bytes({"x": np.zeros(3, np.float32)})
+    (path := tmp_path / "x.npz").write_bytes(data[:cut])
+    with pytest.raises(InputError, match="E0421"):
+        read_arrays(path)
+
+
+def test_flipped_bytes_never_surprise(tmp_path: Path) -> None:
+    data = npz_bytes({"x": np.arange(30, dtype=np.float32), "y": np.zeros((2, 2), np.float32)})
+    path = tmp_path / "x.npz"
+    for position in range(len(data)):
+        path.write_bytes(data[:position] + bytes([data[position] ^ 0x55]) + data[position + 1 :])
+        try:
+            read_arrays(path)
+        except InputError as error:
+            assert error.exit_status == 3  # noqa: PT017

@@ -1,0 +1,277 @@
+"""Calibration: which values get a range, which range, and what is said about inputs that don't fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.operator_graphs import FUSIONS, Model, applied, context
+from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import Range
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.ops.linear import LinearAttributes
+from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.model_inputs import checked, made_up, round_count, rounds
+
+GENERATOR = np.random.default_rng(0)
+
+
+def drawn(*shape: int) -> AnyArray:
+    return GENERATOR.standard_normal(shape).astype(np.float32)
+
+
+def identity_model(batch: int = 4, range: tuple[float, float] | None = None) -> Graph:
+    """relu(x @ 1): ranges that can be read off the inputs."""
+    model = Model()
+    x = model.input("x", batch, 2, range=range)
+    return model.build(model.op("relu", model.op("matmul", x, model.constant("fc.w", np.eye(2)), name="h"), name="r"))
+
+
+def ranges(graph: Graph) -> dict[str, Range | None]:
+    return {node.name: node.type.range for node in graph if node.op != "constant"}
+
+
+def calibrated(graph: Graph, calibration: dict[str, AnyArray], **options: float | str) -> dict[str, Range | None]:
+    return ranges(applied(graph, Calibrate(**options), calibration=calibration))  # type: ignore[arg-type]
+
+
+def errors(graph: Graph, calibration: dict[str, AnyArray]) -> list[tuple[str, str]]:
+    with pytest.raises(InputError) as caught:
+        Calibrate().run(graph, context(calibration))
+    return [(d.code, "; ".join((d.message, *d.help))) for d in caught.value.diagnostics]
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 5, 8, 11])
+def test_any_batch_goes_in_rounds_of_the_models(rows: int) -> None:
+    x = np.arange(rows * 2, dtype=np.float32).reshape(rows, 2) - 4
+    high = float(x.max())
+    expected = {"x": Range(-4.0, high), "h": Range(-4.0, high), "r": Range(0.0, max(high, 0.0))}
+    assert calibrated(identity_model(), {"x": x}) == expected
+
+
+def test_the_last_round_repeats_its_own_rows_and_nothing_else() -> None:
+    graph = identity_model(4)
+    x = np.arange(10, dtype=np.float32).reshape(5, 2)
+    parts = list(rounds(graph.inputs, {"x": x}))
+    assert [part["x"].tolist() for part in parts] == [x[:4].tolist(), [[8, 9]] * 4]
+
+
+def test_fewer_rows_than_the_batch_are_repeated() -> None:
+    graph = identity_model(4)
+    assert [part["x"][:, 0].tolist() for part in rounds(graph.inputs, {"x": np.array([[1, 0], [2, 0], [3, 0]], np.float32)})] == [
+        [1, 2, 3, 1]
+    ]
+
+
+def test_an_array_of_its_inputs_own_shape_is_in_every_round() -> None:
+    model = Model()
+    x, state = model.input("x", 2, 3), model.input("state", 3)
+    graph = model.build(model.op("add", x, state))
+    arrays = {"x": drawn(5, 3), "state": drawn(3)}
+    parts = list(rounds(graph.inputs, arrays))
+    assert len(parts) == round_count(graph.inputs, arrays) == 3
+    assert all(part["state"] is arrays["state"] for part in parts)
+
+
+def test_a_limit_of_rows_spreads_them_evenly() -> None:
+    graph = identity_model(4)
+    x = np.repeat(np.arange(100, dtype=np.float32)[:, None], 2, axis=1)
+    used = np.concatenate([part["x"][:, 0] for part in rounds(graph.inputs, {"x": x}, 10)])
+    assert used.tolist() == [0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 80, 90]
+    assert round_count(graph.inputs, {"x": x}, 10) == 3
+    assert calibrated(graph, {"x": x}, rows=10)["x"] == Range(0.0, 90.0)
+    assert calibrated(graph, {"x": x}, rows=0)["x"] == Range(0.0, 99.0)
+
+
+def test_a_range_from_the_source_is_kept() -> None:
+    found = calibrated(identity_model(range=(-1.0, 8.0)), {"x": np.full((3, 2), 2, np.float32)})
+    assert found == {"x": Range(-1.0, 8.0), "h": Range(2.0, 2.0), "r": Range(2.0, 2.0)}
+
+
+def test_only_what_the_device_holds_or_reads_is_measured() -> None:
+    model = Model()
+    t = model.op("transpose", model.input("x", 2, 3), perm=(1, 0), name="t")
+    h = model.op("matmul", t, model.constant("w", drawn(2, 4)), name="h")
+    graph = model.build(model.op("softmax", h, name="soft"))
+    assert {name for name, known in ranges(applied(graph, Calibrate(), calibration={"x": drawn(2, 3)})).items() if known} == {"t", "h"}
+
+
+def test_minmax_equals_the_extremes_of_the_reference() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 8, 5), drawn(5, 7), drawn(7), activation="sigmoid")
+    graph = model.build(model.dense(h, drawn(7, 3), key="fc2"))
+    x = drawn(24, 5)
+    found = calibrated(graph, {"x": x})
+    names = ["x", "fc_product", "fc_sum", "fc_sigmoid", "fc2_product"]
+    values = [evaluate(graph, {"x": x[start : start + 8]}, keep=names) for start in (0, 8, 16)]
+    for name in names:
+        low, high = (f(part[name].min() if f is min else part[name].max() for part in values) for f in (min, max))
+        known = found[name]
+        assert known is not None
+        assert known.low <= low <= high <= known.high
+        assert known.high - known.low <= (high - low) + 2**-9 * (abs(low) + abs(high))
+
+
+def test_ranges_are_of_few_bits_so_that_the_last_ones_of_a_sum_do_not_matter() -> None:
+    """Libraries add in different orders: a program must not depend on which one was there."""
+    x = drawn(64, 2) + np.float32(3)
+    found = calibrated(identity_model(), {"x": x})
+    nudged = calibrated(identity_model(), {"x": np.nextafter(x, np.float32(np.inf))})
+    assert found == nudged
+    for known in found.values():
+        assert known is not None
+        assert all(float(np.float16(value)) == value for value in (known.low, known.high))
+
+
+def test_percentile_leaves_out_the_tails() -> None:
+    x = np.arange(2000, dtype=np.float32).reshape(1000, 2)
+    GENERATOR.shuffle(x)
+    found = calibrated(identity_model(), {"x": x}, method="percentile", percentile=99.5, rows=0)
+    assert found["x"] == Range(10.0, 1990.0)  # ten at either end; 1989 rounded to ten bits
+    assert calibrated(identity_model(), {"x": x}, method="percentile", percentile=100.0, rows=0)["x"] == Range(0.0, 2000.0)
+
+
+def test_one_outlier_does_not_widen_a_percentile() -> None:
+    x = np.tile(np.linspace(-1, 1, 500, dtype=np.float32)[:, None], 20).reshape(-1, 2)
+    x[77, 1] = 1e6
+    found = calibrated(identity_model(), {"x": x}, method="percentile", rows=0)
+    assert found["x"] == Range(-1.0, 1.0)
+    assert calibrated(identity_model(), {"x": x}, rows=0)["h"] == Range(-1.0, 1000448.0)
+
+
+def test_a_fused_table_learns_the_range_before_it() -> None:
+    model = Model()
+    graph = model.build(model.dense(model.input("x", 4, 5), drawn(5, 3), drawn(3), activation="tanh"))
+    x = drawn(16, 5)
+    before = applied(graph, Calibrate(), calibration={"x": x})
+    fused_first = applied(graph, *FUSIONS, Calibrate(), calibration={"x": x})
+    fused_last = applied(before, *FUSIONS)
+    attributes = fused_first["fc_tanh"].attributes
+    assert isinstance(attributes, LinearAttributes)
+    known = before["fc_sum"].type.range
+    assert known is not None
+    assert attributes.pre == (known.low, known.high)
+    assert fused_first == fused_last
+
+
+def test_without_calibration_inputs_are_standard_normal_and_a_warning_says_so() -> None:
+    state = context()
+    free, bounded = (ranges(Calibrate().run(graph, state)) for graph in (identity_model(64), identity_model(64, (0.0, 2.0))))
+    assert [("random inputs" in warning) for warning in state.warnings] == [True, True]
+    assert free == ranges(Calibrate().run(identity_model(64), context()))
+    normal = np.random.default_rng(0).standard_normal((64, 2), np.float32)
+    for known, low, high in ((free["h"], normal.min(), normal.max()), (bounded["h"], 0, 2)):
+        assert known is not None
+        assert known.low == pytest.approx(low, abs=0.1)
+        assert known.high == pytest.approx(high, abs=0.1)
+
+
+def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
+    model = Model()
+    graph = model.build(model.op("softmax", model.input("x", 2, 3)))
+    state = context()
+    assert Calibrate().run(graph, state) is graph
+    once = Calibrate().run(identity_model(), context({"x": drawn(4, 2)}))
+    assert Calibrate().run(once, state) is once
+    assert state.warnings == []
+
+
+def test_made_up_inputs() -> None:
+    model = Model()
+    model.input("x", 3, 1000)
+    model.input("ids", 3, 1000, dtype="i32", range=(5, 7))
+    model.input("free", 2, dtype="i32")
+    model.input("scalar")
+    graph = model.build(model.op("relu", "x"))
+    found = made_up(graph.inputs, 64)
+    assert {name: array.shape for name, array in found.items()} == {"x": (66, 1000), "ids": (66, 1000), "free": (44,), "scalar": ()}
+    assert {name: str(array.dtype) for name, array in found.items()} == {
+        "x": "float32",
+        "ids": "int32",
+        "free": "int32",
+        "scalar": "float32",
+    }
+    assert set(np.unique(found["ids"]).tolist()) == {5, 6, 7}
+    assert not found["free"].any()
+    assert abs(float(found["x"].mean())) < 0.02
+    assert abs(float(found["x"].std()) - 1) < 0.02
+    assert round_count(graph.inputs, checked(graph.inputs, found, "inputs")) == 22
+
+
+def test_what_is_wrong_with_the_arrays_is_told_at_once() -> None:
+    model = Model()
+    image = model.input("image", 4, 3)
+    ids = model.input("ids", 4, dtype="i32", range=(0, 9))
+    scale = model.input("scale", 4, 1)
+    model.input("bias", 3)
+    rows = model.op("embedding", ids, model.constant("table", drawn(10, 3)))
+    graph = model.build(model.op("mul", model.op("add", image, rows), scale))
+    arrays = {"imagee": drawn(4, 3), "ids": np.array([1.5]), "scale": drawn(4, 2), "bias": np.array(["a"] * 3), "zz": drawn(1)}
+    found = errors(graph, arrays)
+    assert [code for code, _ in found] == ["E0450", "E0451", "E0451", "E0453", "E0452", "E0453"]
+    assert "did you mean imagee?" in found[0][1]
+    assert "did you mean image?" in found[1][1]
+    assert "shape [4, 2]" in found[4][1]
+
+
+@pytest.mark.parametrize(
+    ("x", "code", "words"),
+    [
+        (np.array([[0, 1], [np.nan, 2]], np.float32), "E0454", "x is nan at [1, 0]"),
+        (np.array([[0, 1], [2, -np.inf]], np.float64), "E0454", "x is -inf at [1, 1]"),
+        (np.array([[0, 1e300]]), "E0454", "x is 1e+300 at [0, 1]"),
+        (np.full((3, 2), np.nan), "E0454", "6 values like this"),
+        (np.zeros((0, 2)), "E0452", "shape [0, 2]"),
+        (np.zeros(2), "E0452", "f32[4, 2]"),
+        (np.zeros((2, 2), complex), "E0453", "complex128"),
+    ],
+)
+def test_bad_arrays(x: AnyArray, code: str, words: str) -> None:
+    (found,) = errors(identity_model(), {"x": x})
+    assert found[0] == code
+    assert words in found[1]
+
+
+def test_integers_out_of_range() -> None:
+    model = Model()
+    ids = model.input("ids", 2, dtype="i32", range=(0, 9))
+    rows = model.op("embedding", ids, model.constant("table", drawn(10, 3)))
+    graph = model.build(model.op("relu", rows))
+    assert errors(graph, {"ids": np.array([3, 10])})[0] == ("E0455", "the calibration's ids is 10 at [1], outside 0…9")
+    assert errors(graph, {"ids": np.array([-1, 2**40])})[0][1].endswith("2 values like this")
+
+
+def test_inputs_of_different_numbers_of_examples() -> None:
+    model = Model()
+    graph = model.build(model.op("add", model.input("a", 2, 3), model.input("b", 2, 3)))
+    (found,) = errors(graph, {"a": drawn(10, 3), "b": drawn(5, 3)})
+    assert found[0] == "E0456"
+    assert "a has 10 rows, b has 5 rows" in found[1]
+
+
+def test_other_numbers_are_taken_as_they_are() -> None:
+    assert calibrated(identity_model(), {"x": np.array([[0, 255]], np.uint8)})["x"] == Range(0.0, 255.0)
+    assert calibrated(identity_model(), {"x": np.array([[-1, 3]], ">f8")})["x"] == Range(-1.0, 3.0)
+
+
+def test_a_value_that_overflows_is_an_error_at_its_place() -> None:
+    model = Model()
+    h = model.op("mul", model.input("x", 2, 3), model.constant("c", np.full(3, 3e38)), name="h")
+    huge = model.build(model.op("relu", h, name="r"))
+    with pytest.raises(CompileError) as caught:
+        Calibrate().run(huge, context({"x": np.full((2, 3), 100, np.float32)}))
+    (error,) = caught.value.diagnostics
+    assert (error.code, error.span and error.span.line) == ("E0805", huge["h"].origin.line)
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [({"method": "minmx"}, "E0517"), ({"percentile": 50.0}, "E0518"), ({"percentile": float("nan")}, "E0518"), ({"rows": -1}, "E0518")],
+)
+def test_bad_options(options: dict[str, float | str], code: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Calibrate(**options).run(identity_model(), context())  # type: ignore[arg-type]
+    found: Diagnostic = caught.value.diagnostics[0]
+    assert found.code == code

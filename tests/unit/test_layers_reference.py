@@ -1,0 +1,129 @@
+"""The integer reference of each layer against loops over Python's integers."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from tests.support.device_graphs import Device
+from tpucc.diagnostics import Origin, Span
+from tpucc.ir.graph import Attributes, NoAttributes, Node
+from tpucc.ir.types import Quantisation, TensorType
+from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.reference import LAYER_REFERENCES, compute
+from tpucc.layers.summary import is_layer, macs, weight_shape
+from tpucc.numerics import AnyArray
+
+ORIGIN = Origin((Span(1, 1, 1, 2),))
+
+
+def node(attributes: Attributes, *shape: int, op: str = "vector") -> Node:
+    return Node("layer", op, (), attributes, TensorType("i8", shape, None, Quantisation(1.0, 0)), ORIGIN)
+
+
+def clamped(value: int, low: int, high: int) -> int:
+    return max(low, min(high, value))
+
+
+def rounded(value: np.float32) -> int:
+    return round(Fraction(float(value)))
+
+
+def slow_fc(layer: Fc, x: AnyArray, weights: AnyArray, bias: AnyArray, factors: AnyArray, table: AnyArray | None) -> AnyArray:
+    rows = x.reshape(-1, x.shape[-1])
+    result = np.empty((len(rows), weights.shape[1]), np.int8)
+    for r, row in enumerate(rows.tolist()):
+        for n in range(weights.shape[1]):
+            total = int(bias[n]) + sum(a * int(w) for a, w in zip(row, weights[:, n].tolist(), strict=True))
+            value = clamped(rounded(np.float32(total) * factors[n]) + layer.zero, layer.low, layer.high)
+            result[r, n] = value if table is None else table[value + 128]
+    return result.reshape(*x.shape[:-1], weights.shape[1])
+
+
+@pytest.mark.parametrize("table", [False, True])
+@pytest.mark.parametrize(("leading", "k", "n"), [((5,), 13, 7), ((), 4, 3), ((2, 3), 1, 5), ((1,), 257, 1), ((3, 1, 2), 31, 2)])
+def test_fc_is_what_loops_compute(leading: tuple[int, ...], k: int, n: int, table: bool) -> None:
+    generator = np.random.default_rng(k * n)
+    x, weights = generator.integers(-128, 128, (*leading, k)).astype(np.int8), generator.integers(-127, 128, (k, n)).astype(np.int8)
+    bias = generator.integers(-(10**6), 10**6, n).astype(np.int32)
+    factors = generator.uniform(1e-5, 1e-3, n).astype(np.float32)
+    entries = generator.integers(-128, 128, 256).astype(np.int8) if table else None
+    layer = Fc(zero=-9, low=-120, high=101, table=table)
+    operands = [x, weights, bias, factors, *([entries] if entries is not None else [])]
+    found = compute(node(layer, *leading, n, op="fc"), operands)
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found, slow_fc(layer, x, weights, bias, factors, entries))
+
+
+def test_fc_rounds_ties_to_even() -> None:
+    x, weights = np.array([[1], [3], [5], [-1], [-3]], np.int8), np.array([[1]], np.int8)
+    result = compute(node(Fc(zero=0), 5, 1, op="fc"), [x, weights, np.zeros(1, np.int32), np.full(1, 0.5, np.float32)])
+    assert result[:, 0].tolist() == [0, 2, 2, 0, -2]
+
+
+def test_fc_is_exact_past_the_mantissa_of_float32() -> None:
+    """2,000 products of 127 · 127 are 32,258,000, to which float32 can't add 1."""
+    x, weights = np.full((1, 2001), 127, np.int8), np.full((2001, 1), 127, np.int8)
+    x[0, -1], weights[-1, 0] = 1, 1
+    bias = np.array([-2000 * 127 * 127], np.int32)
+    assert compute(node(Fc(zero=0), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])[0, 0] == 1
+
+
+def test_fc_refuses_to_overflow() -> None:
+    x, weights = np.full((1, 3), 127, np.int8), np.full((3, 1), 127, np.int8)
+    bias = np.array([2**31 - 1], np.int32)
+    with pytest.raises(OverflowError):
+        compute(node(Fc(zero=0), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])
+
+
+SHAPES = [((4, 5), (4, 5)), ((4, 5), (5,)), ((5,), (4, 5)), ((4, 1), (1, 5)), ((), (3,)), ((2, 3, 1), (3, 4)), ((1,), (2, 1, 3))]
+
+
+@pytest.mark.parametrize(("a_shape", "b_shape"), SHAPES)
+@pytest.mark.parametrize("function", ["add", "subtract", "multiply"])
+def test_vector_is_what_loops_compute(function: str, a_shape: tuple[int, ...], b_shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(len(a_shape) * 7 + len(b_shape))
+    a, b = (generator.integers(-128, 128, shape).astype(np.int8) for shape in (a_shape, b_shape))
+    entries = generator.integers(-128, 128, 256).astype(np.int8)
+    layer = Vector(function, 0.3, 5, 0.11, -7, 2, -99, 100, table=True)
+    if function == "multiply":
+        layer = Vector(function, 0.013, 5, 1.0, -7, 2, -99, 100, table=True)
+    left, right = np.broadcast_arrays(a, b)
+    expected = np.empty(left.shape, np.int8)
+    for place in np.ndindex(left.shape):
+        p, q = np.float32(int(left[place]) - 5), np.float32(int(right[place]) + 7)
+        scale_a, scale_b = np.float32(layer.scale_a), np.float32(layer.scale_b)
+        real = {"add": scale_a * p + scale_b * q, "subtract": scale_a * p - scale_b * q, "multiply": scale_a * (p * q)}[function]
+        expected[place] = entries[clamped(rounded(real) + 2, -99, 100) + 128]
+    found = compute(node(layer, *left.shape), [a, b, entries])
+    assert found.dtype == np.int8
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_tables_look_up_and_nothing_else() -> None:
+    entries = np.roll(np.arange(-128, 128), 3).astype(np.int8)
+    values = np.array([[-128, -127, 0], [1, 126, 127]], np.int8)
+    assert compute(node(Vector("table"), 2, 3), [values, entries]).tolist() == [[125, 126, -3], [-2, 123, 124]]
+
+
+def test_what_is_no_layer_is_refused() -> None:
+    with pytest.raises(TypeError, match="no layer"):
+        compute(node(NoAttributes(), 1, op="softmax"), [np.zeros(1, np.int8)])
+    with pytest.raises(TypeError, match="divide"):
+        compute(node(Vector("divide"), 1), [np.zeros(1, np.int8), np.zeros(1, np.int8)])
+
+
+def test_every_layer_has_a_reference() -> None:
+    assert set(LAYER_REFERENCES) == {"fc", "vector"}
+
+
+def test_sizes_of_layers() -> None:
+    device = Device()
+    h = device.fc("h", device.input("x", 2, 3, 5), 7)
+    y = device.look_up("y", h)
+    graph = device.build(y)
+    assert (weight_shape(graph["h"], graph), macs(graph["h"], graph)) == ((5, 7), 2 * 3 * 5 * 7)
+    assert (weight_shape(graph["y"], graph), macs(graph["y"], graph)) == ((0, 0), 0)
+    assert [is_layer(graph[name]) for name in ("x", "h", "y", "h.w")] == [False, True, True, False]

@@ -1,0 +1,169 @@
+"""What holds for every operator, over the examples that each brings: the rule and the reference agree, in type and without warnings."""
+
+from __future__ import annotations
+
+from dataclasses import FrozenInstanceError, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc.ops
+from tpucc.diagnostics import Origin
+from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.printer import print_graph
+from tpucc.ir.types import Range, TensorType
+from tpucc.ops import INTERNAL, OPS
+from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
+from tpucc.ops.rules import CODES
+from tpucc.ops.signature import signature
+from tpucc.ops.verify import DECLARED, verify_operators
+
+CASES = [pytest.param(op, example, id=f"{name}-{example.title}") for name, op in OPS.items() for example in op.examples]
+LANGUAGE = [
+    "matmul", "conv2d", "max_pool", "avg_pool", "global_avg_pool", "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "elu", "gelu",
+    "silu", "hard_sigmoid", "hard_swish", "add", "sub", "mul", "softmax", "argmax", "batch_norm", "flatten", "reshape", "transpose",
+    "concat", "pad", "embedding", "zeros", "ones", "full", "constant", "quantize", "dequantize"
+]  # fmt: skip
+
+
+def drawn(types: tuple[TensorType, ...], seed: int = 0) -> list[Array]:
+    """Arrays of these types: standard normal, positive for a batch norm's sake where one-dimensional, small indices."""
+    generator = np.random.default_rng(seed)
+    made: list[Array] = []
+    for type_ in types:
+        if type_.dtype == "f32":
+            values = generator.standard_normal(type_.shape, np.float32) * np.float32(3)
+            made.append(np.asarray(np.abs(values) if type_.rank == 1 else values, np.float32))
+        else:
+            made.append(np.asarray(generator.integers(0, 7, type_.shape), type_.numpy))
+    return made
+
+
+def test_the_operators_are_those_of_the_language_and_the_internal_ones() -> None:
+    assert set(OPS) == {*LANGUAGE, *INTERNAL}
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_rule_and_reference_agree(op: OpDef[Any], example: Example[Any]) -> None:
+    inferred = op.infer(example.attributes, example.operands)
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        result = op.reference(example.attributes, drawn(example.operands))
+    assert isinstance(result, np.ndarray)
+    assert (result.shape, result.dtype) == (inferred.shape, inferred.numpy)
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_references_change_no_operand(op: OpDef[Any], example: Example[Any]) -> None:
+    operands = drawn(example.operands)
+    for operand in operands:
+        operand.setflags(write=False)
+    assert np.array_equal(op.reference(example.attributes, operands), op.reference(example.attributes, operands))
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_rules_do_not_depend_on_ranges(op: OpDef[Any], example: Example[Any]) -> None:
+    ranged = [type_.with_range(Range(-1.0, 1.0)) for type_ in example.operands]
+    assert op.infer(example.attributes, ranged).plain() == op.infer(example.attributes, example.operands).plain()
+
+
+@pytest.mark.parametrize(("op", "example"), CASES)
+def test_nodes_have_a_text_form(op: OpDef[Any], example: Example[Any]) -> None:
+    origin = Origin(made_by="test")
+    operands = [Node(f"x{i}", "input", (), NoAttributes(), type_, origin) for i, type_ in enumerate(example.operands)]
+    if op.name in DECLARED:
+        node = Node("y", op.name, (), example.attributes, example.operands[0], origin)
+    else:
+        node = Node(
+            "y", op.name, tuple(x.name for x in operands), example.attributes, op.infer(example.attributes, example.operands), origin
+        )
+    graph = Graph("g", (*operands, node), (Output("y", "y"),))
+    verify_operators(graph)
+    again = parse_graph(print_graph(graph), "g.graph", {name: known.attributes for name, known in OPS.items()})
+    assert again["y"] == node
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
+def test_definitions_are_complete(op: OpDef[Any]) -> None:
+    titles = [example.title for example in op.examples]
+    assert any("one whole tile" in title for title in titles)
+    assert any("ragged" in title for title in titles)
+    assert len(set(titles)) == len(titles)
+    assert is_dataclass(op.attributes)
+    assert all(op.takes(len(example.operands)) for example in op.examples if op.name not in ("input", "weight"))
+    assert op.documentation.endswith((".", ")"))
+    assert not op.summary.endswith(".")
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
+def test_attributes_are_frozen_and_hashable(op: OpDef[Any]) -> None:
+    attributes = op.examples[0].attributes
+    assert hash(attributes) == hash(replace(attributes))
+    for field in fields(attributes):
+        with pytest.raises(FrozenInstanceError):
+            setattr(attributes, field.name, None)
+
+
+@pytest.mark.parametrize("name", [name for name, op in OPS.items() if isinstance(op.legalisation, Table)])
+@pytest.mark.parametrize("index", [0, 1])
+def test_tables_are_the_reference_in_double_precision(name: str, index: int) -> None:
+    op = OPS[name]
+    attributes = op.examples[index].attributes
+    x = np.linspace(-20, 20, 4001)
+    assert isinstance(op.legalisation, Table)
+    table = op.legalisation.function(attributes, x)
+    assert table.dtype == np.float64
+    single = op.reference(attributes, [x.astype(np.float32)])
+    assert np.allclose(single, table, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", [name for name, op in OPS.items() if isinstance(op.legalisation, Table | Clamp)])
+@pytest.mark.parametrize("value", [0.0, -0.0, 1e-30, 3.4e38, -3.4e38])
+def test_activations_take_extreme_scalars_without_warnings(name: str, value: float) -> None:
+    op = OPS[name]
+    with np.errstate(over="raise", divide="raise", invalid="raise"):
+        result = op.reference(op.examples[0].attributes, [np.asarray(value, np.float32)])
+    assert result.shape == ()
+    assert result.dtype == np.float32
+    assert np.isfinite(result)
+
+
+def test_clamps_are_the_reference() -> None:
+    x = np.linspace(-9, 9, 1001, dtype=np.float32)
+    for op in OPS.values():
+        if isinstance(op.legalisation, Clamp):
+            clamped = np.clip(x, op.legalisation.low, op.legalisation.high)
+            assert np.array_equal(op.reference(op.examples[0].attributes, [x]), clamped)
+
+
+def test_arithmetic_names_are_the_vector_units() -> None:
+    found = {name: op.legalisation.function for name, op in OPS.items() if isinstance(op.legalisation, Arithmetic)}
+    assert found == {"add": "add", "sub": "subtract", "mul": "multiply"}
+
+
+def test_every_code_of_a_rule_is_in_the_table() -> None:
+    folder = Path(tpucc.ops.__file__).parent
+    used = {part[:5] for file in folder.glob("*.py") for part in file.read_text("utf-8").split('RuleError("')[1:]}
+    assert used == set(CODES)
+
+
+def test_signatures() -> None:
+    assert signature(OPS["matmul"]) == "matmul(a, b)"
+    assert signature(OPS["conv2d"]) == 'conv2d(x, w, stride=1, padding="valid")'
+    assert signature(OPS["concat"]) == "concat([tensors, …], axis=-1)"
+    assert signature(OPS["full"]) == "full(shape, value)"
+    assert signature(OPS["linear"]).startswith("linear(x, w, b?, ")
+
+
+def test_numbers_of_operands() -> None:
+    assert [n for n in range(5) if OPS["linear"].takes(n)] == [2, 3]
+    assert [n for n in range(5) if OPS["concat"].takes(n)] == [1, 2, 3, 4]
+    assert [n for n in range(5) if OPS["zeros"].takes(n)] == [0]
+
+
+def test_errors_name_the_operands() -> None:
+    error = RuleError("E0301", "{0} and {1}", help="not {1} but {0}")
+    assert error.named(["x", "w2"]) == ("x and w2", "not w2 but x")
+    assert error.named(["{1}", "b"]) == ("{1} and b", "not b but {1}")

@@ -1,0 +1,216 @@
+"""Rules that don't hold: each with its code, the operands or the attribute to blame, and words that a student can use."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import Quantisation, TensorType, f32
+from tpucc.ops import OPS
+from tpucc.ops.argmax import ArgmaxAttributes
+from tpucc.ops.batch_norm import BatchNormAttributes
+from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.elu import EluAttributes
+from tpucc.ops.full import FullAttributes
+from tpucc.ops.gelu import GeluAttributes
+from tpucc.ops.leaky_relu import LeakyReluAttributes
+from tpucc.ops.linear import LinearAttributes
+from tpucc.ops.ones import OnesAttributes
+from tpucc.ops.opdef import OpDef, RuleError
+from tpucc.ops.pad import PadAttributes
+from tpucc.ops.quantize import QuantizeAttributes
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.rules import CODES
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.softmax import SoftmaxAttributes
+from tpucc.ops.transpose import TransposeAttributes
+from tpucc.ops.weight import WeightAttributes
+from tpucc.ops.windows import PoolAttributes
+from tpucc.ops.zeros import ZerosAttributes
+
+NONE = NoAttributes()
+I32 = TensorType("i32", (4, 3))
+I8 = TensorType("i8", (4, 3), quantisation=Quantisation(0.5, 1))
+IMAGE = f32(2, 8, 6, 3)
+KERNEL = f32(3, 3, 3, 4)
+CHANNELS = (f32(3),) * 4
+
+Case = tuple[str, Any, tuple[TensorType, ...], str, tuple[int | str, ...], str]
+CASES: list[Case] = [
+    ("matmul", NONE, (f32(64, 128), f32(256, 10)), "E0301", (0, 1), "128 is not 256"),
+    ("matmul", NONE, (f32(4, 3), f32(5, 3)), "E0301", (0, 1), "transpose({1}, (1, 0)) would fit"),
+    ("matmul", NONE, (f32(5, 4), f32(5, 3)), "E0301", (0, 1), "transpose({0}, (1, 0)) would fit"),
+    ("matmul", NONE, (f32(), f32(5, 3)), "E0303", (0,), "scalar"),
+    ("matmul", NONE, (f32(4, 3), f32(3)), "E0303", (1,), "reshape({1}, (3, 1))"),
+    ("matmul", NONE, (f32(2, 4, 3), f32(2, 3, 4)), "E0303", (1,), "only the left side"),
+    ("matmul", NONE, (I32, f32(3, 4)), "E0305", (0,), "only embedding takes integers"),
+    ("matmul", NONE, (f32(4, 4), I8), "E0305", (1,), "dequantize it first"),
+    ("linear", LinearAttributes(), (f32(4, 3), f32(4, 5)), "E0301", (0, 1), "3 is not 4"),
+    ("linear", LinearAttributes(), (f32(4, 3), f32(3, 5), f32(3)), "E0302", (2,), "f32[5]"),
+    ("linear", LinearAttributes("softmax", (-1,)), (f32(4, 3), f32(3, 5)), "E0307", ("activation",), "function of one value"),
+    ("linear", LinearAttributes("opdef"), (f32(4, 3), f32(3, 5)), "E0307", ("activation",), "function of one value"),
+    ("linear", LinearAttributes("elu"), (f32(4, 3), f32(3, 5)), "E0307", ("parameters",), "attributes of elu"),
+    ("linear", LinearAttributes("elu", (math.nan,)), (f32(4, 3), f32(3, 5)), "E0307", ("alpha",), "finite"),
+    ("linear", LinearAttributes("elu", (1.0,), (1.0, -1.0)), (f32(4, 3), f32(3, 5)), "E0307", ("pre",), "range"),
+    ("linear", LinearAttributes("elu", (1.0,), (-math.inf, 1.0)), (f32(4, 3), f32(3, 5)), "E0307", ("pre",), "range"),
+    ("add", NONE, (f32(8, 3), f32(4)), "E0302", (0, 1), "axis -1 are 3 and 4"),
+    ("sub", NONE, (f32(2, 5, 3), f32(4, 3)), "E0302", (0, 1), "axis -2 are 5 and 4"),
+    ("mul", NONE, (f32(4, 3), I32), "E0305", (1,), "found i32[4, 3]"),
+    ("relu", NONE, (I32,), "E0305", (0,), "f32"),
+    ("leaky_relu", LeakyReluAttributes(math.nan), (f32(3),), "E0307", ("alpha",), "found nan"),
+    ("leaky_relu", LeakyReluAttributes("x"), (f32(3),), "E0306", ("alpha",), "number, found 'x'"),  # type: ignore[arg-type]
+    ("elu", EluAttributes(1e39), (f32(3),), "E0307", ("alpha",), "finite float32"),
+    ("elu", EluAttributes(True), (f32(3),), "E0306", ("alpha",), "found True"),
+    ("elu", EluAttributes(10**400), (f32(3),), "E0307", ("alpha",), "more than 18 digits"),
+    ("gelu", GeluAttributes(1), (f32(3),), "E0306", ("approximate",), "True or False, found 1"),  # type: ignore[arg-type]
+    ("softmax", SoftmaxAttributes(2), (f32(4, 3),), "E0304", ("axis",), "axes 0 to 1, or -2 to -1"),
+    ("softmax", SoftmaxAttributes(), (f32(),), "E0304", (0,), "scalar"),
+    ("softmax", SoftmaxAttributes(10**30), (f32(3),), "E0304", ("axis",), "far out"),
+    ("argmax", ArgmaxAttributes(-3), (f32(4, 3),), "E0304", ("axis",), "axis -3"),
+    ("argmax", ArgmaxAttributes(1.0), (f32(4, 3),), "E0306", ("axis",), "integer"),  # type: ignore[arg-type]
+    ("batch_norm", BatchNormAttributes(), (f32(4, 3), f32(3), f32(4), f32(3), f32(3)), "E0311", (0, 2), "f32[3], found f32[4]"),
+    ("batch_norm", BatchNormAttributes(), (f32(), *CHANNELS), "E0303", (0,), "no channels"),
+    ("batch_norm", BatchNormAttributes(-0.5), (IMAGE, *CHANNELS), "E0307", ("epsilon",), "found -0.5"),
+    ("flatten", NONE, (f32(),), "E0303", (0,), "reshape({0}, (1, 1))"),
+    ("flatten", NONE, (f32(2, 2**20, 2**20),), "E0308", (0,), "larger than"),
+    ("reshape", ReshapeAttributes((5, 3)), (f32(4, 3),), "E0309", (0, "shape"), "12 elements, which (5, 3)"),
+    ("reshape", ReshapeAttributes((-1, 5)), (f32(4, 3),), "E0309", (0, "shape"), "(-1, 5)"),
+    ("reshape", ReshapeAttributes((-1, -1)), (f32(4, 3),), "E0309", ("shape",), "only one"),
+    ("reshape", ReshapeAttributes((0, -1)), (f32(4, 3),), "E0308", ("shape",), "found 0"),
+    ("reshape", ReshapeAttributes((-2, 6)), (f32(4, 3),), "E0308", ("shape",), "found -2"),
+    ("reshape", ReshapeAttributes((4.0, 3)), (f32(4, 3),), "E0306", ("shape",), "list of integers"),  # type: ignore[arg-type]
+    ("reshape", ReshapeAttributes((1,) * 40), (f32(1),), "E0303", ("shape",), "at most 32"),
+    ("transpose", TransposeAttributes((0, 1, 2)), (f32(4, 3),), "E0310", ("perm", 0), "(1, 0) reverses"),
+    ("transpose", TransposeAttributes((0, 0)), (f32(4, 3),), "E0310", ("perm",), "every axis once"),
+    ("transpose", TransposeAttributes((0, -2)), (f32(4, 3),), "E0310", ("perm",), "every axis once"),
+    ("concat", ConcatAttributes(), (), "E0314", (), "nothing to join"),
+    ("concat", ConcatAttributes(), (f32(4, 3), f32(4, 2), f32(5, 3)), "E0314", (0, 2), "axis 0 differ: 4 and 5"),
+    ("concat", ConcatAttributes(), (f32(4, 3), f32(4)), "E0314", (0, 1), "as many dimensions"),
+    ("concat", ConcatAttributes(), (f32(4, 3), I32), "E0305", (0, 1), "one data type"),
+    ("concat", ConcatAttributes(), (I8, replace(I8, quantisation=Quantisation(0.25, 1))), "E0315", (0, 1), "one scale"),
+    ("concat", ConcatAttributes(2), (f32(4, 3),), "E0304", ("axis",), "axis 2"),
+    ("concat", ConcatAttributes(), (f32(2**30), f32(2**30)), "E0308", (0,), "larger than"),
+    ("pad", PadAttributes(((0, 0),)), (f32(4, 3),), "E0303", ("pads", 0), "2 axes, and pads has 1"),
+    ("pad", PadAttributes(((0, 0), (1, -1))), (f32(4, 3),), "E0307", ("pads",), "at least 0, found -1"),
+    ("pad", PadAttributes((0, 1)), (f32(4, 3),), "E0306", ("pads",), "pair"),  # type: ignore[arg-type]
+    ("pad", PadAttributes(2), (f32(4, 3),), "E0306", ("pads",), "list of pairs"),  # type: ignore[arg-type]
+    ("pad", PadAttributes(((2**31 - 1, 1),)), (f32(4),), "E0308", ("pads",), "larger than"),
+    ("slice", SliceAttributes((0, 2), (4, 2)), (f32(4, 3),), "E0308", (0,), "nothing of axis 1"),
+    ("slice", SliceAttributes((0, 0), (4, 4)), (f32(4, 3),), "E0313", (0,), "0:4 is outside axis 1"),
+    ("slice", SliceAttributes((0,), (4,)), (f32(4, 3),), "E0303", (0,), "1 axes"),
+    ("slice", SliceAttributes((0, 0), (4, 2), (1,)), (f32(4, 3),), "E0304", (0,), "can't be dropped"),
+    ("slice", SliceAttributes((0, 0), (4, 1), (2,)), (f32(4, 3),), "E0304", (0,), "axis 2"),
+    ("embedding", NONE, (f32(4), f32(10, 3)), "E0305", (0,), "i32[...]"),
+    ("embedding", NONE, (I32, I32), "E0305", (1,), "indices come first"),
+    ("embedding", NONE, (I32, f32(10)), "E0303", (1,), "[rows, columns], found 1"),
+    ("zeros", ZerosAttributes((2, 0)), (), "E0308", ("shape",), "at least 1, found 0"),
+    ("zeros", ZerosAttributes((2**40, 2**40)), (), "E0308", ("shape",), "2,147,483,647"),
+    ("ones", OnesAttributes((-(10**40),)), (), "E0308", ("shape",), "much less"),
+    ("ones", OnesAttributes("ab"), (), "E0306", ("shape",), "found 'ab'"),  # type: ignore[arg-type]
+    ("full", FullAttributes((2,), math.inf), (), "E0307", ("value",), "found inf"),
+    ("full", FullAttributes((2,), None), (), "E0306", ("value",), "found None"),  # type: ignore[arg-type]
+    ("quantize", QuantizeAttributes(0.0), (f32(3),), "E0307", ("scale",), "positive"),
+    ("quantize", QuantizeAttributes(1e-39), (f32(3),), "E0307", ("scale",), "normal"),
+    ("quantize", QuantizeAttributes(math.nan), (f32(3),), "E0307", ("scale",), "finite"),
+    ("quantize", QuantizeAttributes(0.5, 128), (f32(3),), "E0307", ("zero_point",), "at most 127, found 128"),
+    ("quantize", QuantizeAttributes(0.5, 0.5), (f32(3),), "E0306", ("zero_point",), "integer"),  # type: ignore[arg-type]
+    ("quantize", QuantizeAttributes(0.5), (I8,), "E0315", (0,), "quantised already"),
+    ("quantize", QuantizeAttributes(0.5), (I32,), "E0305", (0,), "i32[4, 3]"),
+    ("dequantize", DequantizeAttributes(), (f32(3),), "E0315", (0,), "isn't quantised"),
+    ("dequantize", DequantizeAttributes(0.25, 1), (I8,), "E0315", (0,), "scale 0.5 zero 1, not by scale 0.25"),
+    ("dequantize", DequantizeAttributes(0.25, 1), (f32(3),), "E0305", (0,), "i8"),
+    ("conv2d", Conv2dAttributes(), (f32(8, 6, 3), KERNEL), "E0303", (0,), "[batch, height, width, channels], found 3"),
+    ("conv2d", Conv2dAttributes(), (IMAGE, f32(3, 4)), "E0303", (1,), "channels out"),
+    ("conv2d", Conv2dAttributes(), (IMAGE, f32(3, 3, 5, 4)), "E0311", (0, 1), "3 is not 5"),
+    ("conv2d", Conv2dAttributes(), (f32(2, 3, 8, 6), KERNEL), "E0311", (0, 1), "NHWC"),
+    ("conv2d", Conv2dAttributes(), (IMAGE, f32(4, 3, 5, 5)), "E0311", (0, 1), "HWIO"),
+    ("conv2d", Conv2dAttributes(), (f32(2, 8, 2, 3), KERNEL), "E0312", (0,), "width of 3 is more than the image's 2"),
+    ("conv2d", Conv2dAttributes(0), (IMAGE, KERNEL), "E0307", ("stride",), "at least 1, found 0"),
+    ("conv2d", Conv2dAttributes((1, 2, 3)), (IMAGE, KERNEL), "E0306", ("stride",), "pair"),  # type: ignore[arg-type]
+    ("conv2d", Conv2dAttributes(1, "some"), (IMAGE, KERNEL), "E0306", ("padding",), "found 'some'"),
+    ("conv2d", Conv2dAttributes(1, "{0}"), (IMAGE, KERNEL), "E0306", ("padding",), "padding must be"),
+    ("conv2d", Conv2dAttributes(1, (1, 1)), (IMAGE, KERNEL), "E0306", ("padding",), "left, right"),  # type: ignore[arg-type]
+    ("conv2d", Conv2dAttributes(1, -1), (IMAGE, KERNEL), "E0307", ("padding",), "at least 0"),
+    ("conv2d", Conv2dAttributes(1, 2**40), (IMAGE, KERNEL), "E0307", ("padding",), "65,535"),
+    ("max_pool", PoolAttributes(9), (IMAGE,), "E0312", (0,), "height of 9 is more than the image's 8"),
+    ("max_pool", PoolAttributes(2, 2, 2), (IMAGE,), "E0312", ("padding",), "smaller than the window"),
+    ("max_pool", PoolAttributes(2**31), (IMAGE,), "E0307", ("size",), "65,535"),
+    ("avg_pool", PoolAttributes(2, 0), (IMAGE,), "E0307", ("stride",), "at least 1"),
+    ("avg_pool", PoolAttributes(), (I32,), "E0305", (0,), "f32"),
+    ("global_avg_pool", NONE, (f32(4, 3),), "E0303", (0,), "found 2"),
+    ("input", NONE, (f32(4, 0),), "E0308", (0,), "found 0"),
+    ("input", NONE, (TensorType("f64", (4,)),), "E0305", (), "f32, i32, i8, i16"),
+    ("weight", WeightAttributes("w"), (I32,), "E0305", (0,), "f32"),
+    ("constant", ConstantAttributes(Array(np.zeros((2, 0), np.float32))), (), "E0308", (0,), "found 0"),
+]
+
+
+@pytest.mark.parametrize(("name", "attributes", "types", "code", "about", "words"), CASES)
+def test_a_broken_rule(
+    name: str, attributes: Any, types: tuple[TensorType, ...], code: str, about: tuple[int | str, ...], words: str
+) -> None:
+    with pytest.raises(RuleError) as caught:
+        OPS[name].infer(attributes, types)
+    error = caught.value
+    assert (error.code, error.about) == (code, about)
+    assert words in f"{error.message} | {error.help}"
+
+
+@pytest.mark.parametrize(("name", "attributes", "types", "code", "about", "words"), CASES)
+def test_errors_can_be_told(name: str, attributes: Any, types: tuple[TensorType, ...], code: str, about: Any, words: str) -> None:
+    """Every hole has an operand; blame goes to operands and attributes that exist; nothing is too long."""
+    with pytest.raises(RuleError) as caught:
+        OPS[name].infer(attributes, types)
+    message, mend = caught.value.named([f"x{index}" for index in range(len(types))])
+    assert not set("{}") & set(message + mend)
+    assert len(message) < 120
+    assert len(mend) < 160
+    known = {*range(len(types) + 1), *(field.name for field in fields(attributes)), "alpha"}
+    assert set(caught.value.about) <= known
+
+
+def test_every_code_has_a_case() -> None:
+    assert {case[3] for case in CASES} == set(CODES)
+
+
+HOSTILE = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(max_size=5),
+    st.just(10**5000),
+    st.lists(st.integers(-3, 9), max_size=5).map(tuple),
+)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.sampled_from(sorted(OPS)), st.data())
+def test_no_attribute_value_gets_past_a_rule_or_crashes_it(name: str, data: st.DataObject) -> None:
+    """One attribute of an example replaced by anything that a graph's text may hold: a rule error, or a type that the reference has."""
+    op = OPS[name]
+    example = op.examples[0]
+    names = [field.name for field in fields(example.attributes) if not isinstance(getattr(example.attributes, field.name), Array)]
+    if not names or name in ("weight", "slice", "linear"):
+        return
+    attributes = replace(example.attributes, **{data.draw(st.sampled_from(names)): data.draw(HOSTILE)})
+    assert _outcome(op, attributes, example.operands)
+
+
+def _outcome(op: OpDef[Any], attributes: Any, types: tuple[TensorType, ...]) -> bool:
+    """Whether the rule gives a possible type, or an error with a known code."""
+    try:
+        return all(1 <= size < 2**31 for size in op.infer(attributes, types).shape)
+    except RuleError as error:
+        return error.code in CODES

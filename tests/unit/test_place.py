@@ -1,0 +1,209 @@
+"""Placement: what goes where, and the errors of models that have no placement."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+from tests.support.operator_graphs import Model, applied, context
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
+from tpucc.ir.graph import Graph
+from tpucc.passes.place import Place, keeps_rows, placement
+
+W34 = np.ones((3, 4), np.float32)
+W44 = np.ones((4, 4), np.float32)
+
+
+def on_device(graph: Graph) -> set[str]:
+    return {name for name, side in placement(graph).items() if side == "device"}
+
+
+def errors(graph: Graph) -> tuple[Diagnostic, ...]:
+    with pytest.raises(CompileError) as caught:
+        Place().run(graph, context())
+    assert caught.value.source is None
+    return caught.value.diagnostics
+
+
+def product(model: Model, x: str, name: str) -> str:
+    columns = model.builder.nodes[x].type.columns
+    return model.op("matmul", x, model.constant(f"{name}.w", np.ones((columns, 4))), name=name)
+
+
+def test_products_and_element_wise_operators_go_on_the_device() -> None:
+    model = Model()
+    h = model.op("tanh", model.op("relu", product(model, model.input("x", 2, 3), "h"), name="r"), name="t")
+    graph = model.build(model.op("add", h, model.op("mul", h, h, name="square"), name="y"))
+    assert on_device(graph) == {"h", "r", "t", "square", "y"}
+    assert applied(graph, Place()) is graph
+
+
+def test_the_prologue_takes_what_host_operators_depend_on_and_no_more() -> None:
+    model = Model()
+    x = model.op("relu", model.input("x", 3, 2), name="before")
+    x = model.op("transpose", x, perm=(1, 0), name="turned")
+    y = product(model, model.op("tanh", x, name="after"), "y")
+    assert on_device(model.build(y)) == {"after", "y"}
+
+
+def test_the_epilogue_takes_what_depends_on_host_operators_and_no_more() -> None:
+    model = Model()
+    h = model.op("tanh", product(model, model.input("x", 2, 3), "h"), name="t")
+    y = model.op("relu", model.op("softmax", h, name="soft"), name="last")
+    assert on_device(model.build(y, h)) == {"h", "t"}
+
+
+def test_an_operator_beside_a_host_one_stays_on_the_device() -> None:
+    model = Model()
+    h = product(model, model.input("x", 2, 3), "h")
+    soft = model.op("softmax", h, name="soft")
+    other = model.op("sigmoid", h, name="other")
+    assert on_device(model.build(model.op("concat", soft, other, axis=0))) == {"h", "other"}
+
+
+def test_without_products_a_host_operator_ends_the_devices_work_or_comes_before_it() -> None:
+    model = Model()
+    x = model.input("x", 2, 3)
+    first = model.op("relu", model.op("softmax", x, name="soft"), name="after")
+    last = model.op("softmax", model.op("relu", x, name="before"), name="soft2")
+    both = model.op("tanh", model.op("softmax", model.op("relu", x, name="r"), name="soft3"), name="t")
+    assert on_device(model.build(first, last, both)) == {"after", "before", "r"}
+
+
+def test_integers_and_constants_are_the_hosts() -> None:
+    model = Model()
+    ids = model.input("ids", 2, dtype="i32", range=(0, 4))
+    table = model.op("relu", model.constant("table", np.ones((5, 3))), name="folded")
+    y = product(model, model.op("embedding", ids, table, name="rows"), "y")
+    assert on_device(model.build(y)) == {"y"}
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_kept"), [((2, 2, 4), True), ((4, 4), True), ((1, 4, 4), True), ((16,), False), ((8, 2), False), ((4, 4, 1), False)]
+)
+def test_reshape_is_a_view_only_while_the_last_size_stays(shape: tuple[int, ...], is_kept: bool) -> None:
+    model = Model()
+    h = product(model, model.input("x", 4, 3), "h")
+    y = model.op("reshape", h, shape=shape, name="view")
+    y = model.op("matmul", y, model.constant("w2", np.ones((shape[-1], 2))), name="y")
+    graph = model.build(y)
+    if is_kept:
+        assert on_device(graph) == {"h", "view", "y"}
+    else:
+        (error,) = errors(graph)
+        assert error.code == "E0801"
+        assert "last size" in error.help[0]
+
+
+def test_scalars_have_one_column() -> None:
+    assert keeps_rows((), (1,))
+    assert keeps_rows((1, 1), ())
+    assert keeps_rows((5, 1), (5, 1, 1))
+    assert not keeps_rows((5,), (5, 1))
+
+
+def test_views_at_the_edges_stay_on_the_host() -> None:
+    model = Model()
+    x = model.op("reshape", model.input("x", 4, 3), shape=(2, 2, 3), name="before")
+    y = model.op("reshape", product(model, x, "h"), shape=(4, 4), name="after")
+    assert on_device(model.build(y)) == {"h"}
+
+
+def test_flatten_of_rows_and_columns() -> None:
+    model = Model()
+    h = product(model, model.input("x", 2, 2, 3), "h")
+    (error,) = errors(model.build(product(model, model.op("flatten", h, name="flat"), "y")))
+    assert (error.code, error.span and error.span.line) == ("E0801", model.builder.nodes["flat"].origin.line)
+
+
+def test_boundaries_near_the_device_are_its_own() -> None:
+    model = Model()
+    x = model.input("x", 2, 3)
+    x = model.op("dequantize", model.op("quantize", x, name="q", scale=0.1), name="d")
+    h = product(model, x, "h")
+    soft = model.op("softmax", h, name="soft")
+    model.op("quantize", soft, name="host_q", scale=0.1)
+    graph = model.build(model.op("quantize", h, name="last_q", scale=0.1), "host_q")
+    assert on_device(graph) == {"q", "d", "h", "last_q"}
+
+
+def test_boundaries_and_views_alone_are_no_work_for_the_device() -> None:
+    model = Model()
+    q = model.op("quantize", model.op("reshape", model.input("x", 4, 3), shape=(2, 2, 3), name="view"), name="q", scale=0.1)
+    assert on_device(model.build(q)) == set()
+
+
+def test_a_host_operator_between_products_is_an_error_that_names_both() -> None:
+    model = Model()
+    h = product(model, model.input("x", 2, 3), "above")
+    soft = model.op("softmax", model.op("relu", h, name="r"), name="soft")
+    graph = model.build(product(model, model.op("tanh", soft, name="t"), "below"))
+    (error,) = errors(graph)
+    assert error.code == "E0801"
+    assert error.message == "softmax stands between two products, and the device can't run it"
+    assert [label.span.line for label in error.labels] == [graph[name].origin.line for name in ("soft", "above", "below")]
+    assert [label.text.split()[0] for label in error.labels[1:]] == ["above", "below"]
+    assert "sum along a row" in error.help[0]
+
+
+def test_two_computed_operands_are_an_error() -> None:
+    model = Model()
+    a, b = model.input("a", 2, 3), model.input("b", 3, 3)
+    (error,) = errors(model.build(model.op("matmul", a, b, name="y")))
+    assert error.code == "E0802"
+    assert error.message == "both operands of this product are computed: a is f32[2, 3] and b is f32[3, 3]"
+    assert "weight memory" in error.help[0]
+
+
+def test_all_errors_of_a_graph_are_told_at_once_in_its_order() -> None:
+    model = Model()
+    x = product(model, model.input("x", 4, 4), "h")
+    for number in range(3):
+        x = product(model, model.op("softmax", x, name=f"soft{number}"), f"h{number}")
+    graph = model.build(model.op("matmul", x, x, name="bad"))
+    found = errors(graph)
+    assert [error.code for error in found] == ["E0801", "E0801", "E0801", "E0802"]
+    lines = [error.span.line for error in found if error.span]
+    assert lines == sorted(lines)
+
+
+def test_an_unrolled_loop_makes_its_mistake_once() -> None:
+    from dataclasses import replace
+
+    model = Model()
+    x = product(model, model.input("x", 4, 4), "h")
+    for number in range(3):
+        x = product(model, model.op("softmax", x, name=f"soft{number}"), f"h{number}")
+    graph = model.build(x)
+    origin = graph["soft0"].origin
+    same = graph.with_nodes(replace(node, origin=origin) if node.op == "softmax" else node for node in graph)
+    assert [error.code for error in errors(same)] == ["E0801"]
+
+
+def test_a_host_operator_in_the_middle_that_nothing_needs_below_is_no_error() -> None:
+    model = Model()
+    h = product(model, model.input("x", 2, 3), "h")
+    model.op("softmax", h, name="side")
+    assert on_device(model.build(product(model, h, "y"), "side")) == {"h", "y"}
+
+
+def test_a_layer_graph_has_no_placement() -> None:
+    from tests.support.device_graphs import chain
+
+    with pytest.raises(ProgramError) as caught:
+        placement(chain(2, 3, 4))
+    assert caught.value.diagnostics[0].code == "E0806"
+
+
+def test_20_000_nodes_are_placed_in_linear_time() -> None:
+    model = Model()
+    x = product(model, model.input("x", 2, 4), "h")
+    w = model.constant("w", W44)
+    for number in range(10_000):
+        x = model.op("relu", model.op("matmul", x, w, name=f"p{number}"), name=f"r{number}")
+    graph = model.build(x)
+    started = time.perf_counter()
+    assert len(on_device(graph)) == 20_001
+    assert time.perf_counter() - started < 5

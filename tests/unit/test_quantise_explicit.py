@@ -1,0 +1,272 @@
+"""`quantize` and `dequantize` in the source: the parameters are kept, and nothing is rounded twice."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, value_of
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import Quantisation
+from tpucc.layers.kinds import Fc
+from tpucc.layers.partition import partition
+from tpucc.layers.summary import is_layer
+from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise
+from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.explicit_quantisation import ExplicitQuantisation
+
+S, Z = float(np.float32(0.037)), -11
+FIXED = Quantisation(S, Z)
+
+
+def drawn(seed: int, *shape: int) -> AnyArray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def pinned(model: Model, x: str, name: str, scale: float = S, zero: int = Z) -> str:
+    return model.op("dequantize", model.op("quantize", x, name=f"{name}_q", scale=scale, zero_point=zero), name=name)
+
+
+def explicit(graph: Graph) -> Graph:
+    return applied(graph, ExplicitQuantisation())
+
+
+def ops(graph: Graph) -> list[str]:
+    return [node.op for node in graph if node.op not in ("constant", "input")]
+
+
+def layer_ops(graph: Graph) -> list[str]:
+    return [node.op for node in graph if is_layer(node)]
+
+
+def test_the_pair_goes_and_the_layer_requantises_with_its_parameters() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4))
+    graph = model.build(pinned(model, h, "d"))
+    after = explicit(graph)
+    assert ops(after) == ["matmul", "add"]
+    assert after["fc_sum"].type.quantisation == FIXED
+    assert after.outputs[0].node == "fc_sum"
+    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
+    assert layer_ops(layers) == ["fc"]
+    assert layers["fc"].type.quantisation == FIXED
+    assert layers["fc"].attributes == Fc(zero=Z)
+
+
+def test_no_second_rounding_happens() -> None:
+    """The result is one rounding of the exact sum, not that of a calibrated value rounded again."""
+    model = Model()
+    x = model.input("x", 500, 3, range=(-128.0, 127.0))
+    graph = model.build(pinned(model, model.dense(x, [[127.0], [3.0], [-50.0]]), "d", 61.0, 3))
+    integers = np.random.default_rng(0).integers(-128, 128, (500, 3))
+    inputs = {"x": integers.astype(np.float32)}
+    layers = layers_of(graph, inputs)
+    sums = (integers @ np.array([[127], [3], [-50]])).astype(np.int32)
+    once = requantise(sums, np.float32(1) / np.float32(61), 3)
+    np.testing.assert_array_equal(outputs_of(layers, inputs)[0], dequantise(once, 61.0, 3))
+
+
+def test_parameters_survive_calibration_and_are_read_back_from_the_range() -> None:
+    """Fused into a table, only the range before it is left of the parameters: it must give them back."""
+    for scale in (S, 1e-30, 3.7e20, float(np.float32(1 / 3))):
+        for zero in (-128, -1, 0, 5, 127):
+            model = Model()
+            graph = explicit(model.build(pinned(model, model.dense(model.input("x", 2, 3), drawn(1, 3, 4)), "d", scale, zero)))
+            known = applied(graph, Calibrate())["fc_product"].type
+            assert known.quantisation == Quantisation(float(np.float32(scale)), zero)
+            assert known.range is not None
+            assert affine_parameters(known.range.low, known.range.high) == (float(np.float32(scale)), zero)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+def test_an_activation_after_the_pair_works_on_what_was_fixed(activation: str, fused: bool) -> None:
+    model = Model()
+    h = pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d")
+    graph = model.build(model.op(activation, h, name="a"))
+    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=fused)
+    table = value_of(layers, next(name for name in layers.by_name if name.endswith(".table")))
+    function = np.tanh if activation == "tanh" else lambda real: np.maximum(real, 0)
+    y = layers[layers[layers.outputs[0].node].operands[0]].type.quantisation
+    assert y is not None
+    real = dequantise(np.arange(-128, 128).astype(np.int8), S, Z).astype(np.float64)
+    np.testing.assert_array_equal(table, np.clip(np.rint(function(real) / y.scale) + y.zero_point, -128, 127))
+    if activation == "relu":
+        assert y == FIXED
+
+
+def test_a_pair_after_an_activation_is_the_fused_layers_own() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4), activation="relu")
+    graph = model.build(pinned(model, h, "d", 0.05, -128))
+    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
+    assert layer_ops(layers) == ["fc"]
+    assert layers["fc"].type.quantisation == Quantisation(float(np.float32(0.05)), -128)
+
+
+def test_another_quantize_of_the_same_value_is_a_layer_that_requantises() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4))
+    graph = model.build(pinned(model, h, "d"), pinned(model, h, "e", 0.1, 5))
+    assert ops(explicit(graph)) == ["matmul", "add", "quantize", "dequantize"]
+    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
+    assert layer_ops(layers) == ["fc", "vector"]
+    second = layers["e_q"]
+    assert second.type.quantisation == Quantisation(float(np.float32(0.1)), 5)
+    first = dequantise(np.arange(-128, 128).astype(np.int8), S, Z)
+    expected = np.clip(np.rint(first.astype(np.float64) / float(np.float32(0.1))) + 5, -128, 127)
+    np.testing.assert_array_equal(value_of(layers, second.operands[1]), expected)
+
+
+def test_the_same_quantize_twice_is_one() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4))
+    graph = model.build(pinned(model, h, "d"), pinned(model, pinned(model, h, "e"), "f"))
+    assert ops(explicit(graph)) == ["matmul"]
+    assert [output.node for output in explicit(graph).outputs] == ["fc_product"] * 2
+
+
+def test_a_pair_of_a_pair_with_other_parameters_rounds_twice_as_written() -> None:
+    model = Model()
+    x = model.input("x", 200, 1, range=(-128.0, 127.0))
+    h = model.dense(x, [[127.0]])
+    graph = model.build(pinned(model, pinned(model, h, "d", 100.0, 0), "e", 130.0, 0))
+    inputs = {"x": np.arange(-100, 100, dtype=np.float32)[:, None]}
+    layers = layers_of(graph, inputs)
+    assert layer_ops(layers) == ["fc", "vector"]
+    np.testing.assert_array_equal(outputs_of(layers, inputs)[0], outputs_of(graph, inputs)[0])
+
+
+def test_integers_as_a_result_are_the_devices_own() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4))
+    graph = model.build(model.op("quantize", h, name="q", scale=S, zero_point=Z), pinned(model, h, "d"))
+    inputs = {"x": drawn(3, 6, 5)}
+    layers = layers_of(graph, inputs, fused=True)
+    assert layer_ops(layers) == ["fc"]
+    assert layers.outputs[0].node == "fc"
+    integers, real = outputs_of(layers, inputs)
+    assert integers.dtype == np.int8
+    np.testing.assert_array_equal(dequantise(integers, S, Z), real)
+    np.testing.assert_allclose(real, outputs_of(graph, inputs)[1], atol=0.1)
+    assert [output.name for output in partition(layers).epilogue.outputs] == ["out_q", "out_d"]
+
+
+def test_a_value_that_is_also_read_as_it_is_keeps_its_whole_range() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4))
+    narrow = model.op("quantize", h, name="q", scale=0.001)
+    graph = model.build(narrow, model.op("tanh", h, name="t"), h)
+    inputs = {"x": drawn(3, 6, 5)}
+    layers = layers_of(graph, inputs, fused=True)
+    assert layer_ops(layers) == ["fc", "vector", "vector"]
+    assert layers["q"].type.quantisation == Quantisation(float(np.float32(0.001)), 0)
+    for found, expected in zip(outputs_of(layers, inputs)[1:], outputs_of(graph, inputs)[1:], strict=True):
+        np.testing.assert_allclose(found, expected, atol=0.1)
+
+
+def test_at_the_entrance_quantize_is_the_edge_itself() -> None:
+    model = Model()
+    x = model.input("x", 6, 5)
+    graph = model.build(model.dense(pinned(model, x, "d"), drawn(1, 5, 4), drawn(2, 4)))
+    assert explicit(graph) == graph
+    layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
+    assert [(node.name, node.op) for node in layers if node.op not in ("constant",)] == [
+        ("x", "input"),
+        ("d_q", "quantize"),
+        ("fc", "fc"),
+        ("fc.f32", "dequantize"),
+    ]
+    assert layers["d_q"].type.quantisation == FIXED
+
+
+def test_an_input_that_is_also_read_without_a_pair_is_quantised_twice() -> None:
+    model = Model()
+    x = model.input("x", 6, 5, range=(-1.0, 1.0))
+    graph = model.build(model.op("add", pinned(model, x, "d"), x, name="y"))
+    layers = layers_of(graph)
+    assert layers["y"].operands == ("d_q", "x.i8")
+
+
+def test_on_the_host_they_simply_run() -> None:
+    model = Model()
+    soft = model.op("softmax", model.dense(model.input("x", 6, 5), drawn(1, 5, 4)), name="soft")
+    graph = model.build(pinned(model, soft, "d", 0.25, 0), model.op("quantize", soft, name="q", scale=0.125))
+    assert explicit(graph) == graph
+    inputs = {"x": drawn(3, 6, 5)}
+    layers = layers_of(graph, inputs)
+    real, integers = outputs_of(layers, inputs)
+    assert set(np.unique(real).tolist()) <= {0, 0.25, 0.5, 0.75, 1}
+    assert integers.dtype == np.int8
+
+
+def test_a_view_hands_the_parameters_to_the_layer_before_it() -> None:
+    model = Model()
+    h = model.op("reshape", model.dense(model.input("x", 4, 3), drawn(1, 3, 5)), shape=(2, 2, 5), name="view")
+    graph = model.build(model.dense(pinned(model, h, "d"), drawn(2, 5, 2), key="fc2"))
+    layers = layers_of(graph)
+    assert layer_ops(layers) == ["fc", "fc"]
+    assert layers["fc"].type.quantisation == layers["view"].type.quantisation == FIXED
+
+
+def test_views_of_integers() -> None:
+    model = Model()
+    h = model.dense(model.input("x", 4, 3), drawn(1, 3, 5))
+    q = model.op("reshape", model.op("quantize", h, name="q", scale=S, zero_point=Z), shape=(2, 2, 5), name="view")
+    graph = model.build(model.dense(model.op("dequantize", q, name="d"), drawn(2, 5, 2), key="fc2"), q)
+    layers = layers_of(graph, {"x": drawn(3, 4, 3)})
+    assert layer_ops(layers) == ["fc", "fc"]
+    assert layers["fc"].type.quantisation == FIXED
+    assert layers["fc2"].operands[0] == "view"
+    assert outputs_of(layers, {"x": drawn(3, 4, 3)})[1].shape == (2, 2, 5)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+def test_weights_keep_symmetric_parameters(fused: bool) -> None:
+    model = Model()
+    w = pinned(model, model.constant("fc.w", drawn(1, 5, 4)), "w", 0.25, 0)
+    h = model.op("matmul", model.input("x", 6, 5), w, name="h")
+    graph = model.build(model.op("add", h, model.constant("fc.b", drawn(2, 4)), name="s"))
+    inputs = {"x": drawn(3, 6, 5)}
+    layers = layers_of(graph, inputs, fused=fused)
+    np.testing.assert_array_equal(value_of(layers, "fc.w"), quantise(drawn(1, 5, 4), 0.25, 0))
+    (exact, found) = (outputs_of(g, inputs)[0] for g in (graph, layers))
+    np.testing.assert_allclose(found, exact, atol=0.2)
+
+
+def test_weights_with_a_zero_point_keep_their_rounded_values() -> None:
+    model = Model()
+    w = pinned(model, model.constant("fc.w", [[0.9], [-0.4], [2.1]]), "w", 0.5, 3)
+    graph = model.build(model.op("matmul", model.input("x", 2, 3), w, name="h"))
+    layers = layers_of(graph)
+    assert value_of(layers, "fc.w").tolist() == [[64], [-32], [127]]  # 1.0, -0.5, 2.0 by their own scale 2 / 127
+
+
+def test_a_vector_operand_keeps_its_parameters() -> None:
+    model = Model()
+    c = pinned(model, model.constant("c", [1.0, 2.0, 3.3]), "d", 0.5, 7)
+    graph = model.build(model.op("mul", model.input("x", 2, 3), c, name="y"))
+    layers = layers_of(graph)
+    assert layers["c"].type.quantisation == Quantisation(0.5, 7)
+    assert value_of(layers, "c").tolist() == [9, 11, 14]
+
+
+def test_a_constant_that_the_host_reads_is_rounded_as_written() -> None:
+    model = Model()
+    c = pinned(model, model.constant("c", [[1.0, 2.2, 3.3]]), "d", 0.5, 0)
+    graph = model.build(model.op("softmax", model.op("concat", model.input("x", 2, 3), c, axis=0)), c)
+    inputs = {"x": drawn(1, 2, 3)}
+    layers = layers_of(graph, inputs)
+    for found, expected in zip(outputs_of(layers, inputs), outputs_of(graph, inputs), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_left_out_the_pass_costs_a_rounding_and_nothing_else() -> None:
+    from tpucc.passes.quantise import Quantise
+
+    model = Model()
+    graph = model.build(pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d"))
+    inputs = {"x": drawn(3, 6, 5)}
+    layers = applied(graph, Calibrate(), *FUSIONS, Quantise(), calibration=inputs)
+    assert layer_ops(layers) == ["fc", "vector"]
+    np.testing.assert_allclose(outputs_of(layers, inputs)[0], outputs_of(graph, inputs)[0], atol=0.1)

@@ -1,0 +1,264 @@
+"""Execution: the prepared executor, the plain interpreter and a machine of Python integers agree in every bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import pytest
+
+from tests.support.machine import TINY, Writer
+from tests.support.random_machine import RandomProgram
+from tests.support.slow_machine import slow_run
+from tpucc.diagnostics import InputError
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Flag, Function, Opcode
+from tpucc.isa.program import Program
+from tpucc.numerics import AnyArray, Int8
+from tpucc.sim.execute import Interpreter, Simulator
+from tpucc.sim.groups import Group, find_groups
+from tpucc.sim.prepare import prepare
+from tpucc.sim.product import Product, Scratch, Sum
+from tpucc.sim.steps import Products
+from tpucc.target import load_target
+
+V1 = load_target("tpu_v1")
+
+
+def run_all(program: Program, x: Int8) -> list[list[int]]:
+    """The output, after asserting that all executors give it, the prepared one twice."""
+    expected = Interpreter(program).run({"x": x})["y"]
+    simulator = Simulator(program)
+    assert np.array_equal(simulator.run({"x": x})["y"], expected)
+    assert np.array_equal(simulator.run({"x": x})["y"], expected)
+    assert slow_run(program, {"x": x})["y"] == expected.tolist()
+    values: list[list[int]] = expected.tolist()
+    return values
+
+
+def random_rows(program: Program, seed: int) -> Int8:
+    return np.random.default_rng(seed).integers(-128, 128, program.inputs[0].shape).astype(np.int8)
+
+
+def products(program: Program) -> list[Product]:
+    return [product for step in prepare(program, Scratch()) if isinstance(step, Products) for product in step.products]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_programs(seed: int) -> None:
+    program = RandomProgram(seed, length=80).make()
+    run_all(program, random_rows(program, seed))
+
+
+def test_random_programs_have_every_kind_of_group() -> None:
+    """The test before is worth something only if groups of several chains, live accumulators and overlaps occur in it."""
+    programs = [RandomProgram(seed, length=80).make() for seed in range(40)]
+    items = [item for program in programs for item in find_groups(effects(program.instructions), program.target)]
+    groups = [item for item in items if isinstance(item, Group)]
+    assert len(items) > 2 * len(groups) > 200
+    assert sum(group.overlapping for group in groups) > 20
+    assert sum(len(group.chains) > 1 for group in groups) > 50
+    assert sum(chain.live and chain.activate >= 0 for group in groups for chain in group.chains) > 20
+
+
+@dataclass
+class Dense:
+    """A layer of one row chunk on a machine: x [M, levels * mxu] in column blocks, weights [levels * mxu, blocks * mxu]."""
+
+    weights: AnyArray
+    bias: AnyArray
+    multiplier: float = 2.0**-20
+    mxu: int = 256
+    rows: int = 2
+    zero: int = 0
+    unsigned: bool = False
+
+    def program(self) -> Program:
+        levels, blocks = self.weights.shape[0] // self.mxu, self.weights.shape[1] // self.mxu
+        writer = Writer(msgspec.structs.replace(V1, mxu=self.mxu), rows=self.rows * max(levels, blocks))
+        writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=writer.rows)
+        for block in range(blocks):
+            columns = slice(block * self.mxu, (block + 1) * self.mxu)
+            for level in range(levels):
+                writer.add(Opcode.READ_WEIGHTS, index=writer.tile(self.weights[level * self.mxu : (level + 1) * self.mxu, columns]))
+                flags = Flag.SWITCH | (Flag.ACCUMULATE if level else 0) | (Flag.UNSIGNED if self.unsigned else 0)
+                writer.add(Opcode.MATRIX_MULTIPLY, flags, ub=level * self.rows, acc=0, inner=self.rows)
+            writer.add(
+                Opcode.SET_CONFIGURATION,
+                index=writer.block(bias=self.bias[columns], multiplier=np.float32(self.multiplier), zero=self.zero),
+            )
+            writer.add(Opcode.ACTIVATE, acc=0, dest=100 + block * self.rows, inner=self.rows)
+        writer.add(Opcode.WRITE_HOST_MEMORY, ub=100, host=writer.rows, inner=self.rows * blocks)
+        return writer.program()
+
+
+def check_dense(layer: Dense, x: Int8, expected_sum: Sum, parts: int) -> None:
+    program = layer.program()
+    (product,) = products(program)
+    assert (product.sum, len(product.weights.parts)) == (expected_sum, parts)
+    run_all(program, x)
+
+
+def dense_rows(layer: Dense, values: Sequence[int], seed: int = 0) -> Int8:
+    shape = layer.program().inputs[0].shape
+    return np.random.default_rng(seed).choice(np.array(values), shape).astype(np.int8)
+
+
+@pytest.mark.parametrize(("levels", "expected", "parts"), [(3, Sum.SINGLE, 1), (4, Sum.PAIR, 2), (5, Sum.PAIR, 2), (7, Sum.WIDE, 3)])
+def test_depth_is_cut_at_the_exact_bound(levels: int, expected: Sum, parts: int) -> None:
+    """1,024 products of -128 and -128 are 2^24: the first sum that isn't below the bound. Three 256-deep tiles are."""
+    layer = Dense(np.full((levels * 256, 256), -128), np.arange(256), rows=1)
+    check_dense(layer, dense_rows(layer, [-128]), expected, parts)
+    check_dense(layer, dense_rows(layer, [-128, -127, 127]), expected, parts)
+
+
+def test_real_weights_stay_one_product_far_deeper_than_a_tile() -> None:
+    weights = np.clip(np.rint(np.random.default_rng(0).normal(0, 20, (1536, 256))), -127, 127)
+    layer = Dense(weights, np.arange(-128, 128), 2.0**-12, rows=1)
+    check_dense(layer, dense_rows(layer, range(-128, 128)), Sum.SINGLE, 1)
+
+
+def test_a_bias_that_float32_does_not_hold() -> None:
+    bias = np.where(np.arange(256) % 2, 2**24 + 1, -(2**25) - 3)
+    one, two = Dense(np.full((256, 256), 1), bias, 1e-6), Dense(np.full((1024, 256), -128), bias, 1e-6, rows=1)
+    check_dense(one, dense_rows(one, range(-128, 128)), Sum.WIDE, 1)
+    check_dense(two, dense_rows(two, [-128, 127]), Sum.WIDE, 2)
+
+
+def test_sums_beyond_2_to_24_round_once() -> None:
+    """The sum of the parts and the bias is an odd number above 2^24; the conversion to float32 is its only rounding."""
+    rng = np.random.default_rng(3)
+    layer = Dense(rng.integers(-128, -100, (1280, 256)), rng.integers(-3000, 3000, 256), 2.0**-17.3, rows=1)
+    check_dense(layer, dense_rows(layer, range(-128, -110)), Sum.PAIR, 2)
+
+
+def test_tile_that_exceeds_the_bound_alone() -> None:
+    layer = Dense(np.full((1024, 1024), -128), np.zeros(1024), mxu=1024, rows=1)
+    check_dense(layer, dense_rows(layer, [-128, 127]), Sum.WIDE, 1)
+
+
+def test_unsigned_inputs() -> None:
+    layer = Dense(np.full((512, 512), 127), np.arange(512), unsigned=True)
+    check_dense(layer, dense_rows(layer, [-1, -128, 127, 0]), Sum.SINGLE, 1)
+    layer = Dense(np.full((768, 256), 127), np.arange(256), unsigned=True, rows=1)
+    check_dense(layer, dense_rows(layer, [-1]), Sum.PAIR, 2)
+
+
+def test_ties_go_to_even_before_the_zero_point_is_added() -> None:
+    """Sums 1, 3, 5, -1, -3 halved are ties: 0, 2, 2, 0, -2; then the odd zero point."""
+    writer = Writer(rows=5)
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=5)
+    writer.add(Opcode.READ_WEIGHTS, index=writer.tile(np.eye(4)))
+    writer.add(Opcode.MATRIX_MULTIPLY, Flag.SWITCH, ub=0, acc=0, inner=5)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(multiplier=0.5, zero=7))
+    writer.add(Opcode.ACTIVATE, acc=0, dest=5, inner=5)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=5, host=5, inner=5)
+    x = np.repeat(np.array([[1], [3], [5], [-1], [-3]], np.int8), 4, axis=1)
+    assert [row[0] for row in run_all(writer.program(), x)] == [7, 9, 9, 7, 5]
+
+
+@pytest.mark.parametrize(("value", "clamped"), [(127, 100), (-128, -90), (3, 6)])
+def test_clamp_and_table(value: int, clamped: int) -> None:
+    table = np.arange(-128, 128)[::-1]
+    for has_table, expected in ((0, clamped), (1, -1 - clamped)):
+        writer = Writer(rows=1)
+        block = writer.block(scale_a=1.0, scale_b=1.0, low=-90, high=100, has_table=has_table, table=table)
+        writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=1)
+        writer.add(Opcode.SET_CONFIGURATION, index=block)
+        writer.add(Opcode.VECTOR, function=Function.ADD, ub=0, ub2=0, dest=1, inner=1)
+        writer.add(Opcode.WRITE_HOST_MEMORY, ub=1, host=1, inner=1)
+        assert run_all(writer.program(), np.full((1, 4), value, np.int8)) == [[expected] * 4]
+
+
+def test_recurrent_steps_share_their_weights() -> None:
+    """The same tiles, asked for again in every step, are widened once."""
+    writer, tiles = Writer(rows=4), [0, 1]
+    for seed in tiles:
+        writer.tile(np.random.default_rng(seed).integers(-128, 128, (4, 3)))
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=4)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(multiplier=2.0**-8, bias=[1, 2, 3, 4]))
+    for _ in range(6):
+        for tile in tiles:
+            writer.add(Opcode.READ_WEIGHTS, index=tile)
+            writer.add(Opcode.MATRIX_MULTIPLY, Flag.SWITCH | (Flag.ACCUMULATE if tile else 0), ub=2 * tile, acc=0, inner=2)
+        writer.add(Opcode.ACTIVATE, acc=0, dest=2, inner=2)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=0, host=4, inner=4)
+    program = writer.program()
+    made = products(program)
+    assert len(made) == 6
+    assert len({id(product.weights) for product in made}) == 1
+    run_all(program, random_rows(program, 0))
+
+
+def test_an_accumulating_multiply_may_change_rows_of_an_older_chain() -> None:
+    """Rows 0 to 3 build up, then row 1 is overwritten: the activate of all four must not take the older sums."""
+    writer = Writer(rows=8)
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=8)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block())
+    writer.add(Opcode.READ_WEIGHTS, index=writer.tile(np.eye(4)))
+    writer.add(Opcode.MATRIX_MULTIPLY, Flag.SWITCH, ub=0, acc=0, inner=4)
+    writer.add(Opcode.MATRIX_MULTIPLY, ub=5, acc=1, inner=1)
+    writer.add(Opcode.ACTIVATE, acc=0, dest=8, inner=4)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=8, host=8, inner=4)
+    program = writer.program()
+    x = np.arange(32).reshape(8, 4).astype(np.int8)
+    assert run_all(program, x)[:4] == x[[0, 5, 2, 3]].tolist()
+
+
+def test_a_transfer_does_not_overtake_a_postponed_one() -> None:
+    """The result is written to the host and read back elsewhere, while the group that makes it is still open."""
+    writer = Writer(rows=8)
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=8)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block())
+    writer.add(Opcode.READ_WEIGHTS, index=writer.tile(-np.eye(4)))
+    writer.add(Opcode.MATRIX_MULTIPLY, Flag.SWITCH, ub=0, acc=0, inner=2)
+    writer.add(Opcode.ACTIVATE, acc=0, dest=8, inner=2)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=8, host=8, inner=2)
+    writer.add(Opcode.READ_HOST_MEMORY, host=8, dest=20, inner=2)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=20, host=14, inner=2)
+    x = np.arange(32).reshape(8, 4).astype(np.int8)
+    assert run_all(writer.program(), x)[6:] == (-x[:2]).tolist()
+
+
+def test_consecutive_vectors_run_as_one() -> None:
+    writer = Writer(rows=12)
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=12)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(scale_a=0.5, scale_b=0.25, zero=3))
+    for first in (0, 3, 6):
+        writer.add(Opcode.VECTOR, function=Function.ADD, ub=first, ub2=3 + first, dest=20 + first, inner=3)
+    for first in (0, 3):
+        writer.add(Opcode.VECTOR, function=Function.COPY, ub=20 + first, dest=23 + first, inner=3)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=20, host=12, inner=12)
+    program = writer.program()
+    steps = prepare(program, Scratch())
+    assert len(steps) == 1 + 1 + 2 + 1
+    run_all(program, random_rows(program, 5) * np.int8(1))
+
+
+def test_the_watch_sees_every_instruction() -> None:
+    program = RandomProgram(1).make()
+    seen: list[tuple[int, Opcode]] = []
+    Interpreter(program).run({"x": random_rows(program, 1)}, lambda index, instruction, _: seen.append((index, instruction.opcode)))
+    assert seen == list(enumerate(map(Opcode, program.instructions["opcode"].tolist())))
+
+
+@pytest.mark.parametrize("executor", [Interpreter, Simulator])
+def test_inputs_that_do_not_fit(executor: type[Interpreter] | type[Simulator]) -> None:
+    program = RandomProgram(1).make()
+    x = random_rows(program, 0)
+    for inputs in ({}, {"x": x[1:]}, {"x": x.astype(np.int16)}, {"x": x, "z": x}):
+        with pytest.raises(InputError) as raised:
+            executor(program).run(inputs)
+        assert [d.code for d in raised.value.diagnostics] == ["E0480"]
+
+
+def test_outputs_are_the_callers_own() -> None:
+    program = RandomProgram(2).make()
+    simulator = Simulator(program)
+    first = simulator.run({"x": random_rows(program, 0)})["y"]
+    kept = first.copy()
+    simulator.run({"x": random_rows(program, 9)})
+    assert np.array_equal(first, kept)
+    assert first.shape == (TINY.unified_buffer_rows // 2, TINY.mxu)

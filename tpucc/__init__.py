@@ -1,0 +1,88 @@
+"""tpucc: a compiler that you can see through.
+
+    import tpucc
+    exe = tpucc.compile("iris.tpu", params={"batch": 8})
+    y = exe.run(x=array)
+
+The names below are the public API; everything is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tpucc.api import Executable, compile, compile_source, load
+    from tpucc.diagnostics import (
+        CheckError,
+        CompileError,
+        Diagnostic,
+        Error,
+        InputError,
+        InternalError,
+        LimitError,
+        Origin,
+        ProgramError,
+        Source,
+        Span,
+        UsageError,
+    )
+    from tpucc.ir.graph import Graph, GraphBuilder, Node
+    from tpucc.isa.program import Program
+    from tpucc.passes.base import Context, Pass
+    from tpucc.target import Target, load_target
+
+_HOMES = {
+    "tpucc.api": ("Executable", "compile", "compile_source", "load"),
+    "tpucc.diagnostics": (
+        "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "ProgramError",
+        "Source", "Span", "UsageError",
+    ),
+    "tpucc.ir.graph": ("Graph", "GraphBuilder", "Node"),
+    "tpucc.isa.program": ("Program",),
+    "tpucc.passes.base": ("Context", "Pass"),
+    "tpucc.target": ("Target", "load_target"),
+}  # fmt: skip
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__version__ = "0.1.0"
+__all__ = [
+    "CheckError",
+    "CompileError",
+    "Context",
+    "Diagnostic",
+    "Error",
+    "Executable",
+    "Graph",
+    "GraphBuilder",
+    "InputError",
+    "InternalError",
+    "LimitError",
+    "Node",
+    "Origin",
+    "Pass",
+    "Program",
+    "ProgramError",
+    "Source",
+    "Span",
+    "Target",
+    "UsageError",
+    "__version__",
+    "compile",
+    "compile_source",
+    "load",
+    "load_target",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'tpucc' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,5 @@
+"""`python -m tpucc` is the command line."""
+
+from tpucc.cli.main import main
+
+main()

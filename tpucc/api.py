@@ -1,0 +1,211 @@
+"""The Python API: compile a model, look at what was made, run it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from tpucc.diagnostics import Diagnostic, Source, UsageError
+from tpucc.driver import Compilation, Options
+from tpucc.driver import compile_source as drive
+from tpucc.isa.disassembler import disassemble
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.numerics import AnyArray
+from tpucc.passes.base import Pass
+from tpucc.runtime import QuantisedOutput, Runtime, load_program
+from tpucc.sources import read_source
+from tpucc.target import Target, load_target
+from tpucc.tables import memory_table, timeline_table
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A stage's value for people: `print` gives its text form, a notebook its picture, and its attributes are the value's."""
+
+    value: Any
+    _text: Callable[[], str]
+    _svg: Callable[[], str]
+
+    def __str__(self) -> str:
+        return self._text()
+
+    def _repr_svg_(self) -> str:
+        return self._svg()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.value, name)
+
+
+class Executable:
+    """A compiled model: its stages, its numbers, and a way to run it.
+
+    Made by `compile`, `compile_source` and `load`. A loaded one has its program, not the stages before.
+    """
+
+    def __init__(self, runtime: Runtime, compilation: Compilation | None = None) -> None:
+        self.runtime = runtime
+        self.compilation = compilation
+
+    def __repr__(self) -> str:
+        program = self.runtime.program
+        return f"<Executable {program.name} for {program.target.name}: {len(program.instructions):,} instructions>"
+
+    def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
+        """Runs the model on an array for each input; returns an array for each output. See `Runtime.run`."""
+        return self.runtime.run(inputs, **named)
+
+    def run_quantized(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
+        """The integers of each output that the device computed, with their scale and zero point."""
+        return self.runtime.run_quantized(inputs, **named)
+
+    def save(self, path: PathLike) -> None:
+        """Writes the self-contained program (`.tpub`)."""
+        self.runtime.save(Path(path))
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """What `stats.json` holds."""
+        return self.runtime.stats
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self.compilation.warnings) if self.compilation else ()
+
+    @property
+    def graph(self) -> Shown:
+        """The operator graph with its weights, as elaborated."""
+        from tpucc import pictures
+
+        graph = self._stage("graph")
+        return Shown(graph, lambda: str(graph), lambda: pictures.graph_svg(graph))
+
+    @property
+    def layers(self) -> Shown:
+        """The layer graph: int8 layers between host operators."""
+        from tpucc import pictures
+
+        layers = self._stage("layers")
+        return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers))
+
+    @property
+    def tiles(self) -> Shown:
+        """The tile program."""
+        from tpucc import pictures
+
+        tiles = self._stage("tiles")
+        return Shown(tiles, lambda: print_tiles(tiles), lambda: pictures.tiles_svg(tiles))
+
+    @property
+    def program(self) -> Shown:
+        """The machine program."""
+        from tpucc import pictures
+
+        program = self.runtime.program
+        return Shown(program, lambda: disassemble(program), lambda: pictures.program_svg(program))
+
+    @property
+    def timeline(self) -> Shown:
+        """When every instruction starts and ends."""
+        from tpucc import pictures
+
+        return Shown(self.runtime.timeline, lambda: timeline_table(self.runtime), lambda: pictures.timeline_svg(self.runtime))
+
+    @property
+    def memory(self) -> Shown:
+        """Who lives in the unified buffer, where, and when."""
+        from tpucc import pictures
+
+        residents = self.runtime.program.residents
+        return Shown(residents, lambda: memory_table(self.runtime), lambda: pictures.memory_svg(self.runtime))
+
+    def _stage(self, name: str) -> Any:
+        value = getattr(self.compilation, name, None)
+        if value is None:
+            raise UsageError(Diagnostic("E0515", f"a program that was loaded has no {name}; compile the source to see them"))
+        return value
+
+
+def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
+    path: PathLike,
+    *,
+    target: str | Target = "tpu_v1",
+    params: Mapping[str, object] | None = None,
+    weights: PathLike | None = None,
+    calibration: PathLike | None = None,
+    level: int = 2,
+    passes: tuple[Pass, ...] = (),
+    settings: Mapping[str, Mapping[str, object]] | None = None,
+) -> Executable:
+    """Compiles the model at `path`.
+
+    `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
+    replace the built-in ones; `settings` maps a pass's name to its options. Raises a subclass of `tpucc.Error`.
+    """
+    path = Path(path)
+    options = _options(target, params, weights, calibration, level, passes, settings)
+    return _executable(drive(read_source(path), path.parent, options))
+
+
+def compile_source(
+    text: str,
+    *,
+    name: str = "model.tpu",
+    folder: PathLike = ".",
+    target: str | Target = "tpu_v1",
+    params: Mapping[str, object] | None = None,
+    weights: PathLike | None = None,
+    calibration: PathLike | None = None,
+    level: int = 2,
+    passes: tuple[Pass, ...] = (),
+    settings: Mapping[str, Mapping[str, object]] | None = None,
+) -> Executable:
+    """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
+    options = _options(target, params, weights, calibration, level, passes, settings)
+    return _executable(drive(Source(name, text), Path(folder), options))
+
+
+def load(path: PathLike) -> Executable:
+    """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or invalid."""
+    return Executable(load_program(Path(path)))
+
+
+def _options(
+    target: str | Target,
+    params: Mapping[str, object] | None,
+    weights: PathLike | None,
+    calibration: PathLike | None,
+    level: int,
+    passes: tuple[Pass, ...],
+    settings: Mapping[str, Mapping[str, object]] | None,
+) -> Options:
+    return Options(
+        target=load_target(target) if isinstance(target, str) else target,
+        params={name: _static(value) for name, value in (params or {}).items()},
+        weights=None if weights is None else Path(weights),
+        calibration=None if calibration is None else Path(calibration),
+        level=level,
+        extra=passes,
+        settings=settings or {},
+    )
+
+
+def _static(value: object) -> str:
+    """A Python value as the language writes it."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        return '"' + escaped.replace("{", "{{").replace("}", "}}") + '"'
+    return repr(value)
+
+
+def _executable(compilation: Compilation) -> Executable:
+    assert compilation.program is not None
+    return Executable(Runtime(compilation.program), compilation)

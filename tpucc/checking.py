@@ -1,0 +1,155 @@
+"""Is it right, and is it good? The simulator against the integer reference, and both against float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.driver import Compilation
+from tpucc.ir.graph import Graph
+from tpucc.layers.reference import LAYER_REFERENCES
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.rounds import model_batch, rows_given, run_in_rounds
+from tpucc.runtime import Runtime
+
+Arrays = Mapping[str, AnyArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One device result against the integer reference: how many elements, how many differ, and the first that does."""
+
+    name: str
+    elements: int
+    unequal: int
+    first: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorStatistics:
+    """An output against the float32 reference. `snr` is the signal-to-noise ratio in decibels; infinite when nothing differs."""
+
+    name: str
+    largest: float
+    mean: float
+    snr: float
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of labelled rows that are right, in float32 and as compiled."""
+
+    rows: int
+    float32: float
+    int8: float
+
+
+def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
+    """The operator graph in float32, by output name, for inputs of any batch that rounds can make up for."""
+    types = {node.name: node.type for node in graph.inputs}
+    batch = model_batch(types, [graph[o.node].type for o in graph.outputs])
+    rows = rows_given(types, inputs, batch)
+
+    def once(arrays: Arrays) -> dict[str, AnyArray]:
+        values = evaluate(graph, arrays)
+        return {o.name: values[o.node] for o in graph.outputs}
+
+    return once(inputs) if rows is None or batch is None else run_in_rounds(once, inputs, rows, batch)
+
+
+def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
+    """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
+    names = [port.name for port in runtime.program.outputs]
+    rows = rows_given(runtime.inputs, inputs, runtime.batch)
+    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
+    found = [(_reference(layers, names, part), runtime.ports(part)) for part in rounds]
+    return [_compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
+
+
+def compare_executors(runtime: Runtime, inputs: Arrays) -> list[Comparison]:
+    """For a program without its layers: the fast executor against the plain one, instruction by instruction."""
+    rows = rows_given(runtime.inputs, inputs, runtime.batch)
+    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
+    found = [(runtime.ports(part, plain=True), runtime.ports(part)) for part in rounds]
+    return [_compared(port.name, [(w[port.name], g[port.name]) for w, g in found]) for port in runtime.program.outputs]
+
+
+def error_statistics(outputs: Arrays, reference: Arrays) -> list[ErrorStatistics]:
+    """Each float output against the reference; integer outputs (argmax) are left to the accuracy."""
+    return [_statistics(name, outputs[name], reference[name]) for name in outputs if outputs[name].dtype == np.float32]
+
+
+def accuracy(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) -> Accuracy:
+    """How many rows of `inputs` get their label, in float32 and as compiled. The first output is the one that is judged."""
+    name = next(iter(runtime.outputs))
+    wanted = labels.reshape(-1)
+    exact, compiled = (_classes(outputs[name]) for outputs in (float_reference(graph, inputs), runtime.run(inputs)))
+    return Accuracy(len(wanted), float((exact == wanted).mean()), float((compiled == wanted).mean()))
+
+
+def labels_fit(runtime: Runtime, inputs: Arrays, labels: AnyArray) -> bool:
+    """Whether `labels` have one class for each row of the inputs and of the first output."""
+    rows = {array.shape[0] for array in inputs.values() if array.ndim}
+    kind = next(iter(runtime.outputs.values()))
+    return labels.dtype.kind in "iu" and rows == {labels.size} and kind.rank in (1, 2) and runtime.batch is not None
+
+
+def calibrated_inputs(compilation: Compilation) -> Arrays | None:
+    """The calibration inputs, where the model has them all."""
+    wanted = [node.name for node in compilation.graph.inputs] if compilation.graph else []
+    given = compilation.calibration or {}
+    return {name: given[name] for name in wanted} if wanted and all(name in given for name in wanted) else None
+
+
+def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
+    """Inputs for a model without any: standard normal, or uniform in the range that the source gives; integers likewise."""
+    generator = np.random.default_rng(seed)
+    drawn: dict[str, AnyArray] = {}
+    for name, kind in runtime.inputs.items():
+        if kind.dtype == "f32" and kind.range is None:
+            drawn[name] = generator.standard_normal(kind.shape, np.float32)
+        elif kind.dtype == "f32" and kind.range is not None:
+            drawn[name] = generator.uniform(kind.range.low, kind.range.high, kind.shape).astype(np.float32)
+        else:
+            low, high = (int(kind.range.low), int(kind.range.high)) if kind.range else (0, 0)
+            drawn[name] = generator.integers(low, high, kind.shape, endpoint=True).astype(kind.numpy)
+    return drawn
+
+
+def _reference(layers: Graph, names: list[str], inputs: Arrays) -> dict[str, AnyArray]:
+    return evaluate(layers, inputs, LAYER_REFERENCES, keep=names)
+
+
+def _rounds(inputs: Arrays, rows: int, batch: int) -> list[Arrays]:
+    starts = range(0, rows, batch)
+    return [{name: np.resize(array[s : s + batch], (batch, *array.shape[1:])) for name, array in inputs.items()} for s in starts]
+
+
+def _compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
+    wanted, got = (np.concatenate([pair[side].reshape(-1) for pair in pairs]) for side in (0, 1))
+    unequal = np.flatnonzero(wanted != got)
+    if not len(unequal):
+        return Comparison(name, len(wanted), 0)
+    index = int(unequal[0])
+    place = [int(i) for i in np.unravel_index(index % pairs[0][0].size, pairs[0][0].shape)]
+    return Comparison(name, len(wanted), len(unequal), f"{name}{place}: expected {wanted[index]}, got {got[index]}")
+
+
+def _statistics(name: str, got: AnyArray, wanted: AnyArray) -> ErrorStatistics:
+    error = got.astype(np.float64) - wanted
+    noise, signal = float((error**2).sum()), float((wanted.astype(np.float64) ** 2).sum())
+    snr = float("inf") if noise == 0 else 10 * np.log10(max(signal, np.finfo(np.float64).tiny) / noise)
+    return ErrorStatistics(name, float(np.abs(error).max(initial=0.0)), float(np.abs(error).mean()), float(snr))
+
+
+def _classes(output: AnyArray) -> AnyArray:
+    """Predicted classes: integers as they are; one column is a probability; more columns, the largest."""
+    if output.dtype.kind in "iu":
+        return output.reshape(-1)
+    flat = output.reshape(output.shape[0], -1)
+    return (flat[:, 0] >= 0.5).astype(np.int64) if flat.shape[1] == 1 else flat.argmax(axis=1)
+
+

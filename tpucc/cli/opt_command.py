@@ -1,0 +1,92 @@
+"""`tpucc opt FILE.graph -p PASS,PASS{option=1}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+
+import click
+
+from tpucc.cli.options import FILE
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
+from tpucc.driver import PASSES, run_pass, verify_stage
+from tpucc.interop.archive import read_arrays
+from tpucc.ir.parser import parse_graph
+from tpucc.outputs import read_file, write_file
+from tpucc.passes.base import Context, Pass
+from tpucc.plugins import installed_passes, passes_of_file
+from tpucc.registry import ATTRIBUTES
+from tpucc.target import load_target
+
+STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
+
+
+@click.command("opt")
+@click.argument("graph", type=FILE)
+@click.option("-p", "--passes", "wanted", default="", metavar="PASS,PASS{option=1}", help="The passes to run, in this order.")
+@click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Make the passes of this file known.")
+@click.option("--target", default="tpu_v1", show_default=True, metavar="NAME|FILE.toml", help="The machine to compile for.")
+@click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Inputs for the pass calibrate.")
+@click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
+def command(graph: Path, wanted: str, pass_files: tuple[Path, ...], target: str, calibrate: Path | None, output: Path | None) -> None:
+    """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
+    try:
+        text = read_file(graph).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProgramError(Diagnostic("E0101", f"{graph.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
+    known: dict[str, Pass] = {step.name: step for step in PASSES}
+    known.update((step.name, step) for step in installed_passes())
+    known.update((step.name, step) for path in pass_files for step in passes_of_file(path))
+    steps = list(_steps(wanted, known))
+    context = Context(load_target(target), None if calibrate is None else read_arrays(calibrate))
+    result = parse_graph(text, graph.name, ATTRIBUTES)
+    verify_stage(result)
+    for step in steps:
+        result = run_pass(step, result, context)
+    for warning in context.warnings:
+        click.echo(f"note: {warning}", err=True)
+    if output is None:
+        click.echo(str(result), nl=False)
+    else:
+        write_file(output, str(result).encode())
+
+
+def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:
+    """The passes of `a,b{option=1}`. Raises `UsageError`."""
+    position = 0
+    while wanted[position:].strip():
+        match = STEP.match(wanted, position)
+        if match is None:
+            raise UsageError(Diagnostic("E0516", f"can't read {wanted[position:]!r}; passes are written NAME,NAME{{option=value}}"))
+        position = match.end()
+        name, options = match.groups()
+        if name not in known:
+            near = did_you_mean(name, known)
+            raise UsageError(Diagnostic("E0509", f"no pass is named {name}", help=(near or f"there are {', '.join(known)}",)))
+        yield _with_options(known[name], options or "")
+
+
+def _with_options(step: Pass, text: str) -> Pass:
+    values: dict[str, object] = {}
+    known = {f.name: getattr(step, f.name) for f in fields(step)} if is_dataclass(step) else {}
+    for part in filter(None, (p.strip() for p in re.split(r"[,\s]+", text))):
+        name, equals, value = part.partition("=")
+        name = name.replace("-", "_")
+        if not equals or name not in known:
+            near = did_you_mean(name, known) or (f"it has {', '.join(known)}" if known else "it has no options")
+            raise UsageError(Diagnostic("E0509", f"{step.name} has no option {name}", help=(near,)))
+        values[name] = _converted(value, known[name], f"{step.name}'s {name}")
+    return replace(step, **values) if values else step  # type: ignore[type-var]
+
+
+def _converted(text: str, default: object, what: str) -> object:
+    if isinstance(default, bool):
+        if text.lower() not in ("true", "false"):
+            raise UsageError(Diagnostic("E0516", f"{what} is true or false, not {text}"))
+        return text.lower() == "true"
+    try:
+        return type(default)(text)  # type: ignore[call-arg]
+    except ValueError:
+        raise UsageError(Diagnostic("E0516", f"{what} is a {type(default).__name__}, not {text}")) from None

@@ -1,0 +1,18 @@
+"""`tpucc passes`."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+import click
+
+from tpucc.driver import PASSES
+
+
+@click.command("passes")
+def command() -> None:
+    """List the passes in their order, with the level that runs them and their options."""
+    for step in PASSES:
+        click.echo(f"{step.name:<22} {'needed' if step.level == 0 else f'-O{step.level}   '} {step.summary}")
+        for option in fields(step) if is_dataclass(step) else ():
+            click.echo(f"{'':<29} --{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})")

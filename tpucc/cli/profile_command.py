@@ -1,0 +1,34 @@
+"""`tpucc profile MODEL.tpu|PROGRAM.tpub`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.work import executable_from, print_json
+from tpucc.outputs import write_file
+from tpucc.sim.trace import trace_events
+from tpucc.tables import timeline_table
+
+
+@click.command("profile")
+@click.argument("model", type=FILE)
+@compile_options
+@click.option("--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@click.option("--quiet", is_flag=True, help="No warnings, no progress.")
+def command(model: Path, trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Print where the cycles go, per layer and in all. Nothing is executed.
+
+    MODEL is a source (.tpu) or a program (.tpub).
+    """
+    runtime = executable_from(model, given, quiet).runtime
+    if trace is not None:
+        write_file(trace, trace_events(runtime.program, runtime.timeline))
+    if as_json:
+        print_json(runtime.stats)
+    else:
+        click.echo(timeline_table(runtime))

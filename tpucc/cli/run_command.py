@@ -1,0 +1,152 @@
+"""`tpucc run MODEL.tpu|PROGRAM.tpub`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from tpucc.api import Executable
+from tpucc.checking import (
+    Comparison,
+    accuracy,
+    calibrated_inputs,
+    compare_executors,
+    compare_with_reference,
+    error_statistics,
+    float_reference,
+    labels_fit,
+    random_inputs,
+)
+from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.summary import run_text
+from tpucc.cli.work import executable_from, print_json
+from tpucc.diagnostics import CheckError, Diagnostic, counted
+from tpucc.interop.archive import read_arrays
+from tpucc.interop.npz import npz_bytes
+from tpucc.numerics import AnyArray
+from tpucc.outputs import write_file
+from tpucc.runtime import Runtime
+
+LABELS = "labels"
+
+
+@click.command("run")
+@click.argument("model", type=FILE)
+@compile_options
+@click.option("--input", "input_file", type=FILE, metavar="X.npz", help="An array for each input of the model, by name.")
+@click.option("--output", "output_file", type=FILE, metavar="Y.npz", help="Where to write the outputs.")
+@click.option("--quantized-output", type=FILE, metavar="Q.npz", help="Where to write the integers that the device computed.")
+@click.option("--check", is_flag=True, help="Compare with the integer and the float reference; exit 1 on any inequality.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def command(
+    model: Path,
+    input_file: Path | None,
+    output_file: Path | None,
+    quantized_output: Path | None,
+    check: bool,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Execute MODEL, a source (.tpu) or a program (.tpub).
+
+    Without --input it runs on the calibration inputs, or on random ones. Where labels are known (an array `labels` in the input file, or
+    in MODEL_test.npz beside the source), the accuracy of int8 is printed beside that of float32.
+    """
+    exe = executable_from(model, given, quiet)
+    runtime = exe.runtime
+    inputs, origin = _inputs(exe, input_file)
+    labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
+    outputs = runtime.run(inputs)
+    summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": _described(outputs)}
+    if output_file is not None:
+        write_file(output_file, npz_bytes(outputs))
+    if quantized_output is not None:
+        write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
+    summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
+    summary.update(_accuracy(exe, model, inputs if input_file else None, labels))
+    if check:
+        summary["check"] = _check(exe, inputs, outputs)
+    if as_json:
+        print_json(summary)
+    elif not quiet:
+        click.echo(run_text(summary))
+    _require_equal(summary.get("check", {}))
+
+
+def _inputs(exe: Executable, path: Path | None) -> tuple[dict[str, AnyArray], str]:
+    """The arrays to run on, and in words where they are from."""
+    if path is not None:
+        arrays = read_arrays(path)
+        return arrays, f"{path} ({_rows(exe.runtime, arrays)})"
+    known = calibrated_inputs(exe.compilation) if exe.compilation else None
+    if known is not None:
+        return dict(known), f"the calibration inputs ({_rows(exe.runtime, known)})"
+    return random_inputs(exe.runtime), "random inputs from seed 0"
+
+
+def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:
+    rows = {arrays[name].shape[0] for name in runtime.inputs if name in arrays and arrays[name].ndim}
+    if runtime.batch is None or len(rows) != 1:
+        return "as given"
+    count = rows.pop()
+    if count == runtime.batch or count == 0:
+        return counted(count, "row")
+    rounds = counted(-(-count // runtime.batch), "round")
+    return f"{counted(count, 'row')} in {rounds} of {runtime.batch:,}" + (", the last one padded" if count % runtime.batch else "")
+
+
+def _described(outputs: Mapping[str, AnyArray]) -> dict[str, str]:
+    return {name: f"{a.dtype.name}[{', '.join(map(str, a.shape))}]" for name, a in outputs.items()}
+
+
+def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+    arrays: dict[str, AnyArray] = {}
+    for name, output in runtime.run_quantized(inputs).items():
+        arrays[name] = output.values
+        arrays[f"{name}.scale"], arrays[f"{name}.zero_point"] = np.float32(output.scale), np.int32(output.zero_point)
+    return {key: np.asarray(value) for key, value in arrays.items()}
+
+
+def _accuracy(exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None) -> dict[str, Any]:
+    """Accuracy on labelled inputs: those of --input, else the held-out set that lies beside the source."""
+    held_out = model.with_name(f"{model.stem}_test.npz")
+    source = "the given inputs"
+    if inputs is None and exe.compilation and held_out.is_file():
+        arrays = read_arrays(held_out)
+        labels = arrays.pop(LABELS, None)
+        inputs, source = arrays, str(held_out)
+    graph = exe.compilation.graph if exe.compilation else None
+    if graph is None or inputs is None or labels is None or not labels_fit(exe.runtime, inputs, labels):
+        return {}
+    found = accuracy(exe.runtime, graph, inputs, labels)
+    return {"accuracy": {"float32": found.float32, "int8": found.int8, "rows": found.rows, "inputs": source}}
+
+
+def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray]) -> dict[str, Any]:
+    """The comparison with the integer reference, or for a program without its source with plain execution, step by step."""
+    compilation, runtime = exe.compilation, exe.runtime
+    if compilation is None or compilation.layers is None or compilation.graph is None:
+        return {"against": "plain execution, instruction by instruction", "integer": _counts(compare_executors(runtime, inputs))}
+    reference = float_reference(compilation.graph, inputs)
+    return {
+        "against": "the layers' integer reference",
+        "integer": _counts(compare_with_reference(runtime, compilation.layers, inputs)),
+        "float": {s.name: {"largest": s.largest, "mean": s.mean, "snr_db": s.snr} for s in error_statistics(outputs, reference)},
+    }
+
+
+def _counts(comparisons: list[Comparison]) -> dict[str, Any]:
+    return {c.name: {"elements": c.elements, "unequal": c.unequal, "first": c.first} for c in comparisons}
+
+
+def _require_equal(check: Mapping[str, Any]) -> None:
+    wrong = {name: c for name, c in check.get("integer", {}).items() if c["unequal"]}
+    if wrong:
+        texts = [f"{name}: {c['unequal']:,} of {c['elements']:,} elements differ; the first is {c['first']}" for name, c in wrong.items()]
+        raise CheckError([Diagnostic("E0910", text) for text in texts])

@@ -1,0 +1,119 @@
+"""The summaries that compile and run print: 80 columns, plain text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import counted, printable
+from tpucc.driver import Compilation, Snapshot
+from tpucc.runtime import Runtime
+from tpucc.tables import microseconds, size, table
+
+STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
+
+
+def compile_text(compilation: Compilation, runtime: Runtime, files: Sequence[Path], drawing: tuple[str, float] | None) -> str:
+    """What compile prints: the stages with their times, the program's numbers, the bottleneck, and the page to open."""
+    parts = [_stages(compilation, drawing), _numbers(runtime)]
+    page = next((str(path) for path in files if path.name == "report.html"), None)
+    if page:
+        parts.append(f"open {printable(page)}")
+    elif files:
+        parts.append(f"wrote {', '.join(printable(str(path)) for path in files)}")
+    return "\n\n".join(parts)
+
+
+def compile_summary(compilation: Compilation, runtime: Runtime, files: Sequence[Path]) -> dict[str, Any]:
+    """The same for programs: `stats.json` with the stages' times, the files and the warnings beside."""
+    times = {f"{s.number:02} {s.stage}": s.seconds for s in compilation.snapshots}
+    return {**runtime.stats, "stages": times, "files": [str(path) for path in files], "warnings": compilation.warnings}
+
+
+def run_text(summary: Mapping[str, Any]) -> str:
+    """What run prints: what it ran on, the outputs, the accuracy, and how the check went."""
+    outputs = ", ".join(f"{printable(name)}: {kind}" for name, kind in summary["outputs"].items())
+    lines = [
+        f"{printable(summary['model'])}: ran on {printable(summary['inputs'])}; one batch takes {summary['cycles']:,} cycles, "
+        f"{microseconds(summary['seconds'])}",
+        f"outputs: {outputs}",
+        *_accuracy(summary.get("accuracy")),
+        *_check(summary.get("check")),
+    ]
+    return "\n".join(lines)
+
+
+def _accuracy(found: Mapping[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    return [
+        f"accuracy on {counted(found['rows'], 'labelled row')} of {printable(found['inputs'])}: "
+        f"{found['float32']:.2%} float32, {found['int8']:.2%} int8"
+    ]
+
+
+def _check(check: Mapping[str, Any] | None) -> list[str]:
+    if check is None:
+        return []
+    if not check["integer"]:
+        return ["check: nothing ran on the device"]
+    equal = [c for c in check["integer"].values() if not c["unequal"]]
+    elements = sum(c["elements"] for c in check["integer"].values())
+    verdict = "equal" if len(equal) == len(check["integer"]) else "NOT EQUAL"
+    lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')})"]
+    for name, s in check.get("float", {}).items():
+        ratio = "exact" if math.isinf(s["snr_db"]) else f"signal to noise {s['snr_db']:.1f} dB"
+        lines.append(f"against float32, {printable(name)}: largest error {s['largest']:.3g}, mean {s['mean']:.3g}, {ratio}")
+    return lines
+
+
+def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
+    rows = [(s.stage, _outcome(s), f"{1000 * s.seconds:,.1f}") for s in compilation.snapshots]
+    if drawing is not None:
+        rows.append(("draw", drawing[0], f"{1000 * drawing[1]:,.1f}"))
+    return table(("stage", "result", "ms"), rows, left=2)
+
+
+def _outcome(snapshot: Snapshot) -> str:
+    from tpucc.diagnostics import Source
+    from tpucc.ir.graph import Graph
+    from tpucc.lowering.tileprogram import TileProgram
+
+    value = snapshot.value
+    if snapshot.stage == "verify":
+        return "ten groups of rules hold"
+    if not snapshot.changed:
+        return "no change"
+    if isinstance(value, Source):
+        return counted(value.text.count("\n") + (not value.text.endswith("\n")), "line")
+    if isinstance(value, Graph):
+        return counted(len(value), "node")
+    if isinstance(value, TileProgram):
+        return f"{counted(len(value.tiles), 'weight tile')}, {counted(len(value.buffers), 'buffer')}"
+    return counted(len(value.instructions), "instruction")
+
+
+def _numbers(runtime: Runtime) -> str:
+    program, stats = runtime.program, runtime.stats
+    target = program.target
+    peak, bound, whole = stats["ub_peak_bytes"], stats["ub_lower_bound_bytes"], target.unified_buffer_rows * target.mxu
+    rows = [
+        ("model", f"{printable(program.name)} on {target.name}"),
+        ("layers", f"{len(program.layers):,}, with {stats['macs']:,} multiply-accumulates"),
+        ("weights", f"{counted(stats['tiles'], 'tile')}, {size(stats['weight_bytes'])}"),
+        ("instructions", f"{stats['instructions']:,}"),
+        ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),
+        ("cycles", f"{stats['cycles']:,}, {microseconds(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),
+        ("speed", f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"),
+        ("bottleneck", stats["bottleneck"]),
+    ]
+    text = "\n".join(f"{label:<15} {value}" for label, value in rows)
+    return f"{text}\n\n{_wrapped(stats['explanation'])}"
+
+
+def _wrapped(text: str) -> str:
+    import textwrap
+
+    return textwrap.fill(text, 80)

@@ -1,0 +1,71 @@
+"""What several commands do: compile what the command line names, with its warnings and its dumps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from tpucc.api import Executable
+from tpucc.cli.options import options_from
+from tpucc.driver import Compilation, Observer, Snapshot, compile_source
+from tpucc.outputs import write_file
+from tpucc.runtime import Runtime, load_program
+from tpucc.sources import read_source
+
+PROGRAM_SUFFIX = ".tpub"
+
+
+@dataclass
+class Dump:
+    """An observer that prints and saves the stages it was asked for."""
+
+    print_after: str | None = None
+    folder: Path | None = None
+    seen: list[str] = field(default_factory=list)
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        if self.print_after in ("all", snapshot.stage) and snapshot.stage not in ("parse", "verify"):
+            click.echo(f"; after {snapshot.stage}")
+            click.echo(snapshot.text())
+        if self.folder is not None and snapshot.stage not in ("parse", "verify"):
+            write_file(self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}", snapshot.text().encode())
+
+
+def executable_from(path: Path, given: Mapping[str, Any], quiet: bool) -> Executable:
+    """The executable of a source or of a program. Options of compiling have no effect on a program, and are refused."""
+    if path.suffix == PROGRAM_SUFFIX:
+        _refuse_options(given)
+        return Executable(Runtime(load_program(path).program))
+    compilation = compiled(path, given, quiet)
+    assert compilation.program is not None
+    return Executable(Runtime(compilation.program), compilation)
+
+
+def compiled(
+    path: Path, given: Mapping[str, Any], quiet: bool, observer: Observer | None = None, stop_after: str | None = None
+) -> Compilation:
+    """Compiles a source with the options of the command line; prints its warnings to standard error."""
+    options = options_from(given, stop_after)
+    compilation = compile_source(read_source(path), path.parent, options, observer)
+    if not quiet:
+        for warning in compilation.warnings:
+            click.echo(warning if warning.lstrip().startswith("warning") or ": warning " in warning else f"note: {warning}", err=True)
+    return compilation
+
+
+def print_json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def _refuse_options(given: Mapping[str, Any]) -> None:
+    context = click.get_current_context()
+    for name in given:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            option = next(p for p in context.command.params if p.name == name)
+            raise click.UsageError(f"{option.opts[0]} is an option of compiling; a program is compiled already")

@@ -1,0 +1,233 @@
+"""Where things come from and what is wrong with them.
+
+Every stage speaks about the source through the types of this module: a `Span` is a stretch of one source file, an `Origin` says which
+spans a node or an instruction comes from, and a `Diagnostic` is one message to the person who wrote the source.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+TAB = 4
+MAX_LINE = 160
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """A stretch of a source file: one-based lines and columns (in characters), the end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        end = str(self.end_column) if self.end_line == self.line else f"{self.end_line}:{self.end_column}"
+        return f"{self.line}:{self.column}-{end}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source file as it was read: the name that messages show, and its text."""
+
+    name: str
+    text: str
+
+    def line(self, number: int) -> str:
+        """The text of a one-based line, without its end; empty past the end of the file."""
+        lines = self.text.split("\n")
+        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The places of the source that a node, a tile or an instruction comes from.
+
+    `spans` has the primary place first (a fusion keeps the places of all that it fused). `calls` are the calls that led to the
+    primary place inside a `def`, the innermost first. `made_by` names the pass that made a node the source doesn't contain.
+    """
+
+    spans: tuple[Span, ...] = ()
+    calls: tuple[Span, ...] = ()
+    made_by: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.spans or self.made_by)
+
+    @property
+    def line(self) -> int:
+        """The primary line, or 0 when the source has none."""
+        return self.spans[0].line if self.spans else 0
+
+    @property
+    def lines(self) -> frozenset[int]:
+        """Every source line of this origin, the calls that led there among them."""
+        return frozenset(n for s in self.spans + self.calls for n in range(s.line, s.end_line + 1))
+
+    def merged(self, *others: Origin) -> Origin:
+        """The origin of a fusion: the places of all, this one's first."""
+        spans = dict.fromkeys(span for origin in (self, *others) for span in origin.spans)
+        calls = dict.fromkeys(call for origin in (self, *others) for call in origin.calls)
+        return Origin(tuple(spans), tuple(calls), self.made_by)
+
+    def by(self, name: str) -> Origin:
+        """The origin of a node that the pass `name` makes on behalf of this one."""
+        return Origin(self.spans, self.calls, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A place with a few words about it: `in this call`, `x is f32[64, 128]`."""
+
+    span: Span
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One message: a stable code, what is wrong, where, and what would help.
+
+    `labels` has the primary place first; the others are shown as notes (the calls that led there, an earlier definition).
+    """
+
+    code: str
+    message: str
+    labels: tuple[Label, ...] = ()
+    help: tuple[str, ...] = ()
+    severity: str = "error"
+
+    @property
+    def span(self) -> Span | None:
+        return self.labels[0].span if self.labels else None
+
+    def render(self, source: Source | None = None) -> str:
+        """The message as text: position, code, the line with carets, notes, help."""
+        return "\n".join(_rendered(self, source))
+
+
+class Error(Exception):
+    """The base of all errors of tpucc. `exit_status` is the command line's (see the interface reference)."""
+
+    exit_status = 5
+
+    def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], source: Source | None = None) -> None:
+        self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
+        self.source = source
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        return "\n\n".join(d.render(self.source) for d in self.diagnostics)
+
+
+class CompileError(Error):
+    """The source is wrong; every diagnostic has its span."""
+
+    exit_status = 1
+
+
+class CheckError(Error):
+    """Two answers that must be equal are not."""
+
+    exit_status = 1
+
+
+class UsageError(Error):
+    """A wrong request: an option, a parameter, a file that is missing or can't be read."""
+
+    exit_status = 2
+
+
+class ProgramError(Error):
+    """A binary, a listing, a graph or a target in text form that is malformed, or a program that the verifier refuses."""
+
+    exit_status = 3
+
+
+class InputError(Error):
+    """Weights, calibration or inputs that are malformed or don't fit: keys, shapes, types, NaN."""
+
+    exit_status = 3
+
+
+class LimitError(Error):
+    """A limit of resources: the machine's memories, or tpucc's own bounds."""
+
+    exit_status = 4
+
+
+class InternalError(Error):
+    """A fault in tpucc, or in a pass that the user brought."""
+
+    exit_status = 5
+
+
+def did_you_mean(word: str, candidates: Iterable[str]) -> str:
+    """`did you mean h1?`, or nothing when no candidate is close."""
+    close = get_close_matches(word, sorted(set(candidates)), n=1, cutoff=0.6)
+    return f"did you mean {printable(close[0])}?" if close else ""
+
+
+def printable(text: str) -> str:
+    """`text` with control and bidirectional characters escaped, safe for a terminal."""
+    return "".join(_escaped(c) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text)
+
+
+def counted(number: int, singular: str, plural: str = "") -> str:
+    """`1 row`, `1,000 rows`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def listed(words: Sequence[str], last: str = "and") -> str:
+    """`a, b and c`."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _rendered(diagnostic: Diagnostic, source: Source | None) -> Iterable[str]:
+    head = f"{diagnostic.severity} {diagnostic.code}: {printable(diagnostic.message)}"
+    span = diagnostic.span
+    if span is None or source is None:
+        yield f"{printable(source.name)}: {head}" if source else head
+    else:
+        yield f"{printable(source.name)}:{span.line}:{span.column}: {head}"
+        yield from _excerpt(source, diagnostic.labels[0])
+        for label in diagnostic.labels[1:]:
+            yield f"{printable(source.name)}:{label.span.line}:{label.span.column}: note: {printable(label.text)}"
+            yield from _excerpt(source, Label(label.span))
+    for text in diagnostic.help:
+        yield f"help: {printable(text)}"
+
+
+def _excerpt(source: Source, label: Label) -> Iterable[str]:
+    """The line with carets under the span; a span over several lines is marked to the end of its first."""
+    span, line = label.span, source.line(label.span.line)
+    end = span.end_column if span.end_line == span.line else len(line) + 1
+    start = min(span.column, len(line) + 1)
+    before, marked = line[: start - 1], line[start - 1 : max(end, start + 1) - 1]
+    lead, body, after = _shown(before), _shown(marked), _shown(line[start - 1 + len(marked) :])
+    if len(lead) + len(body) + len(after) > MAX_LINE:
+        lead, body, after = _cut_left(lead), body[: MAX_LINE // 2], after[: MAX_LINE // 4]
+    gutter = f"{span.line:>4} | "
+    yield (gutter + lead + body + after).rstrip()
+    text = f" {printable(label.text)}" if label.text else ""
+    yield " " * (len(gutter) - 2) + "| " + " " * _width(lead) + "^" * max(1, _width(body)) + text
+
+
+def _shown(text: str) -> str:
+    return printable(text.replace("\t", " " * TAB))
+
+
+def _cut_left(text: str) -> str:
+    return text if len(text) <= MAX_LINE // 4 else "…" + text[-MAX_LINE // 4 :]
+
+
+def _width(text: str) -> int:
+    wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
+    return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)

@@ -1,0 +1,321 @@
+"""The pipeline: from source text to a verified program, stage by stage.
+
+`PASSES` is the order. The driver loads what the source names, runs every stage, verifies and times around it, and hands each result to
+an observer; stages know nothing of each other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError, did_you_mean
+from tpucc.frontend.elaborate import Limits, Model, elaborate
+from tpucc.frontend.parse import parse
+from tpucc.ir.graph import Graph
+from tpucc.ir.verify import verify_graph
+from tpucc.isa.disassembler import disassemble
+from tpucc.isa.program import Program
+from tpucc.isa.verify import check
+from tpucc.layers.kinds import LAYERS
+from tpucc.layers.partition import partition
+from tpucc.layers.verify import verify_layers
+from tpucc.lowering.lower import lower
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.lowering.verify import verify_tiles
+from tpucc.numerics import AnyArray
+from tpucc.ops.verify import verify_operators
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.explicit_quantisation import ExplicitQuantisation
+from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.fuse_activation import FuseActivation
+from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.place import Place
+from tpucc.passes.push_slices import PushSlices
+from tpucc.passes.quantise import Quantise
+from tpucc.passes.sink_transposes import SinkTransposes
+from tpucc.schedule import schedule
+from tpucc.sources import bind_weights, read_calibration
+from tpucc.target import Target, load_target
+
+PASSES: tuple[Pass, ...] = (
+    ConstantFolding(),
+    SinkTransposes(),
+    FoldScales(),
+    PushSlices(),
+    ConstantFolding(),
+    CommonSubexpressions(),
+    ExplicitQuantisation(),
+    DeadCode(),
+    Place(),
+    Calibrate(),
+    FuseBias(),
+    FuseActivation(),
+    Quantise(),
+)
+"""The passes in their order. One may stand twice, where another makes new work for it."""
+
+FRONT_STAGES = ("parse", "elaborate", "weights")
+BACK_STAGES = ("lower", "schedule", "verify")
+
+Stage = Graph | TileProgram | Program
+Observer = Callable[["Snapshot"], None]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a compilation is asked for, beside the source.
+
+    `weights` and `calibration` are files that win over those the source names. `extra` are passes that the user brought; `settings`
+    maps a pass's name to options for it; `omit` names optional passes to leave out.
+    """
+
+    target: Target = field(default_factory=lambda: load_target("tpu_v1"))
+    params: Mapping[str, str] = field(default_factory=dict)
+    weights: Path | None = None
+    calibration: Path | None = None
+    level: int = 2
+    extra: tuple[Pass, ...] = ()
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    omit: frozenset[str] = frozenset()
+    activation_bits: int | None = None
+    cores: int = 1
+    stop_after: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A stage's result, as the observer sees it: its number and name, the value, and the seconds it took."""
+
+    number: int
+    stage: str
+    value: Stage | Source
+    seconds: float
+    changed: bool
+
+    @property
+    def suffix(self) -> str:
+        """The kind of its text form: `.graph`, `.tile`, `.asm`."""
+        return ".graph" if isinstance(self.value, Graph) else ".tile" if isinstance(self.value, TileProgram) else ".asm"
+
+    def text(self) -> str:
+        """The value in its text form."""
+        if isinstance(self.value, Source):
+            return self.value.text
+        if isinstance(self.value, TileProgram):
+            return print_tiles(self.value)
+        return disassemble(self.value) if isinstance(self.value, Program) else str(self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation:
+    """All that a compilation made. What lies past `stop_after` is None."""
+
+    source: Source
+    model: Model | None
+    graph: Graph | None
+    calibration: Mapping[str, AnyArray] | None
+    layers: Graph | None
+    tiles: TileProgram | None
+    program: Program | None
+    warnings: list[str]
+    snapshots: tuple[Snapshot, ...]
+
+
+class _Stopped(Exception):
+    """The stage of `stop_after` is done."""
+
+
+class _Recorder:
+    """Times each stage, hands it to the observer, and stops after the one that was asked for."""
+
+    def __init__(self, observer: Observer | None, stop_after: str | None) -> None:
+        self.snapshots: list[Snapshot] = []
+        self._observer = observer
+        self._stop_after = stop_after
+        self._started = time.perf_counter()
+
+    def done(self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True) -> None:
+        seconds = time.perf_counter() - self._started
+        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed)
+        self.snapshots.append(snapshot)
+        if self._observer is not None:
+            self._observer(snapshot)
+        if last and stage == self._stop_after:
+            raise _Stopped
+        self._started = time.perf_counter()
+
+
+@dataclass
+class _State:
+    """What the stages have made so far."""
+
+    source: Source
+    model: Model | None = None
+    graph: Graph | None = None
+    calibration: Mapping[str, AnyArray] | None = None
+    layers: Graph | None = None
+    tiles: TileProgram | None = None
+    program: Program | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+def front_end(source: Source, options: Options) -> Model:
+    """Parses and elaborates: all that `tpucc check` does. Raises `CompileError` with every diagnostic."""
+    return elaborate(parse(source), source, options.params, options.limits)
+
+
+def compile_source(source: Source, folder: Path, options: Options, observer: Observer | None = None) -> Compilation:
+    """Compiles `source`, whose files (weights, calibration) are relative to `folder`.
+
+    Raises `CompileError`, `InputError`, `LimitError` or `UsageError`, each with its diagnostics and the source they speak of.
+    """
+    stages = stage_names(options)
+    if options.stop_after is not None and options.stop_after not in stages:
+        raise _unknown("stage", options.stop_after, stages)
+    recorder, state = _Recorder(observer, options.stop_after), _State(source)
+    try:
+        _stages(state, folder, options, recorder)
+    except _Stopped:
+        pass
+    except Error as error:
+        if error.source is None and any(d.labels for d in error.diagnostics):
+            raise type(error)(error.diagnostics, source) from None
+        raise
+    return Compilation(**vars(state), snapshots=tuple(recorder.snapshots))
+
+
+def pipeline(options: Options) -> tuple[Pass, ...]:
+    """The passes that these options ask for, with their settings, in order. Raises `UsageError`."""
+    passes = list(PASSES)
+    for added in options.extra:
+        _insert(passes, added)
+    names = {p.name for p in passes}
+    for name in (*options.settings, *options.omit):
+        if name not in names:
+            raise _unknown("pass", name, sorted(names))
+    required = {p.name for p in passes if p.level == 0}
+    if blocked := sorted(options.omit & required):
+        raise UsageError(Diagnostic("E0506", f"compiling needs the pass {blocked[0]}; it can't be left out"))
+    return tuple(_configured(p, options.settings.get(p.name, {})) for p in passes if p.level <= options.level and p.name not in options.omit)
+
+
+def stage_names(options: Options) -> tuple[str, ...]:
+    """The names that `--stop-after` and `--print-after` take, in order."""
+    return (*FRONT_STAGES, *dict.fromkeys(p.name for p in pipeline(options)), *BACK_STAGES)
+
+
+def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
+    """Runs one pass and verifies what it returns. A pass that fails is named; a fault in it is an `InternalError`."""
+    try:
+        result = step.run(graph, context)
+    except Error:
+        raise
+    except Exception as error:
+        raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
+    if not isinstance(result, Graph):
+        raise InternalError(Diagnostic("E0902", f"the pass {step.name} returned {type(result).__name__}, expected a Graph"))
+    try:
+        verify_stage(result)
+    except Error as error:
+        head = Diagnostic("E0903", f"the pass {step.name} made a graph that is not valid:")
+        raise InternalError((head, *error.diagnostics), error.source) from error
+    return result
+
+
+def verify_stage(graph: Graph) -> None:
+    """Checks an operator graph or a layer graph by the rules of both."""
+    verify_graph(graph)
+    verify_operators(graph, LAYERS)
+    if any(node.op in LAYERS for node in graph):
+        verify_layers(graph)
+
+
+def finish(program: Program, layers: Graph, source: Source) -> Program:
+    """The scheduled program with the host's part and the source."""
+    parts = partition(layers)
+    return replace(
+        program, prologue=str(parts.prologue), epilogue=str(parts.epilogue), name=layers.name, source=source.name, source_text=source.text
+    )
+
+
+def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) -> None:
+    """Runs every stage; each leaves its result in `state` before the recorder may stop."""
+    module = parse(state.source)
+    recorder.done("parse", state.source)
+    model = state.model = elaborate(module, state.source, options.params, options.limits)
+    state.warnings.extend(w.render(state.source) for w in model.warnings)
+    _require_supported(options.activation_bits or model.activation_bits, options.cores)
+    state.graph = model.graph
+    verify_stage(state.graph)
+    recorder.done("elaborate", state.graph)
+    state.graph = bind_weights(model, folder, options.weights)
+    recorder.done("weights", state.graph, changed=state.graph != model.graph)
+    state.calibration = read_calibration(model, folder, options.calibration)
+    _run_passes(state, state.graph, options, recorder)
+    _back_end(state, options, recorder)
+
+
+def _run_passes(state: _State, graph: Graph, options: Options, recorder: _Recorder) -> None:
+    context = Context(options.target, state.calibration, state.warnings)
+    steps = pipeline(options)
+    for index, step in enumerate(steps):
+        state.layers = run_pass(step, graph, context)
+        last = all(later.name != step.name for later in steps[index + 1 :])
+        recorder.done(step.name, state.layers, changed=state.layers != graph, last=last)
+        graph = state.layers
+
+
+def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
+    assert state.layers is not None
+    state.tiles = lower(partition(state.layers).device, options.target)
+    verify_tiles(state.tiles)
+    recorder.done("lower", state.tiles)
+    state.program = finish(schedule(state.tiles), state.layers, state.source)
+    state.warnings.extend(state.program.notes)
+    recorder.done("schedule", state.program)
+    check(state.program)
+    recorder.done("verify", state.program, changed=False)
+
+
+def _insert(passes: list[Pass], added: Pass) -> None:
+    """A pass from outside replaces the built-in of its name, or goes after the one it names in `after`; else before calibration."""
+    same = [index for index, p in enumerate(passes) if p.name == added.name]
+    if same:
+        for index in same:
+            passes[index] = added
+        return
+    after = getattr(added, "after", None)
+    names = [p.name for p in passes]
+    if after is not None and after not in names:
+        raise _unknown("pass", str(after), names)
+    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Calibrate.name), added)
+
+
+def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
+    fields = getattr(step, "__dataclass_fields__", {})
+    for name in settings:
+        if name not in fields:
+            raise _unknown(f"option of {step.name}", name, sorted(fields))
+    return replace(step, **settings) if settings else step  # type: ignore[type-var]
+
+
+def _require_supported(activation_bits: int | None, cores: int) -> None:
+    if activation_bits == 16:
+        mend = ("compile with 8-bit activations, which is the default",)
+        raise UsageError(Diagnostic("E0507", "no target of this version multiplies 16-bit activations", help=mend))
+    if cores != 1:
+        raise UsageError(Diagnostic("E0508", f"this version simulates one core, not {cores}"))
+
+
+def _unknown(kind: str, name: str, known: Sequence[str]) -> UsageError:
+    near = did_you_mean(name, known)
+    return UsageError(Diagnostic("E0509", f"no {kind} is named {name}", help=tuple(t for t in (near, f"there are {', '.join(known)}") if t)))

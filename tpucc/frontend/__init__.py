@@ -1,0 +1,1 @@
+"""The front end: source text to syntax tree to operator graph."""

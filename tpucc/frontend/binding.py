@@ -1,0 +1,73 @@
+"""Arguments to parameters: the rules of Python's calls, for `def`s and operators alike."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
+from tpucc.frontend import ast
+from tpucc.frontend.reports import Problem
+
+
+@dataclass(frozen=True, slots=True)
+class Formal:
+    """A parameter as callers see it."""
+
+    name: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Callee:
+    """What is called: its name, its parameters, where it is defined if it is a `def`, and how a call of it looks."""
+
+    name: str
+    formals: tuple[Formal, ...]
+    definition: Span | None
+    signature: str
+
+    @property
+    def notes(self) -> tuple[Label, ...]:
+        return (Label(self.definition, f"{self.name} is defined here"),) if self.definition else ()
+
+    @property
+    def help(self) -> tuple[str, ...]:
+        return () if self.definition else (f"the operator is {self.signature}",)
+
+
+def bind(callee: Callee, arguments: Sequence[ast.Argument], span: Span) -> Mapping[str, ast.Argument]:
+    """Which argument each parameter gets. Raises `Problem` when some get none, or two, or arguments are left over."""
+    bound: dict[str, ast.Argument] = {}
+    positional = [argument for argument in arguments if argument.name is None]
+    if len(positional) > len(callee.formals):
+        raise _too_many(callee, positional, len(positional))
+    for formal, argument in zip(callee.formals, positional, strict=False):
+        bound[formal.name] = argument
+    for argument in arguments:
+        if argument.name is not None:
+            _require_free(callee, argument.name, bound)
+            bound[argument.name.text] = argument
+    missing = [formal.name for formal in callee.formals if formal.required and formal.name not in bound]
+    if missing:
+        what = f"the argument {missing[0]}" if len(missing) == 1 else f"the arguments {listed(missing)}"
+        raise Problem("E0209", f"{callee.name} needs {what}", span, "missing in this call", callee.help, callee.notes)
+    return bound
+
+
+def _too_many(callee: Callee, positional: Sequence[ast.Argument], found: int) -> Problem:
+    most = len(callee.formals)
+    takes = f"at most {counted(most, 'argument')}" if any(not formal.required for formal in callee.formals) else counted(most, "argument")
+    message = f"{callee.name} takes {takes if most else 'no arguments'}, found {found}"
+    return Problem("E0210", message, positional[most].span, "one too many", callee.help, callee.notes)
+
+
+def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.Argument]) -> None:
+    names = [formal.name for formal in callee.formals]
+    if name.text not in names:
+        near = did_you_mean(name.text, names)
+        known = f"its arguments are {listed(names)}" if names else "it takes none"
+        raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", (near or known,), callee.notes)
+    if name.text in bound:
+        first = Label(bound[name.text].span, "it already gets its value here")
+        raise Problem("E0212", f"{callee.name} gets its argument {name.text} twice", name.span, "", (), (first,))

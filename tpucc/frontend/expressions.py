@@ -1,0 +1,218 @@
+"""Evaluating expressions: static values are computed at once, tensors become nodes of the graph.
+
+A wrong expression is reported where it is and is worth `POISON` from there on, so that one run finds every independent error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tpucc.diagnostics import Span, did_you_mean
+from tpucc.frontend import ast
+from tpucc.frontend.apply import BINARY, combined, operand, reciprocal, scalar
+from tpucc.frontend.blame import Operand
+from tpucc.frontend.frame import Frame, Hint
+from tpucc.frontend.indexing import PoisonedIndex, static_part, tensor_part
+from tpucc.frontend.reports import Problem
+from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_static, truth
+from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, shape_items, written
+
+UNNAMED: Hint = ()
+
+
+def evaluate(frame: Frame, node: ast.Expression, hint: Hint = UNNAMED) -> Value:
+    """The value of an expression; `POISON` when it is wrong, which is then reported."""
+    try:
+        return _RULES[type(node)](frame, node, hint)
+    except Problem as problem:
+        frame.report(problem)
+    except PoisonedIndex:
+        pass
+    return POISON
+
+
+def condition(frame: Frame, node: ast.Expression, what: str) -> bool | Poison:
+    """Whether a static condition holds; `POISON` when it is wrong, which is then reported."""
+    value = evaluate(frame, node)
+    try:
+        if isinstance(value, Poison):
+            return value
+        require_static(value, what, node.span)
+    except Problem as problem:
+        frame.report(problem)
+        return POISON
+    assert not isinstance(value, Tensor)
+    return truth(value)
+
+
+def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[Value, ast.Expression], span: Span, hint: Hint) -> Value:
+    """`a symbol b`: each a value with the expression that it comes from. Raises `Problem`."""
+    (left, left_node), (right, right_node) = a, b
+    if poisoned(left) or poisoned(right):
+        return POISON
+    if not isinstance(left, Tensor) and not isinstance(right, Tensor):
+        if has_tensor(left) or has_tensor(right):
+            return _list_of_tensors(symbol, left, right, span, frame)
+        return arithmetic(symbol, left, right, span, frame.run.limits)
+    if symbol == "/" and isinstance(left, Tensor):
+        factor = scalar(frame, reciprocal(right, right_node.span), right_node.span)
+        return combined(frame, "*", operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
+    if symbol not in BINARY:
+        raise Problem("E0217", f"`{symbol}` works on static values, not on tensors", span, _kinds(left, right), ("tensors have + - * and @",))
+    return combined(frame, symbol, operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
+
+
+def _list_of_tensors(symbol: str, left: Value, right: Value, span: Span, frame: Frame) -> Value:
+    if symbol in ARITHMETIC:
+        return arithmetic(symbol, left, right, span, frame.run.limits)
+    mend = ("take one of its tensors by an index, or unpack it: a, b = ...",)
+    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", mend)
+
+
+def _kinds(left: Value, right: Value) -> str:
+    return f"{describe(left)} and {describe(right)}"
+
+
+def _name(frame: Frame, node: ast.Name, _: Hint) -> Value:
+    return frame.lookup(node)
+
+
+def _literal(_frame: Frame, node: ast.Number | ast.Boolean, _: Hint) -> Value:
+    return node.value
+
+
+def _text(frame: Frame, node: ast.Text, _: Hint) -> Value:
+    parts = [part if isinstance(part, str) else _hole(frame, part) for part in node.parts]
+    if any(part is None for part in parts):
+        return POISON
+    return bounded("".join(part for part in parts if part), node.span, frame.run.limits)
+
+
+def _hole(frame: Frame, node: ast.Expression) -> str | None:
+    value = evaluate(frame, node)
+    if poisoned(value):
+        return None
+    if has_tensor(value):
+        raise Problem("E0215", f"a string holds static values, and this is {describe(value)}", node.span, "known only when the model runs")
+    return written(value)
+
+
+def _items(frame: Frame, node: ast.Items, hint: Hint) -> Value:
+    hints = [(name,) for name in hint] if len(hint) == len(node.items) else [UNNAMED] * len(node.items)
+    values = tuple([evaluate(frame, item, wanted) for item, wanted in zip(node.items, hints, strict=True)])
+    return bounded(items(values), node.span, frame.run.limits)
+
+
+def _unary(frame: Frame, node: ast.Unary, hint: Hint) -> Value:
+    if node.operator == "not":
+        held = condition(frame, node.operand, "a condition")
+        return held if isinstance(held, Poison) else not held
+    value = evaluate(frame, node.operand)
+    if poisoned(value):
+        return POISON
+    if not isinstance(value, Tensor):
+        return negated(value, node.operator, node.span)
+    if node.operator == "+":
+        return value
+    return combined(frame, "*", operand(frame, value, node.operand), Operand(scalar(frame, -1, node.span), node.span, "-1"), node.span, hint)
+
+
+def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:
+    left_node: ast.Expression = node.operands[0]
+    left = evaluate(frame, left_node)
+    last = len(node.operators) - 1
+    for index, symbol in enumerate(node.operators):
+        right_node = node.operands[index + 1]
+        right = evaluate(frame, right_node)
+        span = node.span if index == last else _between(node.operands[0].span, right_node.span)
+        left = joined(frame, symbol, (left, left_node), (right, right_node), span, hint if index == last else UNNAMED)
+        left_node = ast.Chain((), (), span)
+    return left
+
+
+def _between(first: Span, last: Span) -> Span:
+    return Span(first.line, first.column, last.end_line, last.end_column)
+
+
+def _comparison(frame: Frame, node: ast.Comparison, _: Hint) -> Value:
+    left = evaluate(frame, node.operands[0])
+    for index, symbol in enumerate(node.operators):
+        left_node, right_node = node.operands[index], node.operands[index + 1]
+        right = evaluate(frame, right_node)
+        if poisoned(left) or poisoned(right):
+            return POISON
+        for value, place in ((left, left_node), (right, right_node)):
+            require_static(value, "what is compared", place.span)
+        if not compared(symbol, left, right, _between(left_node.span, right_node.span)):
+            return False
+        left = right
+    return True
+
+
+def _logical(frame: Frame, node: ast.Logical, _: Hint) -> Value:
+    """As in Python, the value of the operand that decides; those after it aren't evaluated."""
+    for index, inner in enumerate(node.operands):
+        value = evaluate(frame, inner)
+        if isinstance(value, Poison):
+            return POISON
+        require_static(value, "a condition", inner.span)
+        assert not isinstance(value, Tensor)
+        if index == len(node.operands) - 1 or truth(value) == (node.operator == "or"):
+            return value
+    return POISON
+
+
+def _conditional(frame: Frame, node: ast.Conditional, hint: Hint) -> Value:
+    held = condition(frame, node.condition, "a condition")
+    if isinstance(held, Poison):
+        return POISON
+    return evaluate(frame, node.value if held else node.otherwise, hint)
+
+
+def _attribute(frame: Frame, node: ast.Attribute, _: Hint) -> Value:
+    value = evaluate(frame, node.value)
+    if poisoned(value):
+        return POISON
+    name = node.name.text
+    if not isinstance(value, Tensor):
+        raise Problem("E0223", f"{describe(value)} has no .{name}", node.name.span, "only tensors have a .shape")
+    if name != "shape":
+        known = {"T": "write transpose(x, (1, 0))", "ndim": "write len(x.shape)", "size": "multiply the sizes of x.shape"}
+        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", (known.get(name) or did_you_mean(name, ["shape"]),))
+    return shape_items(value.type.shape)
+
+
+def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
+    value = evaluate(frame, node.value)
+    if isinstance(value, Poison):
+        return POISON
+    if isinstance(value, Tensor):
+        return tensor_part(frame, value, node, evaluate, hint)
+    if isinstance(value, Items | str):
+        return static_part(frame, value, node, evaluate)
+    raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", ("lists, strings and tensors have elements",))
+
+
+def _call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
+    return frame.run.call(frame, node, hint)
+
+
+_RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = MappingProxyType(
+    {
+        ast.Name: _name,
+        ast.Number: _literal,
+        ast.Boolean: _literal,
+        ast.Text: _text,
+        ast.Items: _items,
+        ast.Unary: _unary,
+        ast.Chain: _chain,
+        ast.Comparison: _comparison,
+        ast.Logical: _logical,
+        ast.Conditional: _conditional,
+        ast.Attribute: _attribute,
+        ast.Subscript: _subscript,
+        ast.Call: _call,
+    }
+)

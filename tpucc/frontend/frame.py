@@ -1,0 +1,157 @@
+"""The state of an elaboration: what belongs to the whole run, and what to one call."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
+from tpucc.frontend import ast
+from tpucc.frontend.limits import Limits
+from tpucc.frontend.reports import LimitReached, Problem, Reports
+from tpucc.frontend.values import POISON, Tensor, Value
+from tpucc.ir.graph import Attributes, GraphBuilder, Node
+from tpucc.ir.types import TensorType
+from tpucc.ops import INTERNAL, OPS
+
+Hint = tuple[str, ...]
+"""The names that the statement around an expression gives to its results; from them come the names of nodes."""
+
+STATIC_FUNCTIONS = ("len", "min", "max", "ceil_div", "range")
+OPERATORS = frozenset(OPS) - INTERNAL
+FUNCTIONS = OPERATORS | frozenset(STATIC_FUNCTIONS)
+"""The names that may be called without being defined."""
+
+PYTHON_NAMES = {
+    "None": "every value of the language is a number, a string, True, False, a list or a tensor",
+    "self": "a def has no self",
+    "np": "NumPy's functions that exist here are called by their own names: zeros(...), concat(...)",
+    "tf": "operators are called by their own names: relu(...), conv2d(...)",
+    "torch": "operators are called by their own names: relu(...), conv2d(...)",
+    "nn": "operators are called by their own names: relu(...), conv2d(...)",
+    "keras": "operators are called by their own names: relu(...), conv2d(...)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """A weight as it was first declared."""
+
+    node: Node
+    span: Span
+
+
+@dataclass(eq=False)
+class Run:
+    """One elaboration. `call` evaluates a call: calls run statements and statements evaluate expressions, and this ties the knot."""
+
+    source: Source
+    limits: Limits
+    functions: Mapping[str, ast.Def]
+    call: Callable[[Frame, ast.Call, Hint], Value]
+    param: Callable[[str], Value]
+    params: Mapping[str, ast.Param]
+    reports: Reports = field(init=False)
+    graph: GraphBuilder = field(default_factory=lambda: GraphBuilder(""))
+    weights: dict[str, Declared] = field(default_factory=dict)
+    rounds: int = 0
+
+    def __post_init__(self) -> None:
+        self.reports = Reports(self.limits)
+
+    def excerpt(self, span: Span) -> str:
+        """The source text of a span when it is short enough to name something, else nothing."""
+        if span.line != span.end_line or span.end_column - span.column > 40:
+            return ""
+        return self.source.line(span.line)[span.column - 1 : span.end_column - 1]
+
+
+@dataclass(eq=False)
+class Frame:
+    """One call in progress, or the model, or the params: its variables, and the calls that led here, the innermost first."""
+
+    run: Run
+    body: tuple[ast.Statement, ...] = ()
+    variables: dict[str, Value] = field(default_factory=dict)
+    calls: tuple[Span, ...] = ()
+    functions: tuple[str, ...] = ()
+    """The names of the `def`s in progress, the innermost first."""
+    hint: Hint = ()
+    result: Value = POISON
+    returned: tuple[ast.Expression, ...] | None = None
+    """The expressions of the `return` that ended this call."""
+
+    def report(self, problem: Problem) -> None:
+        self.run.reports.add(problem, self.calls)
+
+    def lookup(self, name: ast.Name) -> Value:
+        """A variable's value, or a param's. Raises `Problem` for a name without one."""
+        if name.text in self.variables:
+            return self.variables[name.text]
+        if name.text in self.run.params:
+            return self.run.param(name.text)
+        raise self._unknown(name)
+
+    def known_names(self) -> set[str]:
+        return {*self.variables, *self.run.params}
+
+    def _unknown(self, name: ast.Name) -> Problem:
+        places = [found.span for found in assigned(self.body) if found.text == name.text]
+        if places:
+            note = Label(places[0], "it gets a value here" if places[0] > name.span else "it gets a value only here")
+            mend = "give it a value on every way to this line"
+            return Problem("E0202", f"{name.text} has no value yet", name.span, "used before it is assigned", (mend,), (note,))
+        if name.text in self.run.functions or name.text in FUNCTIONS:
+            return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", (f"call it: {name.text}(…)",))
+        near = did_you_mean(name.text, self.known_names() | {"True", "False"})
+        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", (near or PYTHON_NAMES.get(name.text, ""),))
+
+    def add(self, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, span: Span, hint: Hint) -> Tensor:
+        """Adds a node to the graph, named after the variable that it is for, or its operator. Raises `LimitReached`."""
+        limits = self.run.limits
+        if len(self.run.graph.nodes) >= limits.nodes:
+            raise LimitReached(Problem("E0605", f"the model has more than {limits.nodes:,} operations", span))
+        require_elements(type_, span, limits)
+        name = sanitised(hint[0] if len(hint) == 1 else op)
+        return Tensor(self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls))))
+
+
+def require_elements(type_: TensorType, span: Span, limits: Limits) -> None:
+    """Raises `LimitReached` for a tensor that no memory holds."""
+    if type_.size >= limits.elements:
+        raise LimitReached(Problem("E0606", f"{type_.brief} has {type_.size:,} elements; it must have fewer than {limits.elements:,}", span))
+
+
+def sanitised(name: str) -> str:
+    """`name` as a node's name: letters, digits, `_` and `.`, beginning with a letter or `_`."""
+    cleaned = re.sub(r"[^A-Za-z0-9_.]", "_", name[:100])
+    return cleaned if re.match(r"[A-Za-z_]", cleaned) else f"_{cleaned}"
+
+
+def assigned(body: tuple[ast.Statement, ...]) -> Iterator[ast.Identifier]:
+    """Every place of a block, blocks inside it included, that gives a name a value."""
+    waiting = list(reversed(body))
+    while waiting:
+        statement = waiting.pop()
+        match statement:
+            case ast.Assign(target=target):
+                yield from identifiers(target)
+            case ast.Weight(name=name):
+                yield name
+            case ast.For(target=target, body=inner):
+                yield from identifiers(target)
+                waiting.extend(reversed(inner))
+            case ast.If(branches=branches, otherwise=otherwise):
+                waiting.extend(reversed(otherwise))
+                for branch in reversed(branches):
+                    waiting.extend(reversed(branch.body))
+
+
+def identifiers(target: ast.Target) -> Iterator[ast.Identifier]:
+    """The names of a target."""
+    if isinstance(target, ast.Identifier):
+        yield target
+    else:
+        for inner in target.targets:
+            yield from identifiers(inner)

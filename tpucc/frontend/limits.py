@@ -1,0 +1,32 @@
+"""How much a source may ask of the compiler, before memory or patience runs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The bounds of one compilation. A source that crosses one gets a `LimitError` at the place where it does."""
+
+    source_bytes: int = 8 * 2**20
+    brackets: int = 100
+    """Brackets, signs or `not`s inside each other, and `.name`, `(…)` or `[…]` after one value."""
+    blocks: int = 50
+    """Indented blocks inside each other."""
+    operators: int = 10_000
+    """Operators of one level in one expression: `a + b + c` has two."""
+    digits: int = 100
+    calls: int = 50
+    """Calls of `def`s inside each other."""
+    iterations: int = 1_000_000
+    """Rounds of all loops together; an unrolled loop in a function counts at each call."""
+    nodes: int = 200_000
+    elements: int = 2**40
+    """Elements of one tensor."""
+    static_elements: int = 1_000_000
+    """Elements of a static list with all its inner lists; characters of a static string."""
+    integer: int = 2**63
+    """Static integers lie strictly between this and its negative."""
+    errors: int = 50
+    """Errors reported in one run."""

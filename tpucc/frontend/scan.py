@@ -1,0 +1,107 @@
+"""A look at the source around a syntax error, without the parser: which statement it is in, and which brackets are open there."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tpucc.diagnostics import Span
+
+PIECE = re.compile(
+    r"""(?P<string>"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|(?P<blank>(?:[ \t\r\f]|\#[^\n]*|\\[ \t]*\r?\n)+)|(?P<newline>\n)"""
+    r"""|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<word>[A-Za-z_0-9]+)|(?P<other>.)"""
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A word, a bracket, a string or another character, and its place in the text."""
+
+    kind: str
+    text: str
+    start: int
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The statement that an offset of the text lies in: its first offset, and the pieces before that offset."""
+
+    start: int
+    pieces: tuple[Piece, ...]
+    brackets: tuple[Piece, ...]
+    """The brackets that are open, the outermost first."""
+
+    @property
+    def first(self) -> str:
+        return self.pieces[0].text if self.pieces else ""
+
+    @property
+    def previous(self) -> str:
+        return self.pieces[-1].text if self.pieces else ""
+
+
+class Text:
+    """A text with the offsets of its lines."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lines = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def offset(self, line: int, column: int) -> int:
+        return self.lines[min(line, len(self.lines)) - 1] + column - 1
+
+    def line_of(self, offset: int) -> int:
+        return bisect_right(self.lines, offset)
+
+    def span(self, start: int, end: int) -> Span:
+        """The span of a stretch of one line."""
+        line = self.line_of(start)
+        first = self.lines[line - 1]
+        return Span(line, start - first + 1, line, end - first + 1)
+
+    def indentation(self, line: int) -> str:
+        """The blanks that a one-based line starts with."""
+        found = re.compile(r"[ \t]*").match(self.text, self.lines[line - 1])
+        return found.group() if found else ""
+
+    def statement_at(self, offset: int) -> Statement:
+        """The statement around `offset`; the text before it must be sound."""
+        start, pieces, brackets = 0, list[Piece](), list[Piece]()
+        for piece in self._pieces(0, offset):
+            if piece.kind == "newline" and not brackets:
+                start, pieces = piece.start + 1, []
+            elif piece.kind == "open":
+                brackets.append(piece)
+            elif piece.kind == "close" and brackets:
+                brackets.pop()
+            if piece.kind not in ("blank", "newline"):
+                pieces.append(piece)
+        return Statement(start, tuple(pieces), tuple(brackets))
+
+    def statement_end(self, start: int, offset: int) -> int:
+        """Where the statement that begins at `start` and is wrong at `offset` may be taken to end: the offset of a newline.
+
+        Brackets continue it, but not onto a line that begins at or left of its own edge: a bracket that is never closed would
+        otherwise swallow the file.
+        """
+        edge = len(self.indentation(self.line_of(start)))
+        depth = 0
+        for piece in self._pieces(start, len(self.text)):
+            if piece.kind == "open":
+                depth += 1
+            elif piece.kind == "close":
+                depth = max(0, depth - 1)
+            elif piece.kind == "newline" and (piece.start >= offset or depth > 0):
+                if depth == 0 or self._starts_anew(piece.start + 1, edge):
+                    return piece.start
+        return len(self.text)
+
+    def _starts_anew(self, offset: int, edge: int) -> bool:
+        found = re.compile(r"[ \t]*([^\s#)\]}])").match(self.text, offset)
+        return found is not None and found.start(1) - offset <= edge
+
+    def _pieces(self, start: int, end: int) -> Iterator[Piece]:
+        for found in PIECE.finditer(self.text, start, end):
+            yield Piece(found.lastgroup or "", found.group(), found.start())

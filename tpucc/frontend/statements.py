@@ -1,0 +1,216 @@
+"""Running statements: loops are unrolled, conditions decided, weights declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from tpucc.diagnostics import Label, counted
+from tpucc.frontend import ast
+from tpucc.frontend.expressions import condition, evaluate, joined
+from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, sanitised
+from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.static import require_static
+from tpucc.frontend.types import tensor_type
+from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
+from tpucc.ir.graph import Node
+from tpucc.ir.types import TensorType
+from tpucc.ops.weight import WeightAttributes
+
+
+def run_block(frame: Frame, block: tuple[ast.Statement, ...]) -> bool:
+    """Runs statements in order; True when one of them returned."""
+    return any(_run(frame, statement) for statement in block)
+
+
+def _run(frame: Frame, statement: ast.Statement) -> bool:
+    try:
+        return _RULES[type(statement)](frame, statement)
+    except Problem as problem:
+        frame.report(problem)
+        _poison(frame, (statement,))
+        return False
+    except RecursionError:
+        raise LimitReached(Problem("E0602", "too many operations, blocks and calls inside each other", statement.span), frame.calls) from None
+
+
+def _poison(frame: Frame, block: tuple[ast.Statement, ...]) -> None:
+    """After an error: what a block would have assigned is unknown."""
+    for name in assigned(block):
+        frame.variables[name.text] = POISON
+
+
+def _assign(frame: Frame, node: ast.Assign) -> bool:
+    if node.operator:
+        assert isinstance(node.target, ast.Identifier)
+        name = ast.Name(node.target.text, node.target.span)
+        before, value = evaluate(frame, name), evaluate(frame, node.value)
+        value = joined(frame, node.operator, (before, name), (value, node.value), node.span, _hint(node.target))
+    else:
+        value = evaluate(frame, node.value, _hint(node.target))
+    _bind(frame, node.target, value)
+    return False
+
+
+def _hint(target: ast.Target) -> Hint:
+    return tuple(name.text for name in identifiers(target))
+
+
+def _bind(frame: Frame, target: ast.Target, value: Value) -> None:
+    """Gives a target its value. Raises `Problem` when they don't have the same number of parts."""
+    if isinstance(target, ast.Identifier):
+        frame.variables[target.text] = value
+        return
+    if isinstance(value, Poison):
+        for name in identifiers(target):
+            frame.variables[name.text] = POISON
+        return
+    count = len(target.targets)
+    if not isinstance(value, Items):
+        mend = "take its parts by index: x[0]" if isinstance(value, Tensor) else ""
+        raise Problem("E0214", f"{counted(count, 'name')} for one value, {describe(value)}", target.span, "", (mend,))
+    if len(value.values) != count:
+        message = f"{counted(count, 'name')} for {counted(len(value.values), 'value')}"
+        raise Problem("E0214", message, target.span, "the right side has more" if len(value.values) > count else "the right side has fewer")
+    for inner, part in zip(target.targets, value.values, strict=True):
+        _bind(frame, inner, part)
+
+
+def _weight(frame: Frame, node: ast.Weight) -> bool:
+    type_ = tensor_type(frame, node.type, bounded_for="a weight")
+    key = evaluate(frame, node.key) if node.key is not None else node.name.text
+    frame.variables[node.name.text] = POISON
+    if isinstance(type_, Poison) or poisoned(key):
+        return False
+    place = node.key.span if node.key is not None else node.name.span
+    require_static(key, "the key of a weight", place)
+    if not isinstance(key, str):
+        raise Problem("E0216", f"the key of a weight must be a string, found {describe(key)}", place)
+    if not key:
+        raise Problem("E0402", "the key of a weight is empty", place, "", ("it names an array of the weight file",))
+    frame.variables[node.name.text] = Tensor(_declared(frame, node, key, type_))
+    return False
+
+
+def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> Node:
+    """The node of the weight `key`: one for all its declarations. Raises `Problem` when they differ."""
+    known = frame.run.weights.get(key)
+    if known is None:
+        tensor = frame.add("weight", (), WeightAttributes(key), type_, node.span, (sanitised(key),))
+        frame.run.weights[key] = Declared(tensor.node, node.type.span)
+        return tensor.node
+    if known.node.type != type_:
+        message = f'the weight "{key}" is declared with two types'
+        mend = "weights with one key are one array: give them different keys, or one type"
+        if known.span == node.type.span:
+            mend = "this line runs more than once: put what differs into the key, as in \"{name}.w\""
+        notes = (Label(known.span, f"{known.node.type.brief} here"), *(Label(call, "first by this call") for call in known.node.origin.calls[:1]))
+        raise Problem("E0401", message, node.type.span, f"{type_.brief} here", (mend,), notes)
+    return known.node
+
+
+def _for(frame: Frame, node: ast.For) -> bool:
+    values = _values(frame, node.values)
+    if isinstance(values, Poison):
+        _poison(frame, (node,))
+        return run_block(frame, node.body)
+    for value in values:
+        frame.run.rounds += 1
+        if frame.run.rounds > frame.run.limits.iterations:
+            raise LimitReached(Problem("E0604", f"the loops run more than {frame.run.limits.iterations:,} times", node.span), frame.calls)
+        _bind(frame, node.target, value)
+        if run_block(frame, node.body):
+            return True
+        if frame.run.reports:
+            break  # more rounds would hardly find more, and there may be a million
+    return False
+
+
+def _values(frame: Frame, node: ast.Expression) -> Iterable[Value] | Poison:
+    """What a loop runs over: a range, or a static list. Raises `Problem`."""
+    if isinstance(node, ast.Call) and isinstance(node.function, ast.Name) and node.function.text == "range":
+        return _range(frame, node)
+    value = evaluate(frame, node)
+    if isinstance(value, Poison):
+        return POISON
+    if isinstance(value, Items):
+        return value.values
+    mend = "for i in range(n):, or a list: for units in [64, 32]:"
+    if is_integer(value):
+        mend = f"for i in range({value}):"
+    if isinstance(value, Tensor):
+        mend = "for t in range(x.shape[0]):, and take x[t]"
+    raise Problem("E0225", f"a loop can't run over {describe(value)}", node.span, "", (mend,))
+
+
+def _range(frame: Frame, node: ast.Call) -> range | Poison:
+    values = [evaluate(frame, argument.value) for argument in node.arguments]
+    if any(map(poisoned, values)):
+        return POISON
+    for argument in node.arguments:
+        if argument.name is not None:
+            raise Problem("E0211", "range takes no keyword arguments", argument.name.span)
+    if not 1 <= len(values) <= 3:
+        message = f"range takes one to three arguments, found {len(values)}"
+        raise Problem("E0209" if not values else "E0210", message, node.span, "", ("range(stop), range(start, stop) or range(start, stop, step)",))
+    bounds: list[int] = []
+    for value, argument in zip(values, node.arguments, strict=True):
+        require_static(value, "the bound of a loop", argument.span)
+        if not is_integer(value) or not isinstance(value, int):
+            raise Problem("E0216", f"the bound of a loop must be an integer, found {describe(value)}", argument.span)
+        bounds.append(value)
+    if len(bounds) == 3 and bounds[2] == 0:
+        raise Problem("E0225", "a loop with the step 0 never ends", node.arguments[2].span)
+    return range(*bounds)
+
+
+def _if(frame: Frame, node: ast.If) -> bool:
+    for branch in node.branches:
+        held = condition(frame, branch.condition, "a condition")
+        if isinstance(held, Poison):
+            _poison(frame, (node,))
+            if _returns(node):
+                frame.returned = ()
+                return True
+            return False
+        if held:
+            return run_block(frame, branch.body)
+    return run_block(frame, node.otherwise)
+
+
+def _returns(node: ast.If) -> bool:
+    """Whether a return stands anywhere in an `if`."""
+    waiting: list[ast.Statement] = [node]
+    while waiting:
+        match waiting.pop():
+            case ast.Return():
+                return True
+            case ast.If(branches=branches, otherwise=otherwise):
+                waiting.extend(otherwise)
+                waiting.extend(statement for branch in branches for statement in branch.body)
+            case ast.For(body=body):
+                waiting.extend(body)
+    return False
+
+
+def _return(frame: Frame, node: ast.Return) -> bool:
+    frame.returned = node.values
+    if not node.values:
+        raise Problem("E0213", "return needs a value", node.span, "", ("write return y, or return a, b",))
+    if len(node.values) == 1:
+        frame.result = evaluate(frame, node.values[0], frame.hint)
+        return True
+    hints = [(name,) for name in frame.hint] if len(frame.hint) == len(node.values) else [()] * len(node.values)
+    frame.result = items(tuple([evaluate(frame, value, hint) for value, hint in zip(node.values, hints, strict=True)]))
+    return True
+
+
+def _pass(_frame: Frame, _node: ast.Pass) -> bool:
+    return False
+
+
+_RULES: Mapping[type, Callable[[Frame, Any], bool]] = MappingProxyType(
+    {ast.Assign: _assign, ast.Weight: _weight, ast.For: _for, ast.If: _if, ast.Return: _return, ast.Pass: _pass}
+)
+

@@ -1,0 +1,124 @@
+"""Arithmetic on values that are known while compiling: Python's meaning, with bounds instead of growth."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from tpucc.diagnostics import Span
+from tpucc.frontend.limits import Limits
+from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.values import Items, Scalar, Tensor, Value, describe, is_integer, items
+
+Number = int | float
+Static = TypeVar("Static", int, float, str, Items, int | float)
+ARITHMETIC: Mapping[str, Callable[[Number, Number], Number]] = MappingProxyType(
+    {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod}
+)
+ORDER: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType({"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge})
+
+
+def arithmetic(symbol: str, a: Value, b: Value, span: Span, limits: Limits) -> Value:
+    """`a symbol b` for static values. Raises `Problem`, or `LimitReached` for results beyond the bounds."""
+    if isinstance(a, int | float) and isinstance(b, int | float) and symbol in ARITHMETIC:
+        return _number(symbol, a, b, span, limits)
+    if symbol == "+" and isinstance(a, str) and isinstance(b, str):
+        return bounded(a + b, span, limits)
+    if symbol == "+" and isinstance(a, Items) and isinstance(b, Items):
+        return bounded(items(a.values + b.values), span, limits)
+    if symbol == "*":
+        times, repeated = (a, b) if is_integer(a) else (b, a)
+        if isinstance(times, int) and not isinstance(times, bool) and isinstance(repeated, str | Items):
+            return _repeated(repeated, times, span, limits)
+    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(a)} and {describe(b)}", span, "", (_mend(symbol, a, b),))
+
+
+def _mend(symbol: str, a: Value, b: Value) -> str:
+    if symbol == "@":
+        return "@ is the product of tensors"
+    if symbol == "+" and isinstance(a, str) != isinstance(b, str):
+        return 'a string takes values in holes: "layer{i}"'
+    return ""
+
+
+def _number(symbol: str, a: Number, b: Number, span: Span, limits: Limits) -> Number:
+    try:
+        result = ARITHMETIC[symbol](a, b)
+    except ZeroDivisionError:
+        raise Problem("E0218", "division by zero", span, "the right side is 0") from None
+    except OverflowError:
+        raise LimitReached(_too_large(span)) from None
+    return bounded(result, span, limits)
+
+
+def _repeated(value: str | Items, times: int, span: Span, limits: Limits) -> Value:
+    size = len(value) if isinstance(value, str) else max(1, value.elements)
+    if size * times > limits.static_elements:
+        raise LimitReached(_too_long(span, limits))
+    return value * times if isinstance(value, str) else items(value.values * times)
+
+
+def bounded(value: Static, span: Span, limits: Limits) -> T:
+    """`value`, when it is within the bounds of static values. Raises `LimitReached`."""
+    if isinstance(value, str):
+        if len(value) > limits.static_elements:
+            raise LimitReached(_too_long(span, limits))
+    elif isinstance(value, Items):
+        if value.elements > limits.static_elements or value.depth > limits.brackets:
+            raise LimitReached(_too_long(span, limits))
+    elif not math.isfinite(value) or (isinstance(value, int) and abs(value) >= limits.integer):
+        raise LimitReached(_too_large(span))
+    return value
+
+
+def _too_large(span: Span) -> Problem:
+    return Problem("E0603", "this number is too large", span, "", ("integers lie below 2^63, and numbers with a point below 1.8e308",))
+
+
+def _too_long(span: Span, limits: Limits) -> Problem:
+    return Problem("E0607", f"this value has more than {limits.static_elements:,} elements, or lists {limits.brackets} deep", span)
+
+
+def negated(value: Value, symbol: str, span: Span) -> Value:
+    """`-value` or `+value`. Raises `Problem`."""
+    if not isinstance(value, int | float):
+        raise Problem("E0217", f"`{symbol}` doesn't work on {describe(value)}", span)
+    return -value if symbol == "-" else +value
+
+
+def compared(symbol: str, a: Value, b: Value, span: Span) -> bool:
+    """`a symbol b` for static values. Raises `Problem`."""
+    match symbol:
+        case "==":
+            return a == b
+        case "!=":
+            return a != b
+        case "in" | "not in":
+            return _contains(b, a, span) == (symbol == "in")
+    numbers = isinstance(a, int | float) and isinstance(b, int | float)
+    if not numbers and not (isinstance(a, str) and isinstance(b, str)):
+        raise Problem("E0217", f"`{symbol}` can't order {describe(a)} and {describe(b)}", span)
+    return ORDER[symbol](a, b)
+
+
+def _contains(container: Value, value: Value, span: Span) -> bool:
+    if isinstance(container, Items):
+        return value in container.values
+    if isinstance(container, str) and isinstance(value, str):
+        return value in container
+    raise Problem("E0217", f"`in` looks into lists and strings, not into {describe(container)}", span)
+
+
+def truth(value: Scalar | Items) -> bool:
+    """Whether a static value counts as true, as in Python: zero and what is empty don't."""
+    return bool(value.values) if isinstance(value, Items) else bool(value)
+
+
+def require_static(value: Value, what: str, span: Span) -> None:
+    """Raises `Problem` for a tensor where the compiler needs a value."""
+    if isinstance(value, Tensor):
+        message = f"{what} must be known while compiling, and this is {describe(value)}"
+        raise Problem("E0215", message, span, "known only when the model runs", ("sizes are static: x.shape[0]",))

@@ -1,0 +1,195 @@
+"""From what the parser says of an error to what a student can use.
+
+Each rule looks at one kind of mistake and answers with its message, or with None; the first that answers wins, and the last always
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from lark import Token
+
+from tpucc.diagnostics import Span, did_you_mean
+from tpucc.frontend import words
+from tpucc.frontend.layout import CLOSERS
+from tpucc.frontend.problem import SyntaxProblem, problem, span_of
+from tpucc.frontend.scan import Statement, Text
+
+
+@dataclass(frozen=True)
+class Case:
+    """An unexpected token, what the parser would have taken there, and the statement before it."""
+
+    token: Token
+    accepts: frozenset[str]
+    text: Text
+    offset: int
+    statement: Statement
+
+    @property
+    def span(self) -> Span:
+        """The token's place; a newline is one column after the line's last character."""
+        if self.token.type in ("_NEWLINE", "$END", "_DEDENT", "_INDENT"):
+            line, column = self.token.line or 1, self.token.column or 1
+            return Span(line, column, line, column + 1)
+        return span_of(self.token)
+
+    @property
+    def starts_statement(self) -> bool:
+        return not self.statement.pieces
+
+    @property
+    def starts_line(self) -> bool:
+        line = self.text.line_of(self.offset)
+        return not self.text.text[self.text.lines[line - 1] : self.offset].strip()
+
+    @property
+    def at_top(self) -> bool:
+        """The statement stands at the left edge, where no block is open."""
+        return not self.text.indentation(self.text.line_of(self.statement.start))
+
+    @property
+    def adjacent(self) -> bool:
+        """Nothing stands between the token and the piece before it."""
+        pieces = self.statement.pieces
+        return bool(pieces) and pieces[-1].start + len(pieces[-1].text) == self.offset
+
+
+def explained(token: Token, accepts: frozenset[str], text: Text) -> SyntaxProblem:
+    """The message for an unexpected token."""
+    offset = min(token.start_pos if token.start_pos is not None else len(text.text), len(text.text))
+    case = Case(token, accepts, text, offset, text.statement_at(offset))
+    for rule in RULES:
+        answer = rule(case)
+        if answer is not None:
+            return answer
+    return _general(case)
+
+
+def _unclosed(case: Case) -> SyntaxProblem | None:
+    """A bracket is open, and what comes is the next statement, or the colon of a header."""
+    if not case.statement.brackets:
+        return None
+    edge = len(case.text.indentation(case.text.line_of(case.statement.start)))
+    anew = case.starts_line and len(case.text.indentation(case.text.line_of(case.offset))) <= edge
+    header = case.token == ":" and case.statement.first in ("if", "elif", "for", "def", "model") and "COLON" not in case.accepts
+    typed = case.statement.brackets[-1].text == "(" and case.statement.first == "def"
+    ended = case.token.type in ("$END", "_NEWLINE")
+    if not (anew or ended or (header and not typed)):
+        return None
+    opener = case.statement.brackets[-1]
+    span = case.text.span(opener.start, opener.start + 1)
+    return problem("E0110", f"this {opener.text} is never closed", span, f"expected a {CLOSERS[opener.text]} to close it")
+
+
+def _number(case: Case) -> SyntaxProblem | None:
+    """`1.2.3`, `3x`: two things that only a missing blank joins."""
+    pieces = case.statement.pieces
+    if not (case.adjacent and case.token.type in ("NUMBER", "NAME") and pieces[-1].kind == "word" and pieces[-1].text[0].isdigit()):
+        return None
+    start = next(p.start for p in reversed(pieces) if p.kind != "word" or p.text[0].isdigit())
+    shown = case.text.text[start : case.offset + len(case.token)]
+    return problem("E0104", f"{shown} is not a number", case.text.span(start, case.offset + len(case.token)), "expected something like 3, 0.5 or 1e-3")
+
+
+def _python_only(case: Case) -> SyntaxProblem | None:
+    """A word or an operator of Python that the language does without."""
+    pieces = case.statement.pieces
+    if case.token == "*" and case.adjacent and case.statement.previous == "*":
+        span = case.text.span(case.offset - 1, case.offset + 1)
+        return problem("E0114", "`**` is not in the language", span, "", "write a power as a product: x * x")
+    if case.token.type == "IF" and case.statement.previous == "else":
+        return problem("E0114", "`else if` is written `elif`", case.text.span(pieces[-1].start, case.offset + 2))
+    word = case.token if case.token in words.PYTHON_ONLY and case.token.type == "NAME" else None
+    for piece in (pieces[0], pieces[-1]) if pieces else ():
+        if word is None and piece.text in words.PYTHON_ONLY and case.token != "=":
+            return _foreign(piece.text, case.text.span(piece.start, piece.start + len(piece.text)))
+    return _foreign(str(word), case.span) if word is not None else None
+
+
+def _foreign(word: str, span: Span) -> SyntaxProblem:
+    return problem("E0114", f"`{word}` is not in the language", span, "", words.PYTHON_ONLY[word])
+
+
+def _else_alone(case: Case) -> SyntaxProblem | None:
+    if case.token.type not in ("ELSE", "ELIF") or not case.starts_statement:
+        return None
+    return problem("E0115", f"this {case.token} belongs to no if", case.span, "", "align it with its if; nothing may stand between them")
+
+
+def _misplaced(case: Case) -> SyntaxProblem | None:
+    """What belongs at the top level stands in a block, or the other way round."""
+    if case.at_top and case.starts_statement:
+        return _not_top_level(case)
+    word = case.statement.first or str(case.token)
+    if case.at_top or word not in words.TOP_LEVEL or len(case.statement.pieces) > 1:
+        return None
+    start = case.statement.pieces[0].start if case.statement.pieces else case.offset
+    span = case.text.span(start, start + len(word))
+    return problem("E0115", f"{word} can't stand inside a block", span, "", f"move {word} to the left edge, outside of every def and model")
+
+
+def _not_top_level(case: Case) -> SyntaxProblem | None:
+    token = case.token
+    near = did_you_mean(str(token), words.TOP_LEVEL) if token.type == "NAME" else ""
+    if token.type not in ("NAME", "FOR", "IF", "RETURN", "WEIGHT", "PASS"):
+        return None
+    assigned = case.text.text[case.offset + len(token) :].lstrip(" \t").startswith("=")
+    mend = f"for a static value write: param {token} = …" if assigned else "indent it under the def or model that it belongs to"
+    return problem("E0115", f"{words.found(token)} can't begin a line at the top level", case.span, "only param, weights, calibration, activations, def and model can", near or mend)
+
+
+def _equals(case: Case) -> SyntaxProblem | None:
+    if case.token != "=" or "COMPARE" not in case.accepts:
+        return None
+    if case.statement.first in ("if", "elif", "return"):
+        return problem("E0113", "= assigns; to compare, write ==", case.span)
+    if any(piece.text == "=" for piece in case.statement.pieces):
+        return problem("E0113", "a second = in one statement", case.span, "", "to compare, write ==; assign one value a line")
+    return problem("E0113", "= can't stand here", case.span, "", "to compare, write ==; a keyword argument has a plain name before its =")
+
+
+def _missing_colon(case: Case) -> SyntaxProblem | None:
+    if "COLON" not in case.accepts or case.token.type != "_NEWLINE":
+        return None
+    if case.statement.first in ("if", "elif", "else", "for", "def", "model"):
+        return problem("E0112", f"the line of this {case.statement.first} must end with a colon", case.span, "expected `:`")
+    return None
+
+
+def _types(case: Case) -> SyntaxProblem | None:
+    """Types that are missing, or stand where there are none."""
+    first, previous = case.statement.first, case.statement.previous
+    if first == "def" and case.token == "->":
+        return problem("E0116", "a def doesn't declare its results", case.span, "", "its callers see what it returns; only a model may have -> types")
+    if first == "def" and case.token == ":" and case.statement.brackets:
+        return problem("E0116", "the arguments of a def have no types", case.span, "", "any tensor or static value may be passed: def f(x, units=3):")
+    if first in ("model", "weight") and case.accepts == {"COLON"} and previous not in (")", "]"):
+        what = "an input" if first == "model" else "a weight"
+        return problem("E0116", f"{previous} has no type", case.span, "expected `:` and a type", f"{what} has a type: {previous}: f32[8, 256]")
+    if case.accepts == {"LSQB"} and ":" in [piece.text for piece in case.statement.pieces]:
+        return problem("E0116", "this type has no sizes", case.span, "expected `[`", f"write {previous}[8, 256], or {previous}[] for a scalar")
+    return None
+
+
+def _missing_value(case: Case) -> SyntaxProblem | None:
+    """An operator or a comma without what should follow."""
+    previous = case.statement.previous
+    if not case.accepts >= {"NUMBER", "STRING"} or not previous or previous in "([{:,":
+        return None
+    return problem("E0117", f"nothing stands after `{previous}`", case.span, f"expected a value, found {words.found(case.token)}")
+
+
+def _general(case: Case) -> SyntaxProblem:
+    first = case.statement.first or str(case.token)
+    known = words.STATEMENTS if not case.at_top else words.TOP_LEVEL
+    misspelled = len(case.statement.pieces) == 1 and case.token.type in ("NAME", "NUMBER", "STRING") and first not in known
+    mend = did_you_mean(first, known) if misspelled else ""
+    expected, found = words.expected(case.accepts), words.found(case.token)
+    return problem("E0116", f"expected {expected}, found {found}", case.span, "", mend)
+
+
+Rule = Callable[[Case], SyntaxProblem | None]
+RULES: tuple[Rule, ...] = (_unclosed, _number, _python_only, _else_alone, _misplaced, _missing_colon, _types, _equals, _missing_value)

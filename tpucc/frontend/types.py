@@ -1,0 +1,103 @@
+"""Types as they are written, evaluated."""
+
+from __future__ import annotations
+
+import math
+
+from tpucc.diagnostics import Span, did_you_mean
+from tpucc.frontend import ast
+from tpucc.frontend.expressions import evaluate
+from tpucc.frontend.frame import Frame, require_elements
+from tpucc.frontend.reports import Problem
+from tpucc.frontend.static import require_static
+from tpucc.frontend.values import POISON, Poison, Value, describe, is_integer, poisoned
+from tpucc.ir.types import DTYPES, Range, TensorType
+from tpucc.ops.rules import MAX_RANK, MAX_SIZE
+
+DECLARABLE = ("f32", "i32")
+"""The data types that a source may name; the others arise by quantising."""
+
+ALIASES = {"float32": "f32", "float": "f32", "int32": "i32", "int": "i32", "f64": "f32", "f16": "f32", "bf16": "f32", "float64": "f32", "i64": "i32"}
+
+
+def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> TensorType | Poison:
+    """The type that is written, or `POISON`; errors are reported. `bounded_for` says what can't have bounds, if it can't."""
+    try:
+        _require_dtype(node.dtype)
+        if node.bounds is not None and bounded_for:
+            message = f"{bounded_for} has no range"
+            raise Problem("E0321", message, node.bounds.span, "", ("only an input's range can be fixed with in [low, high]",))
+    except Problem as problem:
+        frame.report(problem)
+        return POISON
+    sizes = [_size(frame, size) for size in node.sizes]
+    known = _range(frame, node) if node.bounds is not None else None
+    if isinstance(known, Poison) or any(isinstance(size, Poison) for size in sizes):
+        return POISON
+    if len(sizes) > MAX_RANK:
+        frame.report(Problem("E0303", f"a tensor has at most {MAX_RANK} dimensions, found {len(sizes)}", node.span))
+        return POISON
+    type_ = TensorType(node.dtype.text, tuple(size for size in sizes if not isinstance(size, Poison)), known)
+    require_elements(type_.plain(), node.span, frame.run.limits)
+    return type_
+
+
+def _require_dtype(dtype: ast.Identifier) -> None:
+    if dtype.text in DECLARABLE:
+        return
+    if dtype.text in DTYPES:
+        mend = "models are written in f32; the compiler quantises, and quantize(x, scale) fixes how"
+    else:
+        near = ALIASES.get(dtype.text)
+        mend = f"did you mean {near}?" if near else did_you_mean(dtype.text, DECLARABLE)
+    raise Problem("E0320", f"{dtype.text} is no data type", dtype.span, "expected f32, or i32 for indices", (mend,))
+
+
+def _size(frame: Frame, node: ast.Expression) -> int | Poison:
+    value = evaluate(frame, node)
+    if poisoned(value):
+        return POISON
+    try:
+        return _require_size(value, node.span, frame)
+    except Problem as problem:
+        frame.report(problem)
+        return POISON
+
+
+def _require_size(value: Value, span: Span, frame: Frame) -> int:
+    require_static(value, "a size", span)
+    if not is_integer(value) or not isinstance(value, int):
+        mend = "// divides without a remainder" if isinstance(value, float) else ""
+        raise Problem("E0216", f"a size must be an integer, found {describe(value)}", span, "", (mend,))
+    shown = frame.run.excerpt(span)
+    label = f"{shown} is {value}" if shown and shown != str(value) else ""
+    if not 1 <= value <= MAX_SIZE:
+        bound = "at least 1" if value < 1 else f"at most {MAX_SIZE:,}"
+        raise Problem("E0308", f"a size must be {bound}, found {value}", span, label)
+    return value
+
+
+def _range(frame: Frame, node: ast.Type) -> Range | Poison:
+    bounds = node.bounds
+    assert bounds is not None
+    low, high = evaluate(frame, bounds.low), evaluate(frame, bounds.high)
+    if poisoned(low) or poisoned(high):
+        return POISON
+    try:
+        first, last = _bound(low, bounds.low.span), _bound(high, bounds.high.span)
+        if first >= last:
+            message = f"the range is empty: {describe(low)} is not below {describe(high)}"
+            raise Problem("E0321", message, bounds.span, "", ("write in [low, high], the lower one first",))
+    except Problem as problem:
+        frame.report(problem)
+        return POISON
+    return Range(first, last)
+
+
+def _bound(value: Value, span: Span) -> float:
+    require_static(value, "the end of a range", span)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Problem("E0216", f"the end of a range must be a number, found {describe(value)}", span)
+    if not math.isfinite(value) or abs(value) > 3.4e38:
+        raise Problem("E0321", "the end of a range is beyond what f32 holds", span)
+    return float(value)

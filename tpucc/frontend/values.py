@@ -1,0 +1,101 @@
+"""What an expression of the language may be worth while compiling, and how messages speak of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.diagnostics import printable
+from tpucc.ir.graph import Node
+from tpucc.ir.types import TensorType
+
+Scalar = int | float | bool | str
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value that the model computes: the node that stands for it."""
+
+    node: Node
+
+    @property
+    def type(self) -> TensorType:
+        return self.node.type
+
+
+@dataclass(frozen=True, slots=True)
+class Poison:
+    """The value of an expression that is wrong, and reported; whatever is computed from it is silently wrong too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """A tuple or a list, of values of any kind. `elements` counts the scalars and tensors inside; `depth` is 1 for a flat one."""
+
+    values: tuple[Value, ...]
+    elements: int
+    depth: int
+
+
+Value = Scalar | Tensor | Items | Poison
+POISON = Poison()
+
+
+def items(values: tuple[Value, ...]) -> Items:
+    """A tuple of values, measured."""
+    inner = [value for value in values if isinstance(value, Items)]
+    elements = len(values) - len(inner) + sum(value.elements for value in inner)
+    return Items(values, max(elements, len(values)), 1 + max((value.depth for value in inner), default=0))
+
+
+def shape_items(shape: tuple[int, ...]) -> Items:
+    return Items(shape, len(shape), 1)
+
+
+def poisoned(value: Value) -> bool:
+    """Whether the value is wrong, or has something wrong directly in it."""
+    return value is POISON or (isinstance(value, Items) and POISON in value.values)
+
+
+def is_integer(value: Value) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: Value) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def describe(value: Value) -> str:
+    """`the integer 3`, `the string "a"`, `a list of 2 values`, `a tensor f32[2, 3]`."""
+    match value:
+        case bool():
+            return str(value)
+        case int():
+            return f"the integer {value}"
+        case float():
+            return f"the number {value!r}"
+        case str():
+            return f'the string "{_cut(value)}"'
+        case Items(values=values):
+            return f"a list of {len(values)} value{'' if len(values) == 1 else 's'}"
+        case Tensor():
+            return f"a tensor {value.type.brief}"
+    return "an unknown value"
+
+
+def written(value: Value) -> str:
+    """A static value as a string's hole writes it."""
+    if isinstance(value, Items):
+        inner = ", ".join(f'"{item}"' if isinstance(item, str) else written(item) for item in value.values)
+        return f"({inner},)" if len(value.values) == 1 else f"({inner})"
+    return value if isinstance(value, str) else repr(value)
+
+
+def has_tensor(value: Value) -> bool:
+    """Whether a tensor is the value, or lies in it; bounded by the bounds of lists."""
+    if isinstance(value, Items):
+        return any(map(has_tensor, value.values))
+    return isinstance(value, Tensor)
+
+
+def _cut(text: str) -> str:
+    return printable(text if len(text) <= 40 else text[:39] + "…")

@@ -1,0 +1,99 @@
+"""The grammar's terminals in a student's words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from lark import Token
+
+from tpucc.diagnostics import listed, printable
+
+VALUES = frozenset(("NAME", "NUMBER", "STRING", "TRUE", "FALSE", "LPAR", "LSQB", "MINUS", "PLUS", "NOT"))
+"""What an expression begins with."""
+
+OPERATORS = frozenset(
+    ("PLUS", "MINUS", "STAR", "AT", "SLASH", "DOUBLE_SLASH", "PERCENT", "COMPARE", "IN", "AND", "OR", "IF", "NOT", "DOT", "LPAR", "LSQB", "AUGMENTED")
+)
+"""What may follow a complete value."""
+
+PUNCTUATION: Mapping[str, str] = MappingProxyType(
+    {
+        "COLON": "`:`",
+        "COMMA": "`,`",
+        "RPAR": "`)`",
+        "RSQB": "`]`",
+        "LPAR": "`(`",
+        "LSQB": "`[`",
+        "EQUAL": "`=`",
+        "ARROW": "`->`",
+        "NAME": "a name",
+        "IN": "`in`",
+        "ELSE": "`else`",
+        "ELIF": "`elif`",
+        "_NEWLINE": "the end of the line",
+        "$END": "the end of the file",
+    }
+)
+"""The terminals that messages may name, in the order in which they do."""
+
+PYTHON_ONLY: Mapping[str, str] = MappingProxyType(
+    {
+        "while": "loops run a known number of times: for i in range(n):",
+        "import": "nothing is imported: every operator is always there",
+        "from": "nothing is imported: every operator is always there",
+        "class": "a def makes the layers of a model",
+        "lambda": "write a def",
+        "try": "there is nothing to catch",
+        "with": "write its body alone",
+        "raise": "there is nothing to catch an error",
+        "assert": "a type after -> checks the results of a model",
+        "del": "names may simply stay",
+        "global": "a def reads params, and returns what it computes",
+        "nonlocal": "a def reads params, and returns what it computes",
+        "async": "operators that don't depend on each other are found by the compiler",
+        "await": "operators that don't depend on each other are found by the compiler",
+        "yield": "a def returns all its results at once: return a, b",
+        "match": "write if, elif and else",
+        "switch": "write if, elif and else",
+        "break": "choose the range of the loop instead",
+        "continue": "put the rest of the loop's body under an if",
+        "is": "values are compared with ==",
+        "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
+    }
+)
+"""Words that a Python programmer may try, and what to do instead."""
+
+TOP_LEVEL = ("param", "weights", "calibration", "activations", "def", "model")
+STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
+
+
+def expected(accepts: frozenset[str]) -> str:
+    """`a name`, `an operator, `,` or `)``: what could stand here."""
+    if accepts >= {"NUMBER", "STRING"}:
+        rest = accepts - VALUES
+        return listed(["a value", *(word for name, word in PUNCTUATION.items() if name in rest)], "or")
+    words = ["an operator"] if len(accepts & OPERATORS) > 3 else []
+    rest = accepts - OPERATORS if words else accepts
+    words += [word for name, word in PUNCTUATION.items() if name in rest]
+    return listed(words, "or") or "something else"
+
+
+def found(token: Token) -> str:
+    """What stands there instead."""
+    text = printable(str(token))
+    shown = text if len(text) <= 30 else text[:29] + "…"
+    match token.type:
+        case "_NEWLINE":
+            return "the end of the line"
+        case "$END" | "_DEDENT":
+            return "the end of the block" if token.type == "_DEDENT" else "the end of the file"
+        case "_INDENT":
+            return "an indented block"
+        case "NAME":
+            return f"the name {shown}"
+        case "NUMBER":
+            return f"the number {shown}"
+        case "STRING":
+            return f"the string {shown}"
+    return f"`{shown}`"

@@ -1,0 +1,135 @@
+"""NPZ archives, read without trusting them.
+
+An archive is looked at before it is read: names, types and shapes come from the members' headers, and only members that are wanted, and
+whose header says what is expected, are unpacked. Pickled objects are never loaded.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable
+from tpucc.numerics import AnyArray
+
+MAX_MEMBERS = 100_000
+MAX_BYTES = 16 * 2**30
+MAX_HEADER = 10_000
+SUFFIX = ".npy"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """An array as its header describes it."""
+
+    name: str
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    fortran_order: bool
+
+    def __str__(self) -> str:
+        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+
+    @property
+    def size(self) -> int:
+        """Bytes, as an unbounded integer."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+class Archive:
+    """An open archive: `members` by key, `read(key)` for the values. Use as a context manager.
+
+    Raises `UsageError` when the file is missing or unreadable, `InputError` when it is malformed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (FileNotFoundError, IsADirectoryError, PermissionError, NotADirectoryError) as error:
+            raise UsageError(Diagnostic("E0420", f"can't read {path}: {error.strerror}")) from None
+        except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+            raise self.malformed(f"not an npz archive ({error})") from None
+        self.members = self._headers()
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._zip.close()
+
+    def malformed(self, what: str) -> InputError:
+        return InputError(Diagnostic("E0421", f"{self.path}: {what}"))
+
+    def read(self, key: str) -> AnyArray:
+        """The array `key` in C order; its size is bounded by its header, which the caller has checked."""
+        member = self.members[key]
+        if member.size > MAX_BYTES:
+            raise self.malformed(f"{printable(key)} has {member.size:,} bytes; the limit is {MAX_BYTES:,}")
+        try:
+            with self._zip.open(key + SUFFIX) as stream:
+                _header(stream)
+                data = stream.read(member.size)
+                if len(data) != member.size or stream.read(1):
+                    raise self.malformed(f"{printable(key)} has not the {member.size:,} bytes that its header promises")
+        except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+            raise self.malformed(f"{printable(key)} can't be unpacked ({error})") from None
+        values = np.frombuffer(data, member.dtype)
+        return values.reshape(member.shape, order="F" if member.fortran_order else "C")
+
+    def _headers(self) -> Mapping[str, Member]:
+        entries = self._zip.infolist()
+        if len(entries) > MAX_MEMBERS:
+            raise self.malformed(f"{len(entries):,} members; the limit is {MAX_MEMBERS:,}")
+        found: dict[str, Member] = {}
+        for entry in entries:
+            key = self._key(entry.filename)
+            if key in found:
+                raise self.malformed(f"{printable(key)} is there twice")
+            found[key] = self._member(key)
+        return found
+
+    def _key(self, name: str) -> str:
+        if not name.endswith(SUFFIX):
+            raise self.malformed(f"{printable(name)} is no array; members are named KEY.npy")
+        if name.startswith("/") or "\\" in name or ".." in name.split("/"):
+            raise self.malformed(f"{printable(name)} is a path that leaves the archive")
+        return name.removesuffix(SUFFIX)
+
+    def _member(self, key: str) -> Member:
+        try:
+            with self._zip.open(key + SUFFIX) as stream:
+                shape, fortran_order, dtype = _header(stream)
+        except (OSError, EOFError, ValueError, SyntaxError, TypeError, RuntimeError, KeyError) as error:
+            raise self.malformed(f"{printable(key)} has no readable array header ({error})") from None
+        except (zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError, MemoryError) as error:
+            raise self.malformed(f"{printable(key)} can't be unpacked ({error})") from None
+        if dtype.hasobject:
+            raise self.malformed(f"{printable(key)} holds pickled objects, which are never loaded; save numbers")
+        if any(size < 0 for size in shape):
+            raise self.malformed(f"{printable(key)} has a negative size")
+        return Member(key, dtype, shape, fortran_order)
+
+
+def read_arrays(path: Path, wanted: Iterable[str] | None = None) -> dict[str, AnyArray]:
+    """All arrays of an archive, or those `wanted` that it has."""
+    with Archive(path) as archive:
+        keys = archive.members if wanted is None else [key for key in wanted if key in archive.members]
+        return {key: archive.read(key) for key in keys}
+
+
+def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
+    """Shape, order and type from an NPY header, which is parsed as a literal and bounded in length."""
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        return np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
+    if version == (2, 0):
+        return np.lib.format.read_array_header_2_0(stream, max_header_size=MAX_HEADER)
+    raise ValueError(f"NPY version {version} is unknown")

@@ -1,0 +1,1 @@
+"""The graph representation: types, constants, nodes, and the text form."""

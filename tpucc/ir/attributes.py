@@ -1,0 +1,117 @@
+"""Attributes of nodes seen from outside: what differs from the defaults, what fits a field, which values are the same."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from tpucc.diagnostics import listed
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Attributes
+from tpucc.ir.literals import Value
+from tpucc.ir.types import Range
+
+_WORDS: Mapping[object, str] = {
+    int: "an integer",
+    float: "a number",
+    str: "a string",
+    bool: "true or false",
+    type(None): "none",
+    Array: "an array",
+    Range: "a range [low, high]",
+}
+
+
+class Misfit(Exception):
+    """A value that doesn't fit a field."""
+
+
+def told(attributes: Attributes) -> Iterator[tuple[str, Value]]:
+    """The attributes that differ from their defaults, in order: those that the text form shows."""
+    for field in fields(attributes):
+        value: Value = getattr(attributes, field.name)
+        default = _default(field)
+        if default is MISSING or identity(value) != identity(default):
+            yield field.name, value
+
+
+def identity(value: object) -> object:
+    """A hashable stand-in for a value of an attribute, equal for the same values only.
+
+    0.0 and -0.0 differ, so do 1, 1.0 and True; NaN is the same as NaN. Arrays are compared by content.
+    """
+    if isinstance(value, Array):
+        return value
+    if isinstance(value, tuple):
+        return tuple(map(identity, value))
+    return repr(value)
+
+
+def identities(attributes: Attributes) -> tuple[object, ...]:
+    """`identity` of each attribute, in order."""
+    return tuple(identity(getattr(attributes, field.name)) for field in fields(attributes))
+
+
+@cache
+def field_types(kind: type) -> Mapping[str, object]:
+    """The type of each attribute of `kind`, a dataclass; names in order."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind) if field.init}
+
+
+def required(kind: type) -> list[str]:
+    """The attributes without a default."""
+    return [field.name for field in fields(kind) if field.init and _default(field) is MISSING]
+
+
+def conform(value: Value, expected: object) -> Value:
+    """`value` as a field of type `expected` takes it: integers become floats where only these fit. Raises `Misfit`."""
+    if expected is Any or expected is type(value) or (expected is None and value is None):
+        return value
+    if expected is float and type(value) is int:
+        return float(value)
+    if get_origin(expected) in (Union, types.UnionType):
+        return _any_of(value, get_args(expected))
+    if get_origin(expected) is tuple and isinstance(value, tuple):
+        return _each_of(value, get_args(expected))
+    if get_origin(expected) is Literal and value in get_args(expected):
+        return value
+    raise Misfit
+
+
+def described(expected: object) -> str:
+    """A field's type in words: `an integer`, `a tuple of numbers`."""
+    if get_origin(expected) in (Union, types.UnionType):
+        return listed([described(kind) for kind in get_args(expected)], "or")
+    if get_origin(expected) is tuple or expected is tuple:
+        kinds = [kind for kind in get_args(expected) if kind is not ...]
+        return f"a tuple ({', '.join(map(described, kinds))}{', …' if ... in get_args(expected) else ''})" if kinds else "a tuple"
+    if get_origin(expected) is Literal:
+        return listed([repr(choice) for choice in get_args(expected)], "or")
+    return _WORDS.get(expected, "another value")
+
+
+def _any_of(value: Value, kinds: tuple[object, ...]) -> Value:
+    """The first exact fit, else the first fit."""
+    if type(value) in kinds:
+        return value
+    for kind in kinds:
+        try:
+            return conform(value, kind)
+        except Misfit:
+            continue
+    raise Misfit
+
+
+def _each_of(value: tuple[Value, ...], kinds: tuple[object, ...]) -> Value:
+    expected = kinds[:1] * len(value) if kinds[1:] == (...,) else () if kinds == ((),) else kinds
+    if len(expected) != len(value):
+        raise Misfit
+    return tuple(conform(item, kind) for item, kind in zip(value, expected, strict=True))
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()

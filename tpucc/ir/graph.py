@@ -1,0 +1,149 @@
+"""The graph: the one representation between source and tiles.
+
+A `Graph` is a tuple of nodes in an order where definitions come before uses. The same type holds the operator graph (float32) and the
+layer graph (int8 layers between host operators); what a node's name of operator and attributes mean is defined by the packages `ops`
+and `layers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
+
+import networkx as nx
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.types import TensorType
+
+
+class Attributes(Protocol):
+    """Attributes of a node: any frozen dataclass of ints, floats, strings, booleans, None, tuples of these, and `Array`s."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class NoAttributes:
+    """For operators without attributes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operation and its one result, which has the node's name."""
+
+    name: str
+    op: str
+    operands: tuple[str, ...]
+    attributes: Attributes
+    type: TensorType
+    origin: Origin = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A result of the model: its public name and the node that computes it."""
+
+    name: str
+    node: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A model as a directed acyclic graph of nodes.
+
+    `source` is the name of the source file that the origins speak of.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    outputs: tuple[Output, ...]
+    source: str = field(default="", compare=False)
+
+    @cached_property
+    def by_name(self) -> Mapping[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def users(self) -> Mapping[str, tuple[Node, ...]]:
+        """For each node's name the nodes that read it, in order, each once."""
+        found: dict[str, dict[str, Node]] = {node.name: {} for node in self.nodes}
+        for node in self.nodes:
+            for operand in node.operands:
+                found[operand][node.name] = node
+        return {name: tuple(users.values()) for name, users in found.items()}
+
+    @cached_property
+    def output_nodes(self) -> frozenset[str]:
+        return frozenset(output.node for output in self.outputs)
+
+    @cached_property
+    def nx(self) -> nx.MultiDiGraph:
+        """The graph as networkx sees it: nodes by name (attribute `node`), one edge an operand, keyed by its index."""
+        view = nx.MultiDiGraph(name=self.name)
+        for node in self.nodes:
+            view.add_node(node.name, node=node)
+        for node in self.nodes:
+            for index, operand in enumerate(node.operands):
+                view.add_edge(operand, node.name, key=index)
+        return nx.freeze(view)
+
+    def __getitem__(self, name: str) -> Node:
+        return self.by_name[name]
+
+    def __iter__(self) -> Iterator[Node]:
+        return iter(self.nodes)
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def operands(self, node: Node) -> tuple[Node, ...]:
+        return tuple(self.by_name[name] for name in node.operands)
+
+    @property
+    def inputs(self) -> tuple[Node, ...]:
+        return tuple(node for node in self.nodes if node.op == "input")
+
+    def with_nodes(self, nodes: Iterable[Node]) -> Graph:
+        return replace(self, nodes=tuple(nodes))
+
+    def __str__(self) -> str:
+        from tpucc.ir.printer import print_graph
+
+        return print_graph(self)
+
+
+class GraphBuilder:
+    """Builds a graph node by node, keeping names unique."""
+
+    def __init__(self, name: str, source: str = "") -> None:
+        self.name = name
+        self.source = source
+        self.nodes: dict[str, Node] = {}
+        self.outputs: list[Output] = []
+        self._counters: dict[str, int] = {}
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted`, or `wanted.1`, `wanted.2`, … when it is taken."""
+        if wanted not in self.nodes:
+            return wanted
+        number = self._counters.get(wanted, 0)
+        while True:
+            number += 1
+            if (name := f"{wanted}.{number}") not in self.nodes:
+                self._counters[wanted] = number
+                return name
+
+    def add(self, node: Node) -> Node:
+        """Adds a node under a fresh name made from its own; returns it as it was added."""
+        name = self.fresh(node.name)
+        added = node if name == node.name else replace(node, name=name)
+        self.nodes[name] = added
+        return added
+
+    def output(self, name: str, node: str) -> None:
+        self.outputs.append(Output(name, node))
+
+    def build(self) -> Graph:
+        return Graph(self.name, tuple(self.nodes.values()), tuple(self.outputs), self.source)

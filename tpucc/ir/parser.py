@@ -1,0 +1,279 @@
+"""Reads the text form of graphs, also typed by hand; `tpucc.ir.printer` shows what it looks like.
+
+A node typed without an origin gets its own place in the text when the graph names no other source, and is "by text" otherwise.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from tpucc.diagnostics import Diagnostic, Label, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
+from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ir.literals import DataReader, Value, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.tokens import SYNTAX, Cursor, LineError, Token
+from tpucc.ir.types import DTYPES, Quantisation, Range, TensorType
+from tpucc.ir.verify import REPORTED, Problem, problems
+
+OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
+_DATA_HEADER = re.compile(r"\s*data\s+([A-Za-z0-9_.]+)\s*")
+_SPAN = re.compile(r"(\d+):(\d+)-(?:(\d+):)?(\d+)")
+
+
+def parse_graph(text: str, name: str, attributes: Mapping[str, type]) -> Graph:
+    """The graph of a text.
+
+    `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes. Raises
+    `ProgramError` with every independent error (20 at most), each with its place in the text.
+    """
+    source = Source(name, text.removeprefix("\ufeff"))
+    reader = _Reader(name, attributes)
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        graph = reader.read(source.text.split("\n"))
+    finally:
+        if enabled:
+            gc.enable()
+    if reader.errors:
+        ordered = sorted(reader.errors, key=lambda error: (error.span is None, error.span))
+        raise ProgramError(ordered[:REPORTED], source)
+    return graph
+
+
+@dataclass(slots=True)
+class _NodeLine:
+    """A node and the places of its name and operands."""
+
+    node: Node
+    place: Span
+    operands: list[Span]
+
+
+@dataclass(slots=True)
+class _Reader:
+    name: str
+    attributes: Mapping[str, type]
+    errors: list[Diagnostic] = field(default_factory=list)
+    nodes: list[_NodeLine] = field(default_factory=list)
+    outputs: list[tuple[Output, Span]] = field(default_factory=list)
+    failed: set[str] = field(default_factory=set)
+    header: tuple[str, str] | None = None
+    returned: bool = False
+    data: DataReader = field(default_factory=lambda: DataReader({}))
+
+    def read(self, lines: Sequence[str]) -> Graph:
+        end, sections = self._sections(lines)
+        self.data = DataReader(sections)
+        for number, line in enumerate(lines[:end], 1):
+            cursor = Cursor(line, number)
+            if cursor.next.kind != "end":
+                self._line(cursor)
+            if len(self.errors) == REPORTED:
+                return self._graph()
+        graph = self._graph()
+        if self.header is None:
+            if not self.errors:
+                self._error(SYNTAX, "expected a line such as: graph NAME", Span(1, 1, 1, 2))
+            return graph
+        for problem in islice(problems(graph), REPORTED):
+            self._problem(problem, end)
+        return graph
+
+    def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, str]]:
+        """The number of lines before the first data section, and the sections' texts."""
+        starts = [(index, match[1]) for index, line in enumerate(lines) if (match := _DATA_HEADER.fullmatch(line))]
+        ends = [*(index for index, _ in starts), len(lines)][1:]
+        sections: dict[str, str] = {}
+        for (start, name), end in zip(starts, ends, strict=False):
+            if name in sections:
+                self._error(DATA, f"two sections are named data {name}", Span(start + 1, 1, start + 1, len(lines[start]) + 1))
+            sections.setdefault(name, "".join(lines[start + 1 : end]))
+        return (starts[0][0] if starts else len(lines)), sections
+
+    def _line(self, cursor: Cursor) -> None:
+        first, second = cursor.next, cursor.after_next
+        try:
+            if second.text == "=":
+                self.nodes.append(_NodeParser(cursor, self.attributes, self.data).parse())
+            elif first.text == "graph" and self.header is None:
+                self.header = _header(cursor)
+            elif first.text == "return":
+                self._return(cursor)
+            else:
+                raise cursor.error("expected NAME = OPERATOR(...) : TYPE, or return NAME, ...")
+        except LineError as error:
+            self.errors.append(error.diagnostic)
+            self.failed.add(first.text.strip('"'))
+            self.returned |= first.text == "return"
+            self.header = self.header or ("", "") if first.text == "graph" else self.header
+
+    def _return(self, cursor: Cursor) -> None:
+        if self.returned:
+            raise cursor.error("a graph has one return, which names all outputs")
+        self.returned = True
+        self.outputs += _outputs(cursor)
+
+    def _graph(self) -> Graph:
+        name, source = self.header or ("", "")
+        nodes = [_with_origin(line, named=bool(source)) for line in self.nodes]
+        own = not source and any(not line.node.origin for line in self.nodes)
+        return Graph(name, tuple(nodes), tuple(output for output, _ in self.outputs), self.name if own else source)
+
+    def _problem(self, problem: Problem, end: int) -> None:
+        """Reports a problem of the graph unless it follows from a line that couldn't be read."""
+        if problem.name in self.failed or (problem.node is None and problem.output is None and self.failed & {"return"}):
+            return
+        if problem.node is not None:
+            line = self.nodes[problem.node]
+            span = line.place if problem.operand is None else line.operands[problem.operand]
+        else:
+            span = self.outputs[problem.output][1] if problem.output is not None else Span(end, 1, end, 2)
+        self._error(problem.code, problem.message, span, problem.help)
+
+    def _error(self, code: str, message: str, span: Span, help: str = "") -> None:
+        self.errors.append(Diagnostic(code, message, (Label(span),), (help,) if help else ()))
+
+
+@dataclass(slots=True)
+class _NodeParser:
+    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE @ ORIGIN`."""
+
+    cursor: Cursor
+    attributes: Mapping[str, type]
+    data: DataReader
+    operands: list[str] = field(default_factory=list)
+    places: list[Span] = field(default_factory=list)
+    given: dict[str, Value] = field(default_factory=dict)
+    keys: dict[str, Token] = field(default_factory=dict)
+
+    def parse(self) -> _NodeLine:
+        cursor = self.cursor
+        name, place = cursor.name("the name of a node")
+        cursor.expect("=", "after the name of a node")
+        op, token = cursor.name("an operator")
+        if op not in self.attributes:
+            near = did_you_mean(op, self.attributes)
+            raise cursor.error(f"no operator is named {printable(op)}", token, OPERATOR, near)
+        if cursor.accept("("):
+            self._arguments(self.attributes[op])
+        attributes = self._made(self.attributes[op], token)
+        cursor.expect(":", "and the type of the result")
+        type_ = _type(cursor)
+        origin = _origin(cursor) if cursor.accept("@") else Origin()
+        cursor.done()
+        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin), place.span, self.places)
+
+    def _arguments(self, kind: type) -> None:
+        while not self.cursor.accept(")"):
+            if self.operands or self.given:
+                self.cursor.expect(",", "or ) after an argument")
+            if self.cursor.after_next.text == "=":
+                self._attribute(kind)
+            elif self.given:
+                raise self.cursor.error("operands come before attributes")
+            else:
+                operand, token = self.cursor.name("the name of an operand, or NAME = VALUE")
+                self.operands.append(operand)
+                self.places.append(token.span)
+
+    def _attribute(self, kind: type) -> None:
+        cursor, known = self.cursor, field_types(kind)
+        key, token = cursor.name("the name of an attribute")
+        cursor.expect("=", "after the name of an attribute")
+        if key not in known:
+            has = f"its attributes are {', '.join(known)}" if known else "it has no attributes"
+            raise cursor.error(f"the operator has no attribute {printable(key)}", token, ATTRIBUTE, did_you_mean(key, known) or has)
+        if key in self.given:
+            raise cursor.error(f"{key} is given twice", token, ATTRIBUTE)
+        start = cursor.next
+        value = parse_value(cursor, self.data)
+        try:
+            self.given[key] = conform(value, known[key])
+        except Misfit:
+            raise cursor.error(f"{key} must be {described(known[key])}", start, VALUE) from None
+        self.keys[key] = token
+
+    def _made(self, kind: type, operator: Token) -> Attributes:
+        if missing := [key for key in required(kind) if key not in self.given]:
+            raise self.cursor.error(f"{operator} needs {listed(missing)}", operator, ATTRIBUTE)
+        try:
+            made: Attributes = kind(**self.given)
+        except (ValueError, TypeError) as error:
+            raise self.cursor.error(f"{operator}: {error}", operator, VALUE) from None
+        return made
+
+
+def _header(cursor: Cursor) -> tuple[str, str]:
+    """Reads `graph NAME "SOURCE"`: the name and the source, empty when there is none."""
+    cursor.take()
+    name, _ = cursor.name("the name of the graph")
+    source = cursor.string(cursor.take()) if cursor.next.kind == "string" else ""
+    cursor.done()
+    return name, source
+
+
+def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:
+    """Reads `return h as "h", y`."""
+    cursor.take()
+    more = cursor.next.kind != "end"
+    while more:
+        node, token = cursor.name("the name of a node")
+        public = cursor.name("the name of an output")[0] if cursor.accept("as") else node
+        yield Output(public, node), token.span
+        more = cursor.accept(",")
+    cursor.done()
+
+
+def _type(cursor: Cursor) -> TensorType:
+    """Reads `f32[150, 4] in [0.0, 8.0] scale 0.1 zero 3`."""
+    token = cursor.take()
+    if token.text not in DTYPES:
+        raise cursor.error(f"expected a type such as f32[2, 3], found {token}", token, TYPE, did_you_mean(token.text, DTYPES))
+    shape = parse_shape(cursor)
+    known = _range(cursor) if cursor.accept("in") else None
+    quantisation = _quantisation(cursor) if cursor.accept("scale") else None
+    return TensorType(token.text, shape, known, quantisation)
+
+
+def _range(cursor: Cursor) -> Range:
+    cursor.expect("[", "after in")
+    return parse_range(cursor)
+
+
+def _quantisation(cursor: Cursor) -> Quantisation:
+    scale = parse_float(cursor, "a scale")
+    cursor.expect("zero", "and the zero point after the scale")
+    return Quantisation(scale, cursor.integer("a zero point", -(2**31)))
+
+
+def _origin(cursor: Cursor) -> Origin:
+    """Reads `by PASS SPANS via CALLS`."""
+    made_by = cursor.name("the name of a pass")[0] if cursor.accept("by") else ""
+    spans = _spans(cursor)
+    calls = _spans(cursor) if cursor.accept("via") else ()
+    return Origin(spans, calls, made_by)
+
+
+def _spans(cursor: Cursor) -> tuple[Span, ...]:
+    spans: list[Span] = []
+    while cursor.next.kind == "span":
+        token = cursor.take()
+        match = _SPAN.fullmatch(token.text)
+        if match is None or len(token.text) > 60:
+            raise cursor.error("expected a place such as 13:12-28", token)
+        line, column, end_line, end = match.groups()
+        spans.append(Span(int(line), int(column), int(end_line or line), int(end)))
+    return tuple(spans)
+
+
+def _with_origin(line: _NodeLine, named: bool) -> Node:
+    """The node; without an origin in the text, its own place or, when the text speaks of another source, "by text"."""
+    node = line.node
+    if node.origin:
+        return node
+    return Node(node.name, node.op, node.operands, node.attributes, node.type, Origin(made_by="text") if named else Origin((line.place,)))

@@ -1,0 +1,62 @@
+"""Graphs as text, one node a line; `tpucc.ir.parser` reads it back.
+
+```
+graph iris "iris.tpu"
+
+x = input : f32[150, 4] in [0.0, 8.0]                           @ 13:12-28
+fc1.w = weight(key="fc1.w") : f32[4, 256]                       @ 8:5-40 via 14:17-35
+h = matmul(x, fc1.w) : f32[150, 256]                            @ 11:12-17 via 14:17-35
+
+return h as "h"
+```
+Operands come first, then the attributes that differ from their defaults, the type, and after `@` the origin: `by` the pass that made the
+node, its places in the source, and `via` the calls that led there.
+"""
+
+from __future__ import annotations
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.attributes import told
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.literals import DataWriter, print_value
+from tpucc.ir.textdata import quote
+from tpucc.ir.tokens import PLAIN_NAME
+
+ORIGIN_COLUMN = 64
+
+
+def print_graph(graph: Graph, *, origins: bool = True) -> str:
+    """The text of a graph; without `origins` for what shall not depend on places in the source.
+
+    Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
+    """
+    data = DataWriter()
+    head = f"graph {print_name(graph.name)}" + (f" {quote(graph.source)}" if graph.source and origins else "")
+    lines = [print_node(node, data, origins=origins) for node in graph]
+    outputs = ", ".join(f"{print_name(output.node)} as {quote(output.name)}" for output in graph.outputs)
+    text = "\n".join([head, "", *lines, "", f"return {outputs}".rstrip(), ""])
+    return "\n".join([text, *data.sections()])
+
+
+def print_node(node: Node, data: DataWriter, *, origins: bool = True) -> str:
+    """One line; the arrays that don't fit in it are named in `data`."""
+    arguments = [*map(print_name, node.operands), *(f"{key}={print_value(value, data)}" for key, value in told(node.attributes))]
+    call = f"{print_name(node.op)}({', '.join(arguments)})" if arguments else print_name(node.op)
+    text = f"{print_name(node.name)} = {call} : {node.type}"
+    return f"{text:<{ORIGIN_COLUMN - 1}} @ {print_origin(node.origin)}" if origins and node.origin else text
+
+
+def print_origin(origin: Origin) -> str:
+    """`by fuse-bias 11:12-17 9:3-8 via 14:17-35`."""
+    words: list[str] = []
+    if origin.made_by:
+        words += ["by", print_name(origin.made_by)]
+    words += map(str, origin.spans)
+    if origin.calls:
+        words += ["via", *map(str, origin.calls)]
+    return " ".join(words)
+
+
+def print_name(name: str) -> str:
+    """A name as it stands, quoted when it has characters that names of the text form don't have."""
+    return name if PLAIN_NAME.fullmatch(name) else quote(name)

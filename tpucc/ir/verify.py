@@ -1,0 +1,120 @@
+"""The rules that every graph keeps, whatever its operators mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from itertools import islice
+
+from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean, printable
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.literals import MAX_DEPTH
+from tpucc.ir.tokens import MAX_DIGITS
+from tpucc.ir.types import DTYPES, Range, TensorType
+
+NODE_NAME = re.compile(r"[A-Za-z0-9_.]+", re.ASCII)
+_TOO_LARGE: int = 10 ** (MAX_DIGITS - 1)
+REPORTED = 20
+"""Problems that one error shows."""
+NEARBY = 500
+"""Names that a misspelled one is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A broken rule: where (the index of a node, maybe of its operand, or of an output), and which name is to blame."""
+
+    code: str
+    message: str
+    node: int | None = None
+    operand: int | None = None
+    output: int | None = None
+    name: str = ""
+    help: str = ""
+
+
+def verify_graph(graph: Graph) -> None:
+    """Raises `ProgramError` with the graph's first problems, if it has any; time is linear in the nodes."""
+    found = [_diagnostic(graph, problem) for problem in islice(problems(graph), REPORTED)]
+    if found:
+        raise ProgramError(found)
+
+
+def problems(graph: Graph) -> Iterator[Problem]:
+    """Every broken rule, in the order of the text."""
+    positions = {node.name: index for index, node in reversed(list(enumerate(graph.nodes)))}
+    for index, node in enumerate(graph.nodes):
+        yield from _definition(index, node, positions)
+        yield from _operands(index, node, positions)
+        yield from _content(index, node)
+    yield from _outputs(graph, positions)
+
+
+def _definition(index: int, node: Node, positions: dict[str, int]) -> Iterator[Problem]:
+    if not NODE_NAME.fullmatch(node.name):
+        message = f'"{printable(node.name)}" is no name of a node: letters, digits, _ and . are'
+        yield Problem("E0747", message, index, name=node.name)
+    if positions[node.name] != index:
+        yield Problem("E0740", f"{node.name} is defined twice", index, name=node.name)
+    if not node.origin:
+        yield Problem("E0745", f"{node.name} has no origin: neither a place in the source nor a pass that made it", index, name=node.name)
+
+
+def _operands(index: int, node: Node, positions: dict[str, int]) -> Iterator[Problem]:
+    for place, name in enumerate(node.operands):
+        defined = positions.get(name)
+        if defined is None:
+            message, near = f"{node.name} reads {name}, which no node defines", did_you_mean(name, islice(reversed(positions), NEARBY))
+            yield Problem("E0741", message, index, place, name=name, help=near)
+        elif defined >= index:
+            yield Problem("E0741", f"{node.name} reads {name} before its definition", index, place, name=name)
+
+
+def _content(index: int, node: Node) -> Iterator[Problem]:
+    if (wrong := _type_problem(node.type)) is not None:
+        yield Problem("E0746", f"{node.name}: {wrong}", index, name=node.name)
+    for field in fields(node.attributes):
+        if not _has_text(getattr(node.attributes, field.name)):
+            message = f"the attribute {field.name} of {node.name} is of a kind that graphs don't hold"
+            yield Problem("E0748", message, index, name=node.name)
+
+
+def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:
+    if not graph.outputs:
+        yield Problem("E0742", f"the graph {graph.name} has no outputs")
+    seen: set[str] = set()
+    for index, output in enumerate(graph.outputs):
+        if output.node not in positions:
+            message = f"the output {output.name} is {output.node}, which no node defines"
+            yield Problem("E0743", message, output=index, name=output.node, help=did_you_mean(output.node, islice(positions, NEARBY)))
+        if output.name in seen:
+            yield Problem("E0744", f"two outputs are named {output.name}", output=index, name=output.name)
+        seen.add(output.name)
+
+
+def _type_problem(type_: TensorType) -> str | None:
+    if type_.dtype not in DTYPES:
+        return f"{type_.dtype} is no type of elements; they are {', '.join(DTYPES)}"
+    if not all(0 < size < 2**63 for size in type_.shape):
+        return f"the sizes of {type_.brief} aren't all positive"
+    if type_.range is not None and not -float("inf") < type_.range.low <= type_.range.high < float("inf"):
+        return f"the range {type_.range} is empty or infinite"
+    if type_.quantisation is not None and not 0 < type_.quantisation.scale < float("inf"):
+        return f"the scale {type_.quantisation.scale!r} is not positive and finite"
+    return None
+
+
+def _has_text(value: object, depth: int = 0) -> bool:
+    if isinstance(value, int):
+        return -_TOO_LARGE < value < _TOO_LARGE
+    if isinstance(value, tuple):
+        return depth < MAX_DEPTH and all(_has_text(item, depth + 1) for item in value)
+    return value is None or isinstance(value, float | str | Range | Array)
+
+
+def _diagnostic(graph: Graph, problem: Problem) -> Diagnostic:
+    origin = graph.nodes[problem.node].origin if problem.node is not None else None
+    labels = (Label(origin.spans[0]),) if origin and origin.spans else ()
+    return Diagnostic(problem.code, problem.message, labels, (problem.help,) if problem.help else ())

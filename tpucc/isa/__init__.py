@@ -1,0 +1,1 @@
+"""The machine's programs: instructions, encoding, assembler, container, verifier."""

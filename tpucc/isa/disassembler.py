@@ -1,0 +1,180 @@
+"""From a program to its listing, which assembles back to an equal program."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpucc.diagnostics import Source, counted, printable
+from tpucc.ir.textdata import quote
+from tpucc.isa.fields import well_formed
+from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines
+from tpucc.isa.listing.labels import Labels
+from tpucc.isa.listing.printing import instruction_texts, name_text, raw_text
+from tpucc.isa.program import LayerInfo, Port, Program
+from tpucc.target import Target, load_target, target_names
+
+_FILLS = 8
+"""Tiles of a layer on one line."""
+
+
+def disassemble(program: Program) -> str:
+    """The listing of a program: what it is, its surroundings, its code by layers, its data. assemble(disassemble(p)) == p."""
+    count, tiles = counted(len(program.instructions), "instruction"), counted(len(program.tiles), "tile")
+    before, after = surroundings(program)
+    lines = [f"; {printable(program.name)} for {printable(program.target.name)}: {count}, {tiles}", *before, *_code(program), *after]
+    return "\n".join(lines) + "\n"
+
+
+def surroundings(program: Program) -> tuple[list[str], list[str]]:
+    """The directives that stand before the code of a listing, and those after it: everything of a program but its instructions."""
+    before = [line for part in (_head, _layers, _host, _residents) for line in part(program)]
+    return before, [line for part in (_blocks, _tiles, _constants, _texts) for line in part(program)]
+
+
+def headings(program: Program) -> list[str]:
+    """For each layer the `.for` line that stands before its instructions."""
+    names = Counter(layer.name for layer in program.layers)
+    return [_heading(program, index, names) for index in range(len(program.layers))]
+
+
+def code_lines(program: Program) -> list[str]:
+    """The instructions alone, one line each; a record that is no instruction as its bytes."""
+    records = program.instructions
+    good = well_formed(records)
+    texts = Labels(program.host, program.residents).texts
+    lines = np.array([""] * len(records), object)
+    indices = np.flatnonzero(good)
+    lines[indices] = instruction_texts(records[indices], texts=lambda operand, rows, values: texts(operand, indices[rows], values))
+    for index in np.flatnonzero(~good).tolist():
+        lines[index] = raw_text(records[index : index + 1])
+    return [str(line) for line in lines]
+
+
+def _head(program: Program) -> Iterator[str]:
+    yield f".program {name_text(program.name)}"
+    yield f".target {_target(program.target)}"
+    if program.source:
+        yield f".source {name_text(program.source)}"
+    if program.lower_bound_rows:
+        yield f".lower_bound {program.lower_bound_rows}"
+    for note in program.notes:
+        yield f".note {quote(note)}"
+
+
+def _target(target: Target) -> str:
+    """A built-in target's name; another one's numbers."""
+    if target.name in target_names() and load_target(target.name) == target:
+        return name_text(target.name)
+    fields = (f"{key}={getattr(target, key)}" for key in Target.__struct_fields__ if key not in ("name", "description"))
+    return f"{name_text(target.name)} {' '.join(fields)} description={quote(target.description)}"
+
+
+def _layers(program: Program) -> Iterator[str]:
+    yield ""
+    for layer in program.layers:
+        yield _layer(layer)
+        for start in range(0, len(layer.tile_fills), _FILLS):
+            fills = layer.tile_fills[start : start + _FILLS]
+            yield ".fills " + " ".join(f"{tile}:{rows}x{columns}" for tile, rows, columns in fills)
+
+
+def _layer(layer: LayerInfo) -> str:
+    origin = layer.origin
+    words = [f".layer {name_text(layer.name)} {name_text(layer.kind)}"]
+    if layer.macs:
+        words.append(f"macs={layer.macs}")
+    if layer.weights != (0, 0):
+        words.append(f"weights={layer.weights[0]}x{layer.weights[1]}")
+    words += [f"{key}=[{' '.join(map(str, spans))}]" for key, spans in (("at", origin.spans), ("calls", origin.calls)) if spans]
+    words += [f"{key}={quote(text)}" for key, text in (("made_by", origin.made_by), ("choice", layer.choice)) if text]
+    return " ".join(words)
+
+
+def _host(program: Program) -> Iterator[str]:
+    yield ""
+    for buffer in program.host:
+        yield f".host {name_text(buffer.name)} {buffer.kind} start={buffer.start} rows={buffer.rows}"
+    for port in program.inputs:
+        yield _port(".input", port)
+    for port in program.outputs:
+        yield _port(".output", port)
+
+
+def _port(directive: str, port: Port) -> str:
+    shape = "x".join(map(str, port.shape))
+    splits, blocks = (" ".join(map(str, numbers)) for numbers in (port.splits, port.blocks))
+    return f"{directive} {name_text(port.name)} {shape} scale={port.scale!r} zero={port.zero_point} splits=[{splits}] blocks=[{blocks}]"
+
+
+def _residents(program: Program) -> Iterator[str]:
+    if program.residents:
+        yield ""
+    for stay in program.residents:
+        place = f"layer={stay.layer} start={stay.start} rows={stay.rows} first={stay.first} last={stay.last}"
+        yield f".resident {name_text(stay.name)} {place}"
+
+
+def _code(program: Program) -> Iterator[str]:
+    """The instructions, a heading wherever the layer changes."""
+    heads = headings(program)
+    previous = -1
+    for layer, line in zip(program.layer_of.tolist(), code_lines(program), strict=True):
+        if layer != previous:
+            yield from ("", heads[layer] if layer < len(heads) else f".for {layer}")
+            previous = layer
+        yield f"    {line}"
+
+
+def _heading(program: Program, index: int, names: Counter[str]) -> str:
+    """`.for fc1 ; line 9: h = relu(dense(x, 128, "fc1"))`; a layer whose name another one has goes by number."""
+    layer = program.layers[index]
+    unique, line = names[layer.name] == 1, layer.origin.line
+    text = Source(program.source, program.source_text).line(line).strip() if line and program.source_text else ""
+    comments = [] if unique else [printable(layer.name)]
+    if line:
+        comments.append(f"line {line}" + (f": {printable(text)}" if text else ""))
+    head = f".for {name_text(layer.name) if unique else index}"
+    return f"{head} ; {', '.join(comments)}" if comments else head
+
+
+def _blocks(program: Program) -> Iterator[str]:
+    if len(program.blocks):
+        yield ""
+    for block in program.blocks:
+        yield from block_lines(block)
+
+
+def _tiles(program: Program) -> Iterator[str]:
+    if len(program.tiles):
+        yield ""
+    if program.target.mxu > READABLE and len(program.tiles):
+        yield ".tiles"
+        yield from data_lines(program.tiles.tobytes())
+        return
+    for tile in program.tiles:
+        yield ".tile"
+        yield from matrix_lines(tile)
+
+
+def _constants(program: Program) -> Iterator[str]:
+    if len(program.constants):
+        yield from ("", ".constants")
+        yield from data_lines(program.constants.tobytes())
+
+
+def _texts(program: Program) -> Iterator[str]:
+    for name, text in (("source_text", program.source_text), ("prologue", program.prologue), ("epilogue", program.epilogue)):
+        if text and _plain(text):
+            yield from ("", f".{name}")
+            yield from (f"| {line}" if line else "|" for line in text.split("\n"))
+        elif text:
+            yield from ("", f".{name} {quote(text)}")
+
+
+def _plain(text: str) -> bool:
+    """Whether a text can stand in a listing as it is: nothing in it but characters that are shown, blanks and line ends."""
+    return not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in set(text) - {"\n", "\t"})

@@ -1,0 +1,195 @@
+"""What each instruction touches, for whole programs at once.
+
+`effects(records)` gives one column a question: which unified-buffer rows are read and written, which accumulators, which host rows,
+what happens to the weight FIFO and to the configuration. The scheduler orders engines by it, the verifier checks by it.
+
+Rows of a walk are given twice. `low` and `high` are the smallest interval [low, high) around them, which is all that most questions
+need; `rows(index)` are the rows themselves, for walks with holes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.isa.instructions import ENGINE_OF, Flag, Function, Opcode, Records
+from tpucc.numerics import Int64
+
+Bools = npt.NDArray[np.bool_]
+
+FAR = 2**60
+"""Stands for every product from here on: beyond any memory, and five of them still add up in int64."""
+
+MATRIX = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE)
+BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY)
+WALKED = (Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL)
+"""Instructions whose walks have an outer dimension, a pitch and a stride; the others move consecutive rows."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Walks:
+    """The unified-buffer rows that each instruction reads (or writes) through one operand.
+
+    `low` and `high` bound the rows: [low, high), equal when the instruction has no such operand. `dense` says that every row between
+    them is visited. Bounds past 2^60 are approximate, but never below the true ones' reach of a memory.
+    """
+
+    records: Records
+    field: str
+    low: Int64
+    high: Int64
+    dense: Bools
+
+    @property
+    def used(self) -> Bools:
+        """Whether the instruction visits rows through this operand."""
+        return self.high > self.low
+
+    def rows(self, index: int) -> Int64:
+        """The rows that instruction `index` visits, ascending, each once. Its bounds must have been checked: this takes memory for them."""
+        low, high = int(self.low[index]), int(self.high[index])
+        if high <= low or self.dense[index]:
+            return np.arange(low, high, dtype=np.int64)
+        return low + np.flatnonzero(_visited(high - low, self.steps(index)))
+
+    def steps(self, index: int) -> tuple[tuple[int, int], ...]:
+        """The dimensions of the walk as (count, step in rows): outer, inner, and those of a pooling window."""
+        record = self.records[index]
+        if record["opcode"] not in WALKED:
+            return ((1, 0), (int(record["inner"]), 1))
+        walk = (int(record["outer"]), int(record[f"{self.field}_pitch"])), (int(record["inner"]), int(record[f"{self.field}_stride"]))
+        if record["opcode"] != Opcode.POOL or self.field != "ub":
+            return walk
+        window = ((int(record[f"window_{d}"]), int(record[f"ub2_{s}"])) for d, s in (("outer", "pitch"), ("inner", "stride")))
+        return (*walk, *window)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Effects:
+    """One entry of each column for each instruction. Intervals are [start, end) and empty (0, 0) where there is nothing.
+
+    A multiply that accumulates both reads and writes its accumulators.
+    """
+
+    engine: npt.NDArray[np.uint8]
+    """See `Engine`."""
+    rows: Int64
+    """Rows that are moved or computed: outer × inner; 0 for instructions without rows."""
+    source: Walks
+    source2: Walks
+    target: Walks
+    acc_start: Int64
+    acc_end: Int64
+    acc_reads: Bools
+    acc_writes: Bools
+    host_start: Int64
+    host_end: Int64
+    host_reads: Bools
+    host_writes: Bools
+    pushes: Bools
+    """Asks for the weight tile `index`, which takes a place in the FIFO."""
+    pops: Bools
+    """Switches to the oldest tile of the FIFO."""
+    multiplies: Bools
+    """Needs a weight tile in use."""
+    configures: Bools
+    """Makes the parameter block `index` the current one."""
+    configured: Bools
+    """Needs a parameter block."""
+
+    def __len__(self) -> int:
+        return len(self.engine)
+
+
+def effects(records: Records) -> Effects:
+    """What each of `records` touches; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
+    opcode = records["opcode"]
+    multiplies, vector = _among(opcode, MATRIX), opcode == Opcode.VECTOR
+    activates, pools = opcode == Opcode.ACTIVATE, opcode == Opcode.POOL
+    reads_host, writes_host = opcode == Opcode.READ_HOST_MEMORY, opcode == Opcode.WRITE_HOST_MEMORY
+    function, accumulates = records["function"], (records["flags"] & Flag.ACCUMULATE) != 0
+    outer = np.where(_among(opcode, WALKED), records["outer"], 1)
+    rows = np.where(multiplies | vector | activates | pools | reads_host | writes_host, _times(outer, records["inner"]), 0)
+    acc_start, acc_end = _interval(records["acc"], rows, multiplies | activates)
+    host_start, host_end = _interval(records["host"], rows, reads_host | writes_host)
+    return Effects(
+        engine=ENGINE_OF[opcode],
+        rows=rows,
+        source=_walks(records, "ub", outer, multiplies | vector | pools | writes_host),
+        source2=_walks(records, "ub2", outer, vector & _among(function, BINARY)),
+        target=_walks(records, "dest", outer, vector | pools | activates | reads_host),
+        acc_start=acc_start,
+        acc_end=acc_end,
+        acc_reads=activates | (multiplies & accumulates),
+        acc_writes=multiplies,
+        host_start=host_start,
+        host_end=host_end,
+        host_reads=reads_host,
+        host_writes=writes_host,
+        pushes=opcode == Opcode.READ_WEIGHTS,
+        pops=multiplies & ((records["flags"] & Flag.SWITCH) != 0),
+        multiplies=multiplies,
+        configures=opcode == Opcode.SET_CONFIGURATION,
+        configured=activates | (vector & (function != Function.COPY)) | pools,
+    )
+
+
+def _among(column: npt.NDArray[np.uint8], values: Iterable[int]) -> Bools:
+    known = np.zeros(256, np.bool_)
+    known[list(values)] = True
+    return known[column]
+
+
+def _interval(start: npt.NDArray[np.uint32], rows: Int64, used: Bools) -> tuple[Int64, Int64]:
+    used = used & (rows > 0)
+    first = np.where(used, start, 0).astype(np.int64)
+    return first, np.where(used, first + rows, 0)
+
+
+def _walks(records: Records, field: str, outer: Int64, used: Bools) -> Walks:
+    """The bounds of a walk: the first row is its start, for no step is negative; the last one adds the longest reach of each dimension."""
+    walked, inner = _among(records["opcode"], WALKED), records["inner"].astype(np.int64)
+    pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64)
+    stride = np.where(walked, records[f"{field}_stride"], 1).astype(np.int64)
+    across, along = _times(inner - 1, stride), _times(outer - 1, pitch)
+    reach, empty = across + along, (inner <= 0) | (outer <= 0)
+    dense = ((stride <= 1) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + 1))
+    if field == "ub":
+        pool = records["opcode"] == Opcode.POOL
+        reach = reach + np.where(pool, _window_reach(records), 0)
+        empty = empty | (pool & ((records["window_outer"] == 0) | (records["window_inner"] == 0)))
+        dense = dense & ~pool
+    used = used & ~empty
+    low = np.where(used, records[field], 0).astype(np.int64)
+    return Walks(records, field, low, np.where(used, low + reach + 1, 0), dense)
+
+
+def _window_reach(records: Records) -> Int64:
+    outer, inner = records["window_outer"].astype(np.int64) - 1, records["window_inner"].astype(np.int64) - 1
+    return _times(outer, records["ub2_pitch"]) + _times(inner, records["ub2_stride"])
+
+
+def _times(a: npt.NDArray[np.integer], b: npt.NDArray[np.integer]) -> Int64:
+    """a * b in int64, `FAR` where the product is larger than that. The factors are below 2^32."""
+    exact = a.astype(np.int64) * b.astype(np.int64)
+    return np.where(a.astype(np.float64) * b.astype(np.float64) < FAR, exact, FAR)
+
+
+def _visited(span: int, steps: Iterable[tuple[int, int]]) -> Bools:
+    """Which of `span` rows a walk from row 0 visits.
+
+    A dimension of n steps of s rows spreads the rows visited so far to n shifted copies. Doubling the copies takes log n passes over
+    the span, however many steps the walk repeats.
+    """
+    visited = np.zeros(span, np.bool_)
+    visited[0] = True
+    for count, step in steps:
+        copies = 1
+        while step > 0 and copies < count:
+            more = min(copies, count - copies)
+            visited[more * step :] |= visited[: span - more * step].copy()
+            copies += more
+    return visited

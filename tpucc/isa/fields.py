@@ -1,0 +1,71 @@
+"""Which fields of a record may hold what: the encoding's own rules, for whole programs at once."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from tpucc.isa.effects import Bools
+from tpucc.isa.instructions import RECORD, SPECS, Engine, Opcode, OperandSpec, Records
+from tpucc.numerics import Int64
+
+FIELDS: tuple[str, ...] = RECORD.names or ()
+OPERANDS = tuple(field for field in FIELDS if field not in ("opcode", "flags"))
+UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
+"""Engines that execute something, and so can wait or be waited for."""
+ALL_UNITS = sum(1 << unit for unit in UNITS)
+MAXIMUM = {field: int(np.iinfo(RECORD[field]).max) for field in FIELDS}
+
+
+def kinds(records: Records) -> list[tuple[int, int, Int64]]:
+    """The instructions by opcode and function: (opcode, function, indices in order), in the order of these."""
+    key = records["opcode"].astype(np.int64) * 256 + records["function"]
+    order = np.argsort(key, kind="stable")
+    found, starts = np.unique(key[order], return_index=True)
+    return [(int(k) // 256, int(k) % 256, part) for k, part in zip(found, np.split(order, starts[1:]), strict=True)]
+
+
+@cache
+def constants(opcode: Opcode, function: int) -> tuple[tuple[str, int], ...]:
+    """The fields that an instruction doesn't use, each with the one value it may have.
+
+    That is zero, but one for `outer` where rows are counted by `inner` alone.
+    """
+    used = {operand.field for operand in SPECS[opcode].operands_for(function)}
+    return tuple((field, int(field == "outer" and "inner" in used)) for field in OPERANDS if field not in used)
+
+
+def known(operand: OperandSpec, opcode: Opcode, value: int) -> bool:
+    """Whether `value` is one that the encoding of an enumerated operand has; addresses and counts are free."""
+    match operand.space:
+        case "engine":
+            return value in UNITS
+        case "engines":
+            return 0 < value <= ALL_UNITS
+        case "function":
+            return value in SPECS[opcode].functions
+        case _:
+            return True
+
+
+def well_formed(records: Records) -> Bools:
+    """Whether each record is an instruction in its one encoding: known opcode, flags and enumerations, unused fields at their constant."""
+    good = np.zeros(len(records), np.bool_)
+    for code, function, indices in kinds(records):
+        if code in SPECS:
+            good[indices] = _well_formed(Opcode(code), function, records[indices])
+    return good
+
+
+def _well_formed(opcode: Opcode, function: int, records: Records) -> Bools:
+    spec = SPECS[opcode]
+    flags = sum(flag for flag, _ in spec.flags_for(function))
+    good: Bools = (records["flags"] & ~np.uint8(flags)) == 0
+    for field, value in constants(opcode, function):
+        good &= records[field] == value
+    for operand in spec.operands_for(function):
+        if operand.space in ("engine", "engines", "function"):
+            values, inverse = np.unique(records[operand.field], return_inverse=True)
+            good &= np.array([known(operand, opcode, int(value)) for value in values], np.bool_)[inverse]
+    return good

@@ -1,0 +1,1 @@
+"""The text form of instructions and programs: words of a line, operands, directives."""

@@ -1,0 +1,231 @@
+"""The directives of a listing: everything of a program but its instructions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from itertools import count
+from types import MappingProxyType
+
+import msgspec
+import numpy as np
+
+from tpucc.diagnostics import Origin, UsageError, did_you_mean, listed, printable
+from tpucc.isa.listing.data import read_block, read_bytes, read_matrix
+from tpucc.isa.listing.lines import Arguments, Directive, Errors
+from tpucc.isa.listing.parts import Parts
+from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
+from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, string
+from tpucc.isa.program import HostBuffer, LayerInfo, Port
+from tpucc.target import Target, load_target, target_names
+
+DEFAULT_TARGET = "tpu_v1"
+KINDS = ("input", "output", "constant", "scratch")
+
+
+def read_directives(directives: list[Directive], stem: str, errors: Errors) -> Parts:
+    """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one."""
+    parts = Parts(stem, load_target(DEFAULT_TARGET))
+    ordered = sorted(directives, key=lambda directive: directive.name != "target")
+    for directive in ordered:
+        if not errors.full:
+            errors.attempt(lambda directive=directive: _apply(directive, parts))  # type: ignore[misc]
+    return parts
+
+
+def _apply(directive: Directive, parts: Parts) -> None:
+    handler = _HANDLERS.get(directive.name)
+    if handler is None:
+        near = did_you_mean(directive.name, [*_HANDLERS, "for"])
+        choices = f"the directives are {listed(['.' + name for name in (*_HANDLERS, 'for')])}"
+        raise line_error("E0715", f"no directive is named {directive.head}", directive.head.span, near or choices)
+    handler(Arguments(directive), parts)
+
+
+def _program(arguments: Arguments, parts: Parts) -> None:
+    parts.name = arguments.name("a name")
+    arguments.done()
+
+
+def _source(arguments: Arguments, parts: Parts) -> None:
+    parts.source = arguments.name("a file name")
+    arguments.done()
+
+
+def _target(arguments: Arguments, parts: Parts) -> None:
+    word = arguments.next("a target")
+    if not arguments.keyed:
+        parts.target = _built_in(word)
+        arguments.done()
+        return
+    fields: dict[str, object] = {"name": name(word), "description": arguments.text("description")}
+    for key in [key for key in Target.__struct_fields__ if key not in fields]:
+        fields[key] = number(arguments.need(key))
+    arguments.done()
+    try:
+        parts.target = msgspec.convert(fields, Target, strict=True)
+    except msgspec.ValidationError as error:
+        raise line_error("E0716", f"this is no target: {error}", arguments.directive.head.span) from None
+
+
+def _built_in(word: Word) -> Target:
+    wanted = name(word)
+    try:
+        return load_target("" if wanted.endswith(".toml") else wanted)
+    except UsageError:
+        near = did_you_mean(wanted, target_names())
+        word.fail("E0716", f"no target is named {printable(wanted)}", near or f"the targets are {listed(target_names())}")
+
+
+def _lower_bound(arguments: Arguments, parts: Parts) -> None:
+    parts.lower_bound_rows = integer(arguments.next("a number of rows"))
+    arguments.done()
+
+
+def _note(arguments: Arguments, parts: Parts) -> None:
+    parts.notes.append(arguments.name("a text in quotes"))
+    arguments.done()
+
+
+def _layer(arguments: Arguments, parts: Parts) -> None:
+    title, kind = arguments.name("a name"), arguments.name("a kind")
+    origin = Origin(spans(arguments.take("at")), spans(arguments.take("calls")), arguments.text("made_by"))
+    macs, weights = arguments.integer("macs", 0), arguments.take("weights")
+    size = (0, 0) if weights is None else sizes(weights, 2)
+    choice = arguments.text("choice")
+    arguments.done()
+    parts.add_layer(LayerInfo(title, kind, origin or Origin(made_by="assembler"), macs, (size[0], size[1]), (), choice))
+
+
+def _fills(arguments: Arguments, parts: Parts) -> None:
+    if not parts.layers:
+        raise line_error("E0716", ".fills stands after no .layer", arguments.directive.head.span)
+    for word in arguments.rest():
+        tile, _, size = word.text.partition(":")
+        middle = word.start + len(tile)
+        rows, columns = sizes(Word("", size, word.line, middle + 1, word.end), 2)
+        parts.fills[-1].append((integer(Word("", tile, word.line, word.start, middle)), rows, columns))
+    arguments.done()
+
+
+def _host(arguments: Arguments, parts: Parts) -> None:
+    title, word = arguments.name("a name"), arguments.next("a kind")
+    if word.text not in KINDS:
+        word.fail("E0716", f"{printable(word.text)} is no kind of host buffer", f"the kinds are {listed(KINDS)}")
+    start, rows = arguments.integer("start", parts.free_row), arguments.integer("rows")
+    arguments.done()
+    _add_buffer(arguments, parts, HostBuffer(title, word.text, start, rows))
+
+
+def _add_buffer(arguments: Arguments, parts: Parts, buffer: HostBuffer) -> int:
+    try:
+        return parts.add_buffer(buffer)
+    except ValueError as error:
+        raise line_error("E0718", str(error), arguments.directive.head.span) from None
+
+
+def _port(kind: str) -> Callable[[Arguments, Parts], None]:
+    def handler(arguments: Arguments, parts: Parts) -> None:
+        title, shape = arguments.name("a name"), sizes(arguments.next("a shape such as 8x4"))
+        word = arguments.take("scale")
+        scale = 1.0 if word is None else real(word)
+        zero_point, splits, blocks = arguments.take("zero"), arguments.take("splits"), arguments.take("blocks")
+        rows = (math.prod(shape[:-1]),) if splits is None else integers(splits)
+        arguments.done()
+        held = _own_buffers(arguments, parts, kind, title, shape[-1], rows) if blocks is None else integers(blocks)
+        ports = parts.inputs if kind == "input" else parts.outputs
+        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point), rows, held))
+
+    return handler
+
+
+def _own_buffers(arguments: Arguments, parts: Parts, kind: str, title: str, columns: int, rows: tuple[int, ...]) -> tuple[int, ...]:
+    """New host buffers for a port that names none: `x.0`, `x.1`, … one for each part and column block, after all others."""
+    blocks = -(-columns // parts.target.mxu)
+    if len(rows) * blocks > 2**16:
+        raise line_error("E0716", f"{title} would need {len(rows) * blocks:,} host buffers", arguments.directive.head.span)
+    numbers = count()
+    return tuple(
+        _add_buffer(arguments, parts, HostBuffer(f"{title}.{next(numbers)}", kind, parts.free_row, part))
+        for part in rows
+        for _ in range(blocks)
+    )
+
+
+def _resident(arguments: Arguments, parts: Parts) -> None:
+    title, layer = arguments.name("a name"), arguments.integer("layer", 0)
+    start, rows, first = arguments.integer("start"), arguments.integer("rows"), arguments.integer("first", 0)
+    last = arguments.take("last")
+    arguments.done()
+    parts.residents.append((title, layer, start, rows, first, None if last is None else integer(last)))
+
+
+def _tile(arguments: Arguments, parts: Parts) -> None:
+    arguments.done(block=True)
+    mxu = parts.target.mxu
+    tile = np.zeros((1, mxu, mxu), np.int8)
+    rows = read_matrix(arguments.directive, mxu, mxu)
+    tile[0, : len(rows)] = rows
+    parts.tiles.append(tile)
+
+
+def _tiles(arguments: Arguments, parts: Parts) -> None:
+    arguments.done(block=True)
+    mxu = parts.target.mxu
+    parts.tiles.append(
+        np.frombuffer(read_bytes(arguments.directive, arguments.directive.block_text, mxu * mxu), np.int8).reshape(-1, mxu, mxu)
+    )
+
+
+def _block(arguments: Arguments, parts: Parts) -> None:
+    parts.blocks.append(read_block(arguments.directive, parts.target.mxu))
+
+
+def _constant(arguments: Arguments, parts: Parts) -> None:
+    title = arguments.name("a name")
+    arguments.done(block=True)
+    rows = read_matrix(arguments.directive, parts.target.mxu, len(arguments.directive.block))
+    _add_buffer(arguments, parts, HostBuffer(title, "constant", parts.free_row, len(rows)))
+    parts.constants.append(rows)
+
+
+def _constants(arguments: Arguments, parts: Parts) -> None:
+    arguments.done(block=True)
+    mxu = parts.target.mxu
+    parts.constants.append(np.frombuffer(read_bytes(arguments.directive, arguments.directive.block_text, mxu), np.int8).reshape(-1, mxu))
+
+
+def _text(arguments: Arguments, parts: Parts) -> None:
+    directive = arguments.directive
+    quoted = next(iter(arguments.rest()), None)
+    arguments.done(block=True)
+    if quoted is None:
+        parts.texts[directive.name] = directive.block_text
+    elif directive.block or label_in(quoted) is None:
+        raise line_error("E0716", f"{directive.head} takes a text in quotes or lines with a bar", directive.head.span)
+    else:
+        parts.texts[directive.name] = string(quoted, quoted.text)
+
+
+TEXTS = {"source_text": "source_text", "prologue": "prologue", "epilogue": "epilogue"}
+_HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
+    {
+        "program": _program,
+        "target": _target,
+        "source": _source,
+        "lower_bound": _lower_bound,
+        "note": _note,
+        "layer": _layer,
+        "fills": _fills,
+        "host": _host,
+        "input": _port("input"),
+        "output": _port("output"),
+        "constant": _constant,
+        "resident": _resident,
+        "block": _block,
+        "tile": _tile,
+        "tiles": _tiles,
+        "constants": _constants,
+        **dict.fromkeys(TEXTS, _text),
+    }
+)

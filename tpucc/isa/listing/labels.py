@@ -1,0 +1,146 @@
+"""Labels: rows of host memory and of the unified buffer by the names of what lies there.
+
+`host=x.0+8` is row 8 of the host buffer x.0. `ub=h.0+8` is row 8 of the stay of h.0 in the unified buffer; where a name has several
+stays, it is the one of the instruction's time, for a source one that began before. Numbers are always good.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.diagnostics import counted, did_you_mean, printable
+from tpucc.isa.instructions import OperandSpec
+from tpucc.isa.listing.printing import label_text, plain_texts
+from tpucc.isa.listing.words import Word, label_in
+from tpucc.isa.program import HostBuffer, Resident
+from tpucc.numerics import Int64
+
+MAX_ROW = 2**22
+"""Stays beyond this row are shown by number; the verifier refuses them."""
+
+
+class Stays:
+    """The stays of each name, to be found by time."""
+
+    def __init__(self, residents: Sequence[Resident]) -> None:
+        self._of: dict[str, tuple[list[int], list[int]]] = {}
+        self._residents = residents
+        for index in sorted(range(len(residents)), key=lambda i: residents[i].first):
+            times, indices = self._of.setdefault(residents[index].name, ([], []))
+            times.append(residents[index].first)
+            indices.append(index)
+
+    def find(self, name: str, instruction: int, written: bool) -> int:
+        """The index of the stay of `name` that `instruction` writes (or reads): the latest begun by then (or before); -1 if none lasts."""
+        times, indices = self._of.get(name, ([], []))
+        position = bisect_right(times, instruction if written else instruction - 1) - 1
+        if position < 0 or self._residents[indices[position]].last < instruction:
+            return -1
+        return indices[position]
+
+
+class Labels:
+    """The names of rows in one program's listing."""
+
+    def __init__(self, host: Sequence[HostBuffer], residents: Sequence[Resident]) -> None:
+        self._host = {buffer.name: buffer for buffer in host}
+        self._sorted = sorted(self._host.values(), key=lambda buffer: buffer.start)
+        self._residents = residents
+        self._names = {resident.name for resident in residents}
+        self._stays = Stays(residents)
+
+    @property
+    def texts(self) -> LabelTexts:
+        """How operands' values are shown."""
+        return LabelTexts(self._sorted, self._residents, self._stays)
+
+    def resolve(self, operand: OperandSpec, word: Word, instruction: int) -> int:
+        """The row that a label stands for. Raises `LineError` E0713."""
+        label = label_in(word)
+        if label is None or operand.space not in ("host", "ub"):
+            word.fail("E0713", f"expected a number{' or a label' if label is None else ''} for {operand.key}, found {printable(word.text)}")
+        name, offset = label
+        start, rows = (
+            self._host_rows(name, word) if operand.space == "host" else self._stay(name, word, instruction, operand.field == "dest")
+        )
+        if offset >= rows:
+            word.fail("E0713", f"{printable(name)} has {counted(rows, 'row')}, so that +{offset} is past its end")
+        return start + offset
+
+    def _host_rows(self, name: str, word: Word) -> tuple[int, int]:
+        if name not in self._host:
+            word.fail("E0713", f"no host buffer is named {printable(name)}", did_you_mean(name, self._host))
+        return self._host[name].start, self._host[name].rows
+
+    def _stay(self, name: str, word: Word, instruction: int, written: bool) -> tuple[int, int]:
+        if name not in self._names:
+            word.fail("E0713", f"nothing in the unified buffer is named {printable(name)}", did_you_mean(name, self._names))
+        index = self._stays.find(name, instruction, written)
+        if index < 0:
+            word.fail("E0713", f"{printable(name)} isn't in the unified buffer at instruction {instruction:,}")
+        return self._residents[index].start, self._residents[index].rows
+
+
+class LabelTexts:
+    """Shows operands' values, with labels for rows that have one. Called as `instruction_texts` wants it."""
+
+    def __init__(self, host: Sequence[HostBuffer], residents: Sequence[Resident], stays: Stays) -> None:
+        self._host, self._residents, self._stays = host, residents, stays
+        self._starts = np.array([buffer.start for buffer in host], np.int64)
+
+    def __call__(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
+        if operand.space == "host":
+            return self._host_texts(values)
+        if operand.space == "ub":
+            return self._ub_texts(operand.field, indices, values)
+        return plain_texts(operand, indices, values)
+
+    def _host_texts(self, values: Int64) -> list[str]:
+        texts = []
+        for position, value in zip((np.searchsorted(self._starts, values, side="right") - 1).tolist(), values.tolist(), strict=True):
+            buffer = self._host[position] if position >= 0 else None
+            inside = buffer is not None and value < buffer.start + buffer.rows
+            texts.append(label_text(buffer.name, value - buffer.start) if buffer and inside else str(value))
+        return texts
+
+    def _ub_texts(self, field: str, indices: Int64, values: Int64) -> list[str]:
+        owners = self._owner(field, indices, values)
+        texts = []
+        for index, owner, value in zip(indices.tolist(), owners.tolist(), values.tolist(), strict=True):
+            resident = self._residents[owner] if owner >= 0 else None
+            if resident is None or self._stays.find(resident.name, index, field == "dest") != owner:
+                texts.append(str(value))
+            else:
+                texts.append(label_text(resident.name, value - resident.start))
+        return texts
+
+    def _owner(self, field: str, indices: Int64, values: Int64) -> Int64:
+        """The stays that the rows belong to, -1 for none: the map of the buffer is played from the first instruction to the last."""
+        owners = np.full(len(indices), -1, np.int64)
+        held = np.full(max((r.start + r.rows for r in self._residents if _shown(r)), default=0) + 1, -1, np.int64)
+        rows = np.minimum(values, len(held) - 1)
+        done = 0
+        for time, begins, resident in self._changes(field == "dest"):
+            until = int(np.searchsorted(indices, time))
+            owners[done:until] = held[rows[done:until]]
+            done = until
+            stay = self._residents[resident]
+            part = held[stay.start : stay.start + stay.rows]
+            if begins:
+                part[:] = resident
+            else:
+                part[part == resident] = -1
+        return owners
+
+    def _changes(self, written: bool) -> list[tuple[int, bool, int]]:
+        """(instruction from which it counts, begins, stay), ends before beginnings."""
+        stays = [(index, stay) for index, stay in enumerate(self._residents) if _shown(stay)]
+        begins = [(stay.first + (not written), True, index) for index, stay in stays]
+        return sorted([*begins, *((stay.last + 1, False, index) for index, stay in stays)])
+
+
+def _shown(resident: Resident) -> bool:
+    return resident.start >= 0 and resident.rows > 0 and resident.start + resident.rows <= MAX_ROW

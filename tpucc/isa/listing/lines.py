@@ -1,0 +1,175 @@
+"""The lines of a listing: directives with their blocks, and instructions with their layer.
+
+A line is a directive when it begins with a dot, part of the last directive's block when it begins with a bar, an instruction otherwise;
+a semicolon begins a comment. Every error is kept, so that one run reports them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tpucc.diagnostics import Diagnostic, Span, counted, did_you_mean, listed, printable
+from tpucc.isa.listing.words import LineError, Word, integer, line_error, name, words
+
+MAX_ERRORS = 20
+
+
+class BlockLine(NamedTuple):
+    """What follows the bar: its text, its line and the column that it begins at."""
+
+    text: str
+    line: int
+    column: int
+
+    @property
+    def span(self) -> Span:
+        return Span(self.line, self.column, self.line, self.column + max(1, len(self.text)))
+
+
+@dataclass(frozen=True, slots=True)
+class Directive:
+    """`.name word word`, and the lines after it that begin with a bar, without it."""
+
+    head: Word
+    words: tuple[Word, ...]
+    block: list[BlockLine]
+
+    @property
+    def name(self) -> str:
+        return self.head.text.removeprefix(".")
+
+    @property
+    def block_text(self) -> str:
+        return "\n".join(line.text for line in self.block)
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A listing's parts: directives in order, and in order the instructions and the `.for` directives between them."""
+
+    directives: list[Directive]
+    code: list[tuple[Word, ...] | Directive]
+
+
+class Errors:
+    """The diagnostics of one listing."""
+
+    def __init__(self) -> None:
+        self.found: list[Diagnostic] = []
+
+    @property
+    def full(self) -> bool:
+        return len(self.found) >= MAX_ERRORS
+
+    def attempt(self, action: Callable[[], None]) -> None:
+        """Runs `action`; an error of its line is kept."""
+        try:
+            action()
+        except LineError as error:
+            self.found.append(error.diagnostic)
+
+
+def read_lines(text: str, errors: Errors) -> Lines:
+    """The lines of a listing; those that can't be split into words are left out and reported."""
+    lines = Lines([], [])
+    block: list[BlockLine] | None = None
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        line = raw.rstrip("\r")
+        start = line.lstrip()[:1]
+        if start == "|":
+            if block is None:
+                errors.found.append(_stray(line, number))
+            else:
+                text = line.lstrip()[1:].removeprefix(" ")
+                block.append(BlockLine(text, number, len(line) - len(text) + 1))
+        elif start and start != ";" and not errors.full:
+            block = _read(line, number, lines, errors)
+    return lines
+
+
+def _read(line: str, number: int, lines: Lines, errors: Errors) -> list[BlockLine]:
+    """Adds one line to `lines`; gives the block that bars after it belong to."""
+    block: list[BlockLine] = []
+    try:
+        found = tuple(words(line, number))
+    except LineError as error:
+        errors.found.append(error.diagnostic)
+        return block
+    if not found:
+        return block
+    if found[0].text.startswith(".") and not found[0].key:
+        directive = Directive(found[0], found[1:], block)
+        (lines.code if directive.name == "for" else lines.directives).append(directive)
+    else:
+        lines.code.append(found)
+    return block
+
+
+def _stray(line: str, number: int) -> Diagnostic:
+    column = len(line) - len(line.lstrip()) + 1
+    return line_error(
+        "E0715", "this line begins with a bar, but stands after no directive", Span(number, column, number, column + 1)
+    ).diagnostic
+
+
+@dataclass(slots=True)
+class Arguments:
+    """The words of a directive, taken one by one; `done` complains of what is left."""
+
+    directive: Directive
+    positional: list[Word] = field(init=False)
+    keyed: dict[str, Word] = field(init=False)
+    keys: list[str] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.positional = [word for word in self.directive.words if not word.key]
+        self.keyed = {}
+        for word in self.directive.words:
+            if word.key in self.keyed:
+                raise line_error("E0714", f"{word.key} is given twice", word.span)
+            if word.key:
+                self.keyed[word.key] = word
+
+    def next(self, what: str) -> Word:
+        """The next word without a key. Raises `LineError` E0716 when there is none."""
+        if not self.positional:
+            raise line_error("E0716", f"{self.directive.head} needs {what}", self.directive.head.span)
+        return self.positional.pop(0)
+
+    def name(self, what: str) -> str:
+        return name(self.next(what))
+
+    def rest(self) -> Iterator[Word]:
+        """All words without a key that are left."""
+        while self.positional:
+            yield self.positional.pop(0)
+
+    def take(self, key: str) -> Word | None:
+        self.keys.append(key)
+        return self.keyed.pop(key, None)
+
+    def need(self, key: str) -> Word:
+        word = self.take(key)
+        if word is None:
+            raise line_error("E0716", f"{self.directive.head} needs {key}=", self.directive.head.span)
+        return word
+
+    def integer(self, key: str, default: int | None = None) -> int:
+        word = self.take(key) if default is not None else self.need(key)
+        return default if word is None and default is not None else integer(word or self.need(key))
+
+    def text(self, key: str, default: str = "") -> str:
+        word = self.take(key)
+        return default if word is None else name(word)
+
+    def done(self, block: bool = False) -> None:
+        """Raises `LineError` E0716 for words that nothing took, and for a block unless the directive may have one."""
+        for word in (*self.positional, *self.keyed.values()):
+            near = did_you_mean(word.key or word.text, self.keys)
+            choices = f"it has {listed([f'{key}=' for key in self.keys])}" if self.keys else ""
+            raise line_error("E0716", f"{self.directive.head} doesn't take {printable(str(word))}", word.span, near or choices)
+        if self.directive.block and not block:
+            lines = counted(len(self.directive.block), "line")
+            raise line_error("E0716", f"{self.directive.head} has no block, but {lines} with a bar follow it", self.directive.head.span)

@@ -1,0 +1,75 @@
+"""A program in the making, as the directives of a listing describe it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from tpucc.diagnostics import printable
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Resident, block_dtype
+from tpucc.numerics import AnyArray, Int8
+from tpucc.target import Target
+
+
+@dataclass(slots=True)
+class Parts:
+    """What the directives have said so far."""
+
+    name: str
+    target: Target
+    source: str = ""
+    lower_bound_rows: int = 0
+    notes: list[str] = field(default_factory=list)
+    layers: list[LayerInfo] = field(default_factory=list)
+    host: list[HostBuffer] = field(default_factory=list)
+    inputs: list[Port] = field(default_factory=list)
+    outputs: list[Port] = field(default_factory=list)
+    residents: list[tuple[str, int, int, int, int, int | None]] = field(default_factory=list)
+    tiles: list[Int8] = field(default_factory=list)
+    blocks: list[AnyArray] = field(default_factory=list)
+    constants: list[Int8] = field(default_factory=list)
+    texts: dict[str, str] = field(default_factory=dict)
+    fills: list[list[tuple[int, int, int]]] = field(default_factory=list)
+    """The tiles of each layer."""
+    free_row: int = 0
+    """The first row of host memory after all buffers."""
+    _names: set[str] = field(default_factory=set)
+
+    def add_buffer(self, buffer: HostBuffer) -> int:
+        """Adds a host buffer and gives its index. Raises `ValueError` when its name is taken."""
+        if buffer.name in self._names:
+            raise ValueError(f"two host buffers are named {printable(buffer.name)}")
+        self._names.add(buffer.name)
+        self.host.append(buffer)
+        self.free_row = max(self.free_row, buffer.start + buffer.rows)
+        return len(self.host) - 1
+
+    def add_layer(self, layer: LayerInfo) -> None:
+        self.layers.append(layer)
+        self.fills.append([])
+
+    @property
+    def all_layers(self) -> tuple[LayerInfo, ...]:
+        """The layers with their tiles."""
+        return tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True))
+
+    def stays(self, instructions: int) -> tuple[Resident, ...]:
+        """The stays; one without an end lasts to the end of the program."""
+        return tuple(Resident(*stay[:5], instructions - 1 if stay[5] is None else stay[5]) for stay in self.residents)
+
+    @property
+    def all_tiles(self) -> Int8:
+        return _joined([*self.tiles], np.zeros((0, self.target.mxu, self.target.mxu), np.int8))
+
+    @property
+    def all_blocks(self) -> AnyArray:
+        return _joined(self.blocks, np.zeros(0, block_dtype(self.target.mxu)))
+
+    @property
+    def all_constants(self) -> Int8:
+        return _joined([*self.constants], np.zeros((0, self.target.mxu), np.int8))
+
+
+def _joined(arrays: list[AnyArray], empty: AnyArray) -> AnyArray:
+    return np.concatenate(arrays) if arrays else empty

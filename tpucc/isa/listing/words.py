@@ -1,0 +1,108 @@
+"""The words of one line of a listing, and what is wrong with a line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple, NoReturn
+
+from tpucc.diagnostics import Diagnostic, Label, Span, printable
+from tpucc.ir.textdata import unquote
+
+MAX_DIGITS = 20
+_STRING = r'"(?:[^"\\]|\\.)*"'
+_WORD = re.compile(rf'(?:([A-Za-z_]\w*)=)?((?:{_STRING}|\[[^\];]*\]|[^\s,;"\[])+)|(;.*)|[\s,]+|(.)', re.ASCII)
+_LABEL = re.compile(rf"({_STRING}|[A-Za-z_][\w.:/#]*)(?:\+(\d+))?", re.ASCII)
+_NUMBER = re.compile(r"\d+|0[xX][0-9a-fA-F]+", re.ASCII)
+
+
+class LineError(Exception):
+    """A line that can't be read; `diagnostic` says why."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+class Word(NamedTuple):
+    """`key=value`, or a value alone with an empty key; `start` and `end` are its one-based columns, the end exclusive."""
+
+    key: str
+    text: str
+    line: int
+    start: int
+    end: int
+
+    @property
+    def span(self) -> Span:
+        return Span(self.line, self.start, self.line, self.end)
+
+    @property
+    def value_span(self) -> Span:
+        """The place of the value alone."""
+        return Span(self.line, self.end - len(self.text), self.line, self.end)
+
+    def __str__(self) -> str:
+        return printable(f"{self.key}={self.text}" if self.key else self.text)
+
+    def fail(self, code: str, message: str, *help: str) -> NoReturn:
+        """Raises `LineError` with the value underlined."""
+        raise line_error(code, message, self.value_span, *help)
+
+
+def line_error(code: str, message: str, span: Span, *help: str) -> LineError:
+    return LineError(Diagnostic(code, message, (Label(span),), tuple(text for text in help if text)))
+
+
+def words(text: str, line: int) -> Iterator[Word]:
+    """The words of a line up to its comment; blanks and commas separate them. Raises `LineError` E0713 for an unclosed quote or bracket."""
+    for match in _WORD.finditer(text):
+        if match[2] is not None:
+            yield Word(match[1] or "", match[2], line, match.start() + 1, match.end() + 1)
+        elif match[4] is not None:
+            raise line_error("E0713", f"{printable(match[4])} opens something that is not closed", _span(match, line))
+
+
+def integer(word: Word, least: int = 0, most: int = 2**63 - 1) -> int:
+    """The value of `key=12` or `key=0x1f`. Raises `LineError` E0713."""
+    number = number_in(word.text)
+    if number is None:
+        word.fail("E0713", f"expected a number for {word.key or 'this'}, found {printable(word.text)}")
+    if not least <= number <= most:
+        word.fail("E0713", f"{word.key or 'the number'} must be from {least:,} to {most:,}")
+    return number
+
+
+def number_in(text: str) -> int | None:
+    """The integer that `text` is, decimal or hexadecimal, of at most 20 digits; None when it is none."""
+    if len(text) > MAX_DIGITS or not _NUMBER.fullmatch(text):
+        return None
+    return int(text, 16) if text[1:2] in "xX" and len(text) > 1 else int(text)
+
+
+def name(word: Word) -> str:
+    """A plain or quoted name. Raises `LineError` E0713."""
+    label = label_in(word)
+    if label is None or label[1]:
+        word.fail("E0713", f"expected a name, found {printable(word.text)}", "names other than words stand in quotes")
+    return label[0]
+
+
+def label_in(word: Word) -> tuple[str, int] | None:
+    """The name and offset of `h.0+8` or `"my name"+8`; None when the value is no label."""
+    match = _LABEL.fullmatch(word.text)
+    if match is None or len(match[2] or "") > MAX_DIGITS:
+        return None
+    return string(word, match[1]) if match[1].startswith('"') else match[1], int(match[2] or 0)
+
+
+def string(word: Word, text: str) -> str:
+    """What stands in the quotes of `text`, a part of the word. Raises `LineError` E0713."""
+    try:
+        return unquote(text)
+    except ValueError as error:
+        word.fail("E0713", str(error))
+
+
+def _span(match: re.Match[str], line: int) -> Span:
+    return Span(line, match.start() + 1, line, match.end() + 1)

@@ -1,0 +1,147 @@
+"""A machine program: everything that executing or timing a model needs, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+
+import numpy as np
+
+from tpucc.diagnostics import Origin
+from tpucc.isa.instructions import Records
+from tpucc.numerics import AnyArray, Int8
+from tpucc.target import Target
+
+
+@cache
+def block_dtype(mxu: int) -> np.dtype[np.void]:
+    """A parameter block of the activation unit.
+
+    activate: `clamp(requantise(acc + bias, multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`.
+    vector add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b)) + zero`; multiply: `round(scale_a * ((a - zero_a) *
+    (b - zero_b))) + zero`; then clamp and table likewise. Function `table`: `table[a + 128]`. Average pooling:
+    `round(scale_a * sum(a - zero_a)) + zero`, clamped.
+    """
+    return np.dtype(
+        [
+            ("bias", "<i4", (mxu,)),
+            ("multiplier", "<f4", (mxu,)),
+            ("zero", "<i4"),
+            ("low", "<i4"),
+            ("high", "<i4"),
+            ("zero_a", "<i4"),
+            ("zero_b", "<i4"),
+            ("scale_a", "<f4"),
+            ("scale_b", "<f4"),
+            ("has_table", "<u4"),
+            ("table", "i1", (256,)),
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HostBuffer:
+    """A named stretch of host memory, in rows.
+
+    `kind` is "input" or "output" (a tensor of the model's interface with the device, packed by the host), "constant" (its rows are part
+    of the program) or "scratch" (where the unified buffer spills).
+    """
+
+    name: str
+    kind: str
+    start: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A tensor that crosses between host and device: an int8 matrix [rows, columns], packed into column blocks.
+
+    It lies in the host buffers `blocks`: buffer (p, c), in row-major order of parts and column blocks, holds rows of part p and the
+    columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+    splits: tuple[int, ...]
+    blocks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerInfo:
+    """What a program remembers of a layer: its name and kind, where it comes from, and its size."""
+
+    name: str
+    kind: str
+    origin: Origin
+    macs: int
+    """Multiply-accumulates of the model, padding not counted."""
+    weights: tuple[int, int]
+    """K and N of the layer's weights; zeros when it has none."""
+    tile_fills: tuple[tuple[int, int, int], ...]
+    """For each of its weight tiles: index of the tile, used rows, used columns."""
+    choice: str = ""
+    """In words: how it was blocked, and why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Instructions, constants and the description of their surroundings.
+
+    `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in
+    text form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the
+    model's outputs. `residents` is the memory map (see `Resident`).
+    """
+
+    name: str
+    source: str
+    source_text: str
+    target: Target
+    instructions: Records
+    layer_of: AnyArray
+    layers: tuple[LayerInfo, ...]
+    tiles: Int8
+    """[tiles, mxu, mxu]"""
+    blocks: AnyArray
+    """Parameter blocks: structured array of `block_dtype(target.mxu)`."""
+    host: tuple[HostBuffer, ...]
+    constants: Int8
+    """[rows, mxu]: the rows of the host buffers of kind "constant", one after the other."""
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    prologue: str
+    epilogue: str
+    residents: tuple[Resident, ...] = ()
+    lower_bound_rows: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def peak_rows(self) -> int:
+        """The highest unified-buffer row in use at any time, plus one."""
+        return max((r.start + r.rows for r in self.residents), default=0)
+
+    @property
+    def host_rows(self) -> int:
+        return max((b.start + b.rows for b in self.host), default=0)
+
+    def __eq__(self, other: object) -> bool:
+        from tpucc.isa.container import encode
+
+        return isinstance(other, Program) and encode(self) == encode(other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, len(self.instructions)))
+
+
+@dataclass(frozen=True, slots=True)
+class Resident:
+    """A stay of a buffer in the unified buffer: rows `start`… from instruction `first` to instruction `last`, both inclusive."""
+
+    name: str
+    layer: int
+    start: int
+    rows: int
+    first: int
+    last: int

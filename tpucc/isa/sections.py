@@ -1,0 +1,127 @@
+"""The sections of a `.tpub`: a program's parts as bytes, and back.
+
+Arrays are their raw bytes; what describes them is JSON in one canonical form, so that equal programs have equal bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import msgspec
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, ProgramError, Source
+from tpucc.isa.instructions import RECORD
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident, block_dtype
+from tpucc.numerics import AnyArray
+from tpucc.target import Target
+
+SECTIONS = ("metadata", "code", "layer_of", "tiles", "blocks", "constant", "resident", "source", "prologue", "epilogue")
+"""Names of at most 8 bytes, in the order of the file."""
+_T = TypeVar("_T")
+LAYER_OF = np.dtype("<u4")
+_RESIDENT = tuple[str, int, int, int, int, int]
+
+
+class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What describes a program's arrays."""
+
+    name: str
+    source: str
+    target: Target
+    layers: tuple[LayerInfo, ...]
+    host: tuple[HostBuffer, ...]
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    lower_bound_rows: int
+    notes: tuple[str, ...]
+
+
+def section_bytes(program: Program) -> list[bytes]:
+    """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
+    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__})
+    residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
+    try:
+        encoded = _json(metadata, _Metadata, "metadata"), _json(residents, list[_RESIDENT], "resident")
+        texts = [text.encode("utf-8") for text in (program.source_text, program.prologue, program.epilogue)]
+    except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError) as error:
+        raise _error("E0707", program.name, f"the program has no binary form: {error}") from None
+    return [encoded[0], *_array_bytes(program), encoded[1], *texts]
+
+
+def _array_bytes(program: Program) -> list[bytes]:
+    """Code, layers, tiles, parameter blocks and constant rows, in the types and shapes that the format has."""
+    mxu = program.target.mxu
+    shapes = {
+        "instructions": (program.instructions, RECORD, ()),
+        "tiles": (program.tiles, np.dtype("i1"), (mxu, mxu)),
+        "blocks": (program.blocks, block_dtype(mxu), ()),
+        "constants": (program.constants, np.dtype("i1"), (mxu,)),
+    }
+    for name, (array, dtype, shape) in shapes.items():
+        if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape):
+            expected = f"[n{''.join(f', {size}' for size in shape)}] of {dtype if dtype.names is None else 'records'}"
+            raise _error("E0707", program.name, f"the program has no binary form: {name} must be {expected}, not {list(array.shape)}")
+    layer_of = program.layer_of
+    if layer_of.ndim != 1 or (layer_of.size and not 0 <= int(layer_of.min()) <= int(layer_of.max()) < 2**32):
+        raise _error("E0707", program.name, "the program has no binary form: layer_of must be a row of numbers from 0 up")
+    parts = (program.instructions, layer_of.astype(LAYER_OF), program.tiles, program.blocks, program.constants)
+    return [part.tobytes() for part in parts]
+
+
+def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
+    """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
+    metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
+    residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
+    mxu = metadata.target.mxu
+    return Program(
+        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__},
+        source_text=_text(sections, "source", name),
+        instructions=_array(sections, "code", RECORD, (), name),
+        layer_of=_array(sections, "layer_of", LAYER_OF, (), name),
+        tiles=_array(sections, "tiles", np.dtype("i1"), (mxu, mxu), name),
+        blocks=_array(sections, "blocks", block_dtype(mxu), (), name),
+        constants=_array(sections, "constant", np.dtype("i1"), (mxu,), name),
+        prologue=_text(sections, "prologue", name),
+        epilogue=_text(sections, "epilogue", name),
+        residents=tuple(Resident(*resident) for resident in residents),
+    )
+
+
+def _json(value: object, kind: type[_T], section: str) -> bytes:
+    """JSON that reads back as the same bytes; a NaN, which JSON writes as null, does not."""
+    data = msgspec.json.encode(value)
+    if msgspec.json.encode(msgspec.json.decode(data, type=kind)) != data:
+        raise TypeError(f"{section} doesn't read back")
+    return data
+
+
+def _decoded(data: memoryview, kind: type[_T], section: str, name: str) -> _T:
+    try:
+        value = msgspec.json.decode(data, type=kind)
+        canonical = msgspec.json.encode(value) == data
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, OverflowError) as error:
+        raise _error("E0706", name, f"the section {section} is malformed: {error}") from None
+    if not canonical:
+        raise _error("E0706", name, f"the section {section} is not in its canonical form")
+    return value
+
+
+def _text(sections: Mapping[str, memoryview], section: str, name: str) -> str:
+    try:
+        return str(sections[section], "utf-8")
+    except UnicodeDecodeError as error:
+        raise _error("E0706", name, f"the section {section} is no UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _array(sections: Mapping[str, memoryview], section: str, dtype: np.dtype[np.generic], shape: Sequence[int], name: str) -> AnyArray:
+    """The section as a read-only array [n, *shape], without a copy."""
+    data, item = sections[section], dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    if len(data) % item:
+        raise _error("E0706", name, f"the section {section} has {len(data):,} bytes, no multiple of {item:,}")
+    return np.frombuffer(data, dtype).reshape(len(data) // item, *shape)
+
+
+def _error(code: str, name: str, message: str) -> ProgramError:
+    return ProgramError(Diagnostic(code, message), Source(name, ""))

@@ -1,0 +1,112 @@
+"""The machine verifier: nothing executes that it hasn't passed.
+
+`verify` gives the violations of a program, `check` raises them. Ten groups of rules, a file for each or for what two of them share;
+`RULES` has them all. The groups build on each other: while a program's parts don't fit, its records are not read; while records
+aren't instructions, their rows are not looked at; while rows lie outside the memories, nobody asks who wrote them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+
+from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
+from tpucc.isa.program import Program
+from tpucc.isa.verify import (
+    accumulators,
+    arithmetic,
+    definitions,
+    encoding,
+    endings,
+    fifo,
+    hazards,
+    ports,
+    ranges,
+    residents,
+    structure,
+)
+from tpucc.isa.verify.clocks import clocks
+from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+
+__all__ = ["RULES", "Rule", "Violation", "check", "verify"]
+
+_FILES = (structure, ports, encoding, ranges, definitions, accumulators, fifo, residents, hazards, arithmetic, endings)
+RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
+"""Every rule by its code, in order."""
+
+
+def verify(program: Program) -> tuple[Violation, ...]:
+    """The program's violations of the machine's rules, in order of instructions; none when it may execute.
+
+    Of each rule the first ten are given. Time and memory are linear in the number of instructions and the rows that they touch.
+    """
+    context = Context(program)
+    for stage in (_structure, encoding.check, ranges.check, _meaning):
+        found = _reported(stage(context))
+        if found:
+            return found
+    return ()
+
+
+def check(program: Program) -> None:
+    """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it."""
+    found = verify(program)
+    if found:
+        source = Source(program.source, program.source_text) if program.source_text else None
+        raise ProgramError([_diagnostic(program, violation) for violation in found], source)
+
+
+def _structure(context: Context) -> Iterator[Violation]:
+    yield from structure.check(context)
+    yield from ports.check(context)
+
+
+def _meaning(context: Context) -> Iterator[Violation]:
+    """Groups 4 to 10: what the instructions do, in the order of the program."""
+    yield from endings.halts(context)
+    yield from endings.written(context)
+    yield from definitions.configuration(context)
+    yield from fifo.check(context)
+    yield from residents.overlaps(context)
+    yield from arithmetic.blocks(context)
+    for events in host_events(context):
+        yield from definitions.host(context, events)
+        yield from endings.outputs(context, events)
+    known = clocks(context.program.instructions, context.effects)
+    for events in unified_buffer_events(context):
+        yield from definitions.unified_buffer(context, events)
+        yield from residents.stays(context, events)
+        yield from hazards.check(context, events, known, "unified-buffer")
+    sums = arithmetic.Sums(context)
+    for events in accumulator_events(context):
+        yield from definitions.accumulators(context, events)
+        yield from accumulators.check(context, events)
+        yield from hazards.check(context, events, known, "accumulator")
+        yield from sums.check(events)
+
+
+def _reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:
+    """In order of instructions, of each rule and instruction one, of each rule the first few."""
+    first: dict[tuple[str, int, str], Violation] = {}
+    for violation in violations:
+        first.setdefault((violation.code, violation.instruction, violation.message if violation.instruction < 0 else ""), violation)
+    kept: dict[str, list[Violation]] = {code: [] for code in RULES}
+    for violation in sorted(first.values(), key=_order):
+        if len(kept[violation.code]) < MAX_REPORTED:
+            kept[violation.code].append(violation)
+    return tuple(sorted((violation for part in kept.values() for violation in part), key=_order))
+
+
+def _order(violation: Violation) -> tuple[int, str]:
+    return violation.instruction, violation.code
+
+
+def _diagnostic(program: Program, violation: Violation) -> Diagnostic:
+    labels: tuple[Label, ...] = ()
+    if violation.instruction >= 0 and program.source_text and violation.instruction < program.layer_of.size:
+        layer = int(program.layer_of[violation.instruction])
+        spans = program.layers[layer].origin.spans if layer < len(program.layers) else ()
+        labels = tuple(Label(span, "compiled from here") for span in spans[:1])
+    help = f"rule {violation.code}: {RULES[violation.code].description}"
+    return Diagnostic(violation.code, violation.message, labels, (help,))

@@ -1,0 +1,126 @@
+"""Group 9: no sum overflows, and the parameters of the activation unit are numbers that it can compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpucc.isa.effects import Bools
+from tpucc.isa.instructions import Flag
+from tpucc.isa.verify.events import READ, WRITE, Events
+from tpucc.isa.verify.fifo import tiles_in_use
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.numerics import INT8_HIGH, INT8_LOW, INT32_MAX, Int64, column_bound
+
+SIGNED_LARGEST, UNSIGNED_LARGEST = 128, 255
+"""The largest magnitude of an input byte."""
+
+RULES = (
+    Rule(
+        "V0901",
+        "no overflow",
+        "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are.",
+    ),
+    Rule("V0902", "scales", "Multipliers and scales of a parameter block are finite and not negative."),
+    Rule("V0903", "clamps", "A block's clamp is a range of int8 values, its zero points are int8 values, and has_table is 0 or 1."),
+)
+
+
+def blocks(context: Context) -> Iterator[Violation]:
+    """The violations of V0902 and V0903."""
+    values = context.program.blocks
+    scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
+    for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
+        yield Violation("V0902", f"parameter block {index:,} has a multiplier or scale that is negative or not finite")
+    small = [np.clip(values[name], INT8_LOW, INT8_HIGH) == values[name] for name in ("zero", "low", "high", "zero_a", "zero_b")]
+    good = np.logical_and.reduce([*small, values["low"] <= values["high"], values["has_table"] <= 1])
+    for index in np.flatnonzero(~good)[:MAX_REPORTED]:
+        yield Violation(
+            "V0903", f"parameter block {index:,} clamps to {values['low'][index]}…{values['high'][index]} or has a zero point past int8"
+        )
+
+
+class Sums:
+    """How large the sums in the accumulators can become.
+
+    Three bounds, each tighter and dearer than the one before: any tile of this size, the tiles' largest columns, and each column for
+    itself. The first is enough for sums a few hundred tiles deep, so that most programs never look at their weights here.
+    """
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._tiles = context, tiles_in_use(context)
+        unsigned = (context.program.instructions["flags"] & Flag.UNSIGNED) != 0
+        self._largest = np.where(unsigned, UNSIGNED_LARGEST, SIGNED_LARGEST)
+        configures = context.effects.configures
+        latest = np.maximum.accumulate(np.where(configures, np.arange(len(configures)), -1))
+        self._block = np.where(latest >= 0, context.program.instructions["index"].astype(np.int64)[latest], -1)
+        self._columns: Int64 | None = None
+
+    def check(self, events: Events) -> Iterator[Violation]:
+        """The violations of V0901."""
+        mxu = self._context.program.target.mxu
+        start = self._starts(events)
+        anything = np.append(np.full(len(self._context.program.tiles), mxu * SIGNED_LARGEST), 0)
+        if not self._suspects(events, start, anything).any():
+            return
+        largest = np.append(self._column_sums().max(axis=1, initial=0), 0)
+        suspects = np.flatnonzero(self._suspects(events, start, largest))
+        yield from self._exact(events, start, suspects)
+
+    def _starts(self, events: Events) -> Int64:
+        """For each event the position of the multiply that began its sum."""
+        overwrites = (events.kind == WRITE) & ~self._context.effects.acc_reads[events.instruction]
+        before = events.last(overwrites)
+        return np.where(overwrites, np.arange(len(events)), np.where(before >= 0, before, events.start))
+
+    def _suspects(self, events: Events, start: Int64, bound: Int64) -> Bools:
+        """Events whose sum may overflow when a multiply by tile t adds at most `bound[t]` times its largest input."""
+        tile, block = self._tiles[events.instruction], self._block[events.instruction]
+        added = np.where(events.kind == WRITE, bound[tile] * self._largest[events.instruction], 0)
+        total = np.cumsum(added)
+        bias = np.append(np.abs(self._context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)
+        over: Bools = total - (total - added)[start] + np.where(events.kind == READ, bias[block], 0) > INT32_MAX
+        return over
+
+    def _exact(self, events: Events, start: Int64, suspects: Int64) -> Iterator[Violation]:
+        """Column by column, each sum once: the longest prefix of a chain stands for all of it."""
+        writes = events.kind == WRITE
+        last = np.where(writes[suspects], suspects, events.last(writes)[suspects])
+        chains: dict[tuple[int, int], Int64] = {}
+        reported: set[int] = set()
+        final = {int(s): int(e) for s, e in zip(start[suspects], last, strict=True)}
+        for position in suspects.tolist():
+            begin, instruction = int(start[position]), int(events.instruction[position])
+            if instruction in reported or (writes[position] and final[begin] != position):
+                continue
+            key = (begin, final[begin])
+            if key not in chains:
+                chains[key] = self._chain(events.instruction[begin : key[1] + 1][writes[begin : key[1] + 1]])
+            column = self._overflow(chains[key], int(self._block[instruction]) if not writes[position] else -1)
+            if column >= 0:
+                reported.add(instruction)
+                yield self._context.violation(
+                    "V0901", instruction, f"may overflow column {column} of accumulator row {events.row[position]:,}"
+                )
+
+    def _chain(self, multiplies: Int64) -> Int64:
+        """The bound of each column for the sum of these multiplies."""
+        keys, counts = np.unique(np.stack([self._tiles[multiplies], self._largest[multiplies]]), axis=1, return_counts=True)
+        weights = np.where(keys[0] >= 0, keys[1] * counts, 0)
+        bound: Int64 = weights @ self._column_sums()[keys[0]]
+        return bound
+
+    def _overflow(self, bound: Int64, block: int) -> int:
+        """The first column that may overflow, with the block's bias if there is one; -1 when none can."""
+        if block >= 0:
+            bound = bound + np.abs(self._context.program.blocks["bias"][block].astype(np.int64))
+        over = np.flatnonzero(bound > INT32_MAX)
+        return int(over[0]) if len(over) else -1
+
+    def _column_sums(self) -> Int64:
+        """[tiles, mxu]: for each column of each tile the sum of its weights' magnitudes."""
+        if self._columns is None:
+            tiles = self._context.program.tiles
+            self._columns = np.array([column_bound(tile, 1) for tile in tiles], np.int64).reshape(-1, tiles.shape[-1])
+        return self._columns

@@ -1,0 +1,53 @@
+"""Group 4: everything is written before it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpucc.isa.verify.events import BEGIN, READ, WRITE, Events
+from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify.ranges import buffer_of
+from tpucc.isa.verify.rules import Context, Rule, Violation
+
+RULES = (
+    Rule(
+        "V0401",
+        "unified buffer written",
+        "A unified-buffer row is written before it is read; with a memory map, since its present stay began.",
+    ),
+    Rule("V0402", "accumulators written", "An accumulator row is written before it is added to or activated."),
+    Rule("V0403", "configuration", "activate, vector (but for copy) and pool have a parameter block that was chosen before."),
+    Rule("V0404", "host rows written", "A row of a scratch or output host buffer is written before it is read."),
+)
+
+
+def configuration(context: Context) -> Iterator[Violation]:
+    """The violations of V0403."""
+    effects = context.effects
+    chosen = np.maximum.accumulate(effects.configures) if len(effects) else effects.configures
+    missing = np.flatnonzero(effects.configured & ~chosen)
+    yield from context.each("V0403", missing, lambda i: "needs a parameter block, and no set_configuration stands before it")
+
+
+def unified_buffer(context: Context, events: Events) -> Iterator[Violation]:
+    """The violations of V0401."""
+    reads, writes = events.kind == READ, events.kind == WRITE
+    before = events.last(writes | (events.kind == BEGIN))
+    undefined = reads & ((before < 0) | ~writes[before])
+    yield from by_rows(context, events, undefined, "V0401", "reads row {row} of the unified buffer, which nothing has written")
+
+
+def accumulators(context: Context, events: Events) -> Iterator[Violation]:
+    """The violations of V0402."""
+    reads = context.effects.acc_reads[events.instruction]
+    undefined = reads & (events.last(events.kind == WRITE) < 0)
+    yield from by_rows(context, events, undefined, "V0402", "needs accumulator row {row}, which nothing has written")
+
+
+def host(context: Context, events: Events) -> Iterator[Violation]:
+    """The violations of V0404."""
+    empty = np.array([b.kind in ("scratch", "output") for b in sorted(context.program.host, key=lambda b: b.start)] + [False], np.bool_)
+    undefined = (events.kind == READ) & empty[buffer_of(context, events.row)] & (events.last(events.kind == WRITE) < 0)
+    yield from by_rows(context, events, undefined, "V0404", "reads row {row} of host memory, which nothing has written")

@@ -1,0 +1,55 @@
+"""Group 10: the program ends once, and what it was asked for is there then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.verify.events import END, WRITE, Events
+from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify.ranges import buffer_of
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+
+RULES = (
+    Rule("V1001", "halt", "The last instruction is halt, and no other is."),
+    Rule("V1002", "outputs complete", "Every row of every output is written."),
+    Rule("V1003", "outputs once", "No row of an output is written twice."),
+    Rule("V1004", "inputs kept", "No row of an input or of a constant is written."),
+)
+
+
+def halts(context: Context) -> Iterator[Violation]:
+    """The violations of V1001."""
+    halt = np.flatnonzero(context.program.instructions["opcode"] == Opcode.HALT)
+    last = len(context.program.instructions) - 1
+    if not len(halt) or halt[-1] != last:
+        yield Violation("V1001", "the program doesn't end in halt", last)
+    yield from context.each("V1001", halt[halt != last], lambda i: "stands before the end of the program")
+
+
+def written(context: Context) -> Iterator[Violation]:
+    """The violations of V1004."""
+    effects, host = context.effects, sorted(context.program.host, key=lambda b: b.start)
+    kept = np.array([b.kind in ("input", "constant") for b in host] + [False], np.bool_)
+    buffer = buffer_of(context, effects.host_start)
+    wrong = np.flatnonzero(effects.host_writes & kept[buffer])
+    yield from context.each(
+        "V1004", wrong, lambda i: f"writes rows of {host[buffer[i]].name}, which is the {host[buffer[i]].kind} of the program"
+    )
+
+
+def outputs(context: Context, events: Events) -> Iterator[Violation]:
+    """The violations of V1002 and V1003."""
+    writes = events.kind == WRITE
+    before = events.last_instruction(writes)
+    host = sorted(context.program.host, key=lambda b: b.start)
+    buffer = buffer_of(context, events.row)
+    for position in np.flatnonzero((events.kind == END) & (before < 0))[:MAX_REPORTED]:
+        name, row = host[buffer[position]].name, events.row[position] - host[buffer[position]].start
+        yield Violation("V1002", f"row {row:,} of the output {name} is never written")
+    is_output = np.array([b.kind == "output" for b in host] + [False], np.bool_)
+    twice = writes & (before >= 0) & is_output[buffer]
+    message = "writes row {row} of host memory, an output's, again after {other}"
+    yield from by_rows(context, events, twice, "V1003", message, before)

@@ -1,0 +1,61 @@
+"""The accesses of a program to each of its memories, as the rules of groups 4, 5, 7, 8 and 10 look at them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpucc.isa.effects import Bools
+from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Accesses, Events, events, walk_accesses
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Violation
+from tpucc.numerics import Int64
+
+
+def unified_buffer_events(context: Context) -> Iterator[Events]:
+    """Reads and writes of unified-buffer rows, and the beginnings and ends of stays."""
+    effects, residents = context.effects, context.program.residents
+    columns = np.array([(r.first, r.last, r.start, r.start + r.rows) for r in residents], np.int64).reshape(-1, 4)
+    first, last, low, high = columns.T
+    yield from events(
+        [
+            *walk_accesses(effects.source, READ),
+            *walk_accesses(effects.source2, READ),
+            *walk_accesses(effects.target, WRITE),
+            Accesses.of(first, low, high, BEGIN),
+            Accesses.of(last, low, high, END),
+        ]
+    )
+
+
+def accumulator_events(context: Context) -> Iterator[Events]:
+    """Activations as reads and multiplies, accumulating or not, as writes."""
+    effects = context.effects
+    start, end = effects.acc_start, effects.acc_end
+    yield from events([_accesses(start, end, ~effects.acc_writes, READ), _accesses(start, end, effects.acc_writes, WRITE)])
+
+
+def host_events(context: Context) -> Iterator[Events]:
+    """Transfers that read or write host rows, and at the program's end an `END` for every row of an output."""
+    effects = context.effects
+    start, end = effects.host_start, effects.host_end
+    outputs = [(b.start, b.start + b.rows) for b in context.program.host if b.kind == "output"]
+    low, high = np.array(outputs, np.int64).reshape(-1, 2).T
+    ends = Accesses.of(np.full(len(low), len(effects)), low, high, END)
+    yield from events([_accesses(start, end, effects.host_reads, READ), _accesses(start, end, effects.host_writes, WRITE), ends])
+
+
+def by_rows(context: Context, events: Events, wrong: Bools, code: str, message: str, others: Int64 | None = None) -> Iterator[Violation]:
+    """A violation for each of the first instructions with a wrong event, in program order.
+
+    In `message`, `{row}` stands for the first of the rows, and `{other}` for the instruction that `others` gives for the event.
+    """
+    positions = np.flatnonzero(wrong)
+    instructions, first = np.unique(events.instruction[positions], return_index=True)
+    for instruction, position in zip(instructions[:MAX_REPORTED].tolist(), positions[first].tolist(), strict=False):
+        other = -1 if others is None else int(others[position])
+        yield context.violation(code, instruction, message.replace("{row}", f"{events.row[position]:,}"), other)
+
+
+def _accesses(start: Int64, end: Int64, among: Bools, kind: int) -> Accesses:
+    return Accesses.of(np.flatnonzero(among), start[among], end[among], kind)

@@ -1,0 +1,55 @@
+"""Group 1, the ports: tensors that cross between host and device lie in their host buffers, and nothing else does."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from tpucc.diagnostics import printable
+from tpucc.isa.program import Port, Program
+from tpucc.isa.verify.rules import Context, Rule, Violation
+from tpucc.numerics import INT8_HIGH, INT8_LOW
+
+RULES = (
+    Rule("V0106", "ports", "A port's parts and column blocks are host buffers of its kind with its rows; each belongs to one port."),
+    Rule("V0107", "port scales", "A port's scale is finite and positive, its zero point an int8 value."),
+)
+
+
+def check(context: Context) -> Iterator[Violation]:
+    """The violations of the rules for ports."""
+    program = context.program
+    for kind, ports in (("input", program.inputs), ("output", program.outputs)):
+        names = Counter(port.name for port in ports)
+        for name in [name for name, count in names.items() if count > 1]:
+            yield Violation("V0106", f"two {kind} ports are named {printable(name)}")
+        for port in ports:
+            yield from _port(program, port, kind)
+        yield from _owners(program, ports, kind)
+
+
+def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
+    name = f"{kind} port {printable(port.name)}"
+    if not port.shape or min(port.shape) <= 0 or any(rows <= 0 for rows in port.splits) or sum(port.splits) != math.prod(port.shape[:-1]):
+        yield Violation("V0106", f"{name} has the shape {list(port.shape)}, but parts of {list(port.splits)} rows")
+        return
+    columns = -(-port.shape[-1] // program.target.mxu)
+    if len(port.blocks) != len(port.splits) * columns:
+        yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}")
+        return
+    for position, block in enumerate(port.blocks):
+        rows = port.splits[position // columns]
+        if not 0 <= block < len(program.host):
+            yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}")
+        elif (program.host[block].kind, program.host[block].rows) != (kind, rows):
+            yield Violation("V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}")
+    if not (math.isfinite(port.scale) and port.scale > 0 and INT8_LOW <= port.zero_point <= INT8_HIGH):
+        yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}")
+
+
+def _owners(program: Program, ports: Sequence[Port], kind: str) -> Iterator[Violation]:
+    owners = Counter(block for port in ports for block in port.blocks)
+    for index, buffer in enumerate(program.host):
+        if buffer.kind == kind and owners[index] != 1:
+            yield Violation("V0106", f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one")

@@ -1,0 +1,90 @@
+"""Group 7: what lies in the unified buffer at the same time lies apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from tpucc.isa.effects import Bools, Walks
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.verify.events import BEGIN, END, READ, WRITE, Events
+from tpucc.isa.verify.memories import by_rows
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.numerics import AnyArray
+
+RULES = (
+    Rule(
+        "V0701",
+        "disjoint stays",
+        "Stays in the unified buffer that share rows don't share time. They may meet in a vector instruction that works in place: the old "
+        "one ends and the new one begins with it.",
+    ),
+    Rule("V0702", "mapped rows", "Where a program has a memory map, every row that is read or written belongs to a stay of that time."),
+    Rule(
+        "V0703",
+        "source and destination",
+        "An instruction doesn't write rows that it reads, unless it is a vector instruction that walks both alike: then each row is read "
+        "before it is written.",
+    ),
+)
+
+
+def stays(context: Context, events: Events) -> Iterator[Violation]:
+    """The violations of V0701 and V0702."""
+    if not context.program.residents:
+        return
+    begins, ends = events.kind == BEGIN, events.kind == END
+    change = begins.astype(np.int64) - ends
+    count = events.count(change)
+    in_place = in_place_vectors(context)[events.instruction]
+    crowded = (begins & (count > 1) & ~in_place) | (events.ends_instruction & (count > 1) & _since(events, begins)) | (begins & (count > 2))
+    yield from by_rows(context, events, crowded, "V0701", "begins a stay of row {row} while another one lasts")
+    outside = ((events.kind == READ) | (events.kind == WRITE)) & (count < 1)
+    yield from by_rows(context, events, outside, "V0702", "touches row {row}, which belongs to no stay at this time")
+
+
+def _since(events: Events, begins: Bools) -> Bools:
+    """Whether the event's own instruction began a stay, up to the event itself."""
+    since: Bools = begins | (events.last_instruction(begins) == events.instruction)
+    return since
+
+
+def overlaps(context: Context) -> Iterator[Violation]:
+    """The violations of V0703."""
+    effects, target = context.effects, context.effects.target
+    for source in (effects.source, effects.source2):
+        near = source.used & target.used & (source.low < target.high) & (target.low < source.high)
+        apart = near & ~_alike(context, source)
+        found = 0
+        for index in np.flatnonzero(apart).tolist():
+            if found < MAX_REPORTED and _share(source, target, index):
+                found += 1
+                yield context.violation("V0703", index, "writes rows that it also reads, and not in the same order")
+
+
+def in_place_vectors(context: Context) -> Bools:
+    """Which instructions are vectors that read and write the same walk."""
+    effects = context.effects
+    alike: Bools = effects.target.used & (_alike(context, effects.source) | (effects.source2.used & _alike(context, effects.source2)))
+    return alike
+
+
+def _alike(context: Context, source: Walks) -> Bools:
+    records = context.program.instructions
+    outer, inner = records["outer"], records["inner"]
+    pitch, stride = _same(records, source.field, "pitch"), _same(records, source.field, "stride")
+    vector, start = records["opcode"] == Opcode.VECTOR, records[source.field] == records["dest"]
+    alike: Bools = vector & start & ((outer <= 1) | pitch) & ((inner <= 1) | stride)
+    return alike
+
+
+def _same(records: AnyArray, field: str, step: str) -> Bools:
+    same: Bools = records[f"{field}_{step}"] == records[f"dest_{step}"]
+    return same
+
+
+def _share(source: Walks, target: Walks, index: int) -> bool:
+    if source.dense[index] and target.dense[index]:
+        return True
+    return bool(np.isin(source.rows(index), target.rows(index), assume_unique=True).any())

@@ -1,0 +1,71 @@
+"""What a rule of the verifier is, and what it says when it is broken."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.listing.printing import instruction_text
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+
+MAX_REPORTED = 10
+"""Of one rule no more violations than this are reported: the first ones, in program order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule: its code (group and number), its name, and what it demands and why."""
+
+    code: str
+    name: str
+    description: str
+
+    @property
+    def group(self) -> int:
+        """The rule's group, 1 to 10."""
+        return int(self.code[1:3])
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A rule that is broken. `instruction` is the index of the one at fault, -1 when the fault lies outside the instructions.
+
+    `other` is the index of the instruction that it collides with, or -1.
+    """
+
+    code: str
+    message: str
+    instruction: int = -1
+    other: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Context:
+    """The program under verification, with what several rules need of it. `effects` needs known opcodes."""
+
+    program: Program
+
+    @cached_property
+    def effects(self) -> Effects:
+        return effects(self.program.instructions)
+
+    def text(self, index: int) -> str:
+        """An instruction as messages show it: its index and its text."""
+        return f"instruction {index:,} `{instruction_text(self.program.instructions[index])}`"
+
+    def violation(self, code: str, index: int, message: str, other: int = -1) -> Violation:
+        """`message` continues the text of the instruction; with `other`, `{other}` in it stands for the other one's text."""
+        if other >= 0:
+            message = message.replace("{other}", self.text(other))
+        return Violation(code, f"{self.text(index)} {message}", index, other)
+
+    def each(self, code: str, indices: Sequence[int] | Int64, message: Callable[[int], str]) -> Iterator[Violation]:
+        """A violation for each of the first `indices`; `message` gives the text for an index."""
+        for index in [int(i) for i in indices[:MAX_REPORTED]]:
+            yield self.violation(code, index, message(index))
+
+
+Check = Callable[[Context], Iterator[Violation]]

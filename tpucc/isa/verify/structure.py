@@ -1,0 +1,134 @@
+"""Group 1: the program's parts fit each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from tpucc.diagnostics import printable
+from tpucc.isa.instructions import RECORD
+from tpucc.isa.program import HostBuffer, Program, block_dtype
+from tpucc.isa.verify.rules import Context, Rule, Violation
+
+MEMORY_ROWS = 2**22
+"""The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
+HOST_ROWS = 2**26
+KINDS = ("input", "output", "constant", "scratch")
+
+RULES = (
+    Rule(
+        "V0101",
+        "arrays",
+        "Instructions, layers of instructions, tiles, parameter blocks and constants have the types and shapes of the format.",
+    ),
+    Rule("V0102", "layers", "Every instruction belongs to a layer, every layer has an origin, and its tiles are tiles of the program."),
+    Rule("V0103", "host buffers", "Host buffers have different names, a known kind and rows of their own; constants have their data."),
+    Rule("V0104", "memory map", "Stays in the unified buffer lie inside it and inside the program, and belong to a layer."),
+    Rule("V0105", "memories", "Tiles and parameter blocks fit the weight memory, and all memories are of a size that can be simulated."),
+)
+
+
+def check(context: Context) -> Iterator[Violation]:
+    """The violations of group 1; when there are none, all indices into the program's parts are good."""
+    program = context.program
+    arrays = list(_arrays(program))
+    if arrays:
+        yield from arrays
+        return
+    yield from _layers(program)
+    yield from _host(program)
+    yield from _residents(program)
+    yield from _memories(program)
+
+
+def _arrays(program: Program) -> Iterator[Violation]:
+    mxu = program.target.mxu
+    expected = (
+        ("instructions", program.instructions, RECORD, ()),
+        ("tiles", program.tiles, np.dtype("i1"), (mxu, mxu)),
+        ("blocks", program.blocks, block_dtype(mxu), ()),
+        ("constants", program.constants, np.dtype("i1"), (mxu,)),
+    )
+    for name, array, dtype, shape in expected:
+        if array.dtype != dtype or array.ndim != 1 + len(shape) or array.shape[1:] != shape:
+            yield Violation("V0101", f"{name} have the shape {list(array.shape)} or a type that the format doesn't have")
+    layer_of = program.layer_of
+    if layer_of.dtype.kind not in "iu" or layer_of.shape != (program.instructions.size,):
+        yield Violation("V0101", f"layer_of has the shape {list(layer_of.shape)}, but there are {program.instructions.size:,} instructions")
+
+
+def _layers(program: Program) -> Iterator[Violation]:
+    outside = np.flatnonzero((program.layer_of >= len(program.layers)) | (program.layer_of < 0))
+    if len(outside):
+        index = int(outside[0])
+        yield Violation(
+            "V0102", f"instruction {index:,} belongs to layer {program.layer_of[index]}; there are {len(program.layers):,}", index
+        )
+    for layer in program.layers:
+        if not layer.origin:
+            yield Violation("V0102", f"layer {printable(layer.name)} has no origin")
+        if layer.macs < 0 or min(layer.weights) < 0:
+            yield Violation("V0102", f"layer {printable(layer.name)} has a negative size")
+        for tile, rows, columns in layer.tile_fills:
+            if not (0 <= tile < len(program.tiles) and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
+                yield Violation("V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be")
+                break
+
+
+def _host(program: Program) -> Iterator[Violation]:
+    yield from _unique("V0103", "host buffers", (buffer.name for buffer in program.host))
+    for buffer in program.host:
+        if buffer.kind not in KINDS:
+            yield Violation("V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}")
+        if buffer.start < 0 or buffer.rows <= 0:
+            yield Violation("V0103", f"host buffer {printable(buffer.name)} has {buffer.rows:,} rows from row {buffer.start:,}")
+    for below, above in pairwise(sorted(program.host, key=_start)):
+        if below.start + below.rows > above.start:
+            yield Violation("V0103", f"the host buffers {printable(below.name)} and {printable(above.name)} overlap")
+    constant = sum(buffer.rows for buffer in program.host if buffer.kind == "constant")
+    if constant != len(program.constants):
+        yield Violation("V0103", f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}")
+
+
+def _start(buffer: HostBuffer) -> int:
+    return buffer.start
+
+
+def _residents(program: Program) -> Iterator[Violation]:
+    for resident in program.residents:
+        name = printable(resident.name)
+        if not (resident.start >= 0 and resident.rows > 0 and resident.start + resident.rows <= program.target.unified_buffer_rows):
+            yield Violation(
+                "V0104", f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the unified buffer"
+            )
+        elif not 0 <= resident.first <= resident.last < program.instructions.size:
+            yield Violation("V0104", f"the stay of {name} lasts from instruction {resident.first:,} to {resident.last:,}")
+        elif not 0 <= resident.layer < len(program.layers):
+            yield Violation("V0104", f"the stay of {name} belongs to layer {resident.layer}; there are {len(program.layers):,}")
+    if program.lower_bound_rows < 0:
+        yield Violation("V0104", f"the lower bound of the unified buffer's peak is {program.lower_bound_rows:,} rows")
+
+
+def _memories(program: Program) -> Iterator[Violation]:
+    target = program.target
+    weights = program.tiles.nbytes + program.blocks.nbytes
+    if weights > target.weight_memory_bytes:
+        yield Violation("V0105", f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory")
+    sizes = (
+        ("unified buffer", target.unified_buffer_rows, MEMORY_ROWS),
+        ("accumulators", target.accumulator_rows, MEMORY_ROWS),
+        ("host memory", program.host_rows, HOST_ROWS),
+    )
+    for name, rows, most in sizes:
+        if rows > most:
+            yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can")
+
+
+def _unique(code: str, what: str, names: Iterable[str]) -> Iterator[Violation]:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            yield Violation(code, f"two {what} are named {printable(name)}")
+        seen.add(name)

@@ -1,0 +1,1 @@
+"""From layers to tiles: instructions on virtual buffers."""

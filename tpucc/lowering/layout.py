@@ -1,0 +1,112 @@
+"""Buffers: where each column block of each part of each tensor lies, in the unified buffer's virtual rows and in host memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from tpucc.ir.types import TensorType
+from tpucc.isa.program import HostBuffer, Port
+from tpucc.lowering.plan import Plan
+from tpucc.lowering.tensors import Tensor
+from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.numerics import Int8
+
+
+class Layout:
+    """The buffers of a plan whose batch is split into parts of `splits` rows.
+
+    A tensor with the batch's rows has one buffer for each part and column block; another is whole, and belongs to part 0.
+    """
+
+    def __init__(self, plan: Plan, splits: tuple[int, ...]) -> None:
+        self.plan = plan
+        self.splits = splits
+        self.buffers: list[VirtualBuffer] = []
+        self.host: list[HostBuffer] = []
+        self.exits: dict[int, list[int]] = {}
+        """For each buffer of an output the host rows where it is written to."""
+        self._first: dict[Tensor, int] = {}
+        self._constants: list[Tensor] = []
+        self._host_rows = 0
+        homes = {tensor: self._add_host("input", tensor.name, tensor) for tensor in plan.inputs}
+        self.inputs = tuple(self._port(tensor.name, tensor.type, tensor, home) for tensor, home in homes.items())
+        for tensor, layer in plan.owners.items():
+            home = homes[tensor] if tensor.is_input else self._add_constant(tensor)
+            self._add_buffers(tensor, layer, home)
+        self.outputs = tuple(self._add_output(*output) for output in plan.outputs)
+
+    def is_split(self, tensor: Tensor) -> bool:
+        """Whether the tensor has a piece in every part."""
+        return len(self.splits) > 1 and tensor.rows == self.plan.batch
+
+    def parts(self, tensor: Tensor) -> tuple[int, ...]:
+        """The rows of the tensor in each of its parts."""
+        return self.splits if tensor.rows == self.plan.batch else (tensor.rows,)
+
+    def rows(self, tensor: Tensor, part: int) -> int:
+        """Rows of the tensor that a part computes with."""
+        return self.parts(tensor)[part if self.is_split(tensor) else 0]
+
+    def leading(self, tensor: Tensor, shape: tuple[int, ...], part: int) -> tuple[int, ...]:
+        """The leading sizes `shape` of a view, in a part: as they are when the batch is whole, else the part's rows."""
+        return shape if self.splits == (self.plan.batch,) else (self.rows(tensor, part),)
+
+    def blocks(self, tensor: Tensor, part: int) -> range:
+        """The buffers of the tensor's column blocks in a part."""
+        count = tensor.blocks(self.plan.target.mxu)
+        start = self._first[tensor] + (part * count if self.is_split(tensor) else 0)
+        return range(start, start + count)
+
+    def constants(self) -> Int8:
+        """The rows of the constant host buffers, one after the other: int8 [rows, mxu]."""
+        mxu = self.plan.target.mxu
+        blocks = [block for tensor in self._constants for block in _packed(tensor, self.parts(tensor), mxu)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, mxu), np.int8)
+
+    def _pieces(self, tensor: Tensor) -> Iterator[tuple[str, int]]:
+        """Name and rows of each buffer: `h.2` is column block 2, `h.2#1` that of part 1. `#` stands in no name of a node."""
+        for part, rows in enumerate(self.parts(tensor)):
+            suffix = f"#{part}" if self.is_split(tensor) else ""
+            for block in range(tensor.blocks(self.plan.target.mxu)):
+                yield f"{tensor.name}.{block}{suffix}", rows
+
+    def _add_host(self, kind: str, name: str, tensor: Tensor) -> range:
+        start = len(self.host)
+        for piece, rows in self._pieces(tensor):
+            self.host.append(HostBuffer(f"{kind}:{name}{piece[len(tensor.name) :]}", kind, self._host_rows, rows))
+            self._host_rows += rows
+        return range(start, len(self.host))
+
+    def _add_constant(self, tensor: Tensor) -> range | None:
+        if tensor.data is None:
+            return None
+        self._constants.append(tensor)
+        return self._add_host("constant", tensor.name, tensor)
+
+    def _add_buffers(self, tensor: Tensor, layer: int, home: Sequence[int] | None) -> None:
+        self._first[tensor] = len(self.buffers)
+        for index, (name, rows) in enumerate(self._pieces(tensor)):
+            self.buffers.append(VirtualBuffer(name, rows, layer, -1 if home is None else home[index]))
+
+    def _add_output(self, name: str, type_: TensorType, tensor: Tensor) -> Port:
+        places = self._add_host("output", name, tensor)
+        for offset, place in enumerate(places):
+            self.exits.setdefault(self._first[tensor] + offset, []).append(self.host[place].start)
+        return self._port(name, type_, tensor, places)
+
+    def _port(self, name: str, type_: TensorType, tensor: Tensor, places: Iterable[int]) -> Port:
+        quantisation = type_.quantisation
+        scale, zero_point = (quantisation.scale, quantisation.zero_point) if quantisation else (1.0, 0)
+        return Port(name, type_.shape, scale, zero_point, self.parts(tensor), tuple(places))
+
+
+def _packed(tensor: Tensor, parts: Sequence[int], mxu: int) -> Iterator[Int8]:
+    """The column blocks of a constant, part by part, each filled up with zero lanes: int8 [rows of the part, mxu]."""
+    assert tensor.data is not None
+    count = tensor.blocks(mxu)
+    padded = np.zeros((tensor.rows, count * mxu), np.int8)
+    padded[:, : tensor.columns] = tensor.data.reshape(tensor.rows, tensor.columns)
+    for piece in np.split(padded, np.cumsum(parts)[:-1]):
+        yield from np.ascontiguousarray(piece.reshape(len(piece), count, mxu).swapaxes(0, 1))

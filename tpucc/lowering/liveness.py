@@ -1,0 +1,39 @@
+"""How long virtual buffers live, and how much of the unified buffer that takes at least."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.isa.instructions import Records
+from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.numerics import Int64
+
+BUFFER_FIELDS = ("ub_buffer", "ub2_buffer", "dest_buffer")
+
+
+def live_ranges(instructions: Records, buffers: int) -> tuple[Int64, Int64]:
+    """First and last instruction that touches each buffer, both inclusive; (number of instructions, -1) for one that none touches."""
+    first = np.full(buffers, len(instructions), np.int64)
+    last = np.full(buffers, -1, np.int64)
+    position = np.arange(len(instructions), dtype=np.int64)
+    for field in BUFFER_FIELDS:
+        buffer = instructions[field]
+        used = buffer >= 0
+        np.minimum.at(first, buffer[used], position[used])
+        np.maximum.at(last, buffer[used], position[used])
+    return first, last
+
+
+def largest_live_sum(first: Int64, last: Int64, rows: Int64) -> int:
+    """The largest sum of rows alive at one instruction: no placement can need fewer rows than this."""
+    used = last >= 0
+    change = np.zeros(int(last.max(initial=-1)) + 2, np.int64)
+    np.add.at(change, first[used], rows[used])
+    np.subtract.at(change, last[used] + 1, rows[used])
+    return int(np.cumsum(change).max(initial=0))
+
+
+def buffer_rows(buffers: Sequence[VirtualBuffer]) -> Int64:
+    return np.array([buffer.rows for buffer in buffers], np.int64)

@@ -1,0 +1,37 @@
+"""From the device graph to the tile program."""
+
+from __future__ import annotations
+
+from tpucc.ir.graph import Graph
+from tpucc.lowering.plan import make_plan
+from tpucc.lowering.split import choose_split
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.target import Target
+
+
+def lower(device: Graph, target: Target, *, parts: int | None = None) -> TileProgram:
+    """The tile program of a device graph: layers in order, cut into tiles and chunks, on virtual buffers.
+
+    `device` has `input` (i8), `constant`, `fc`, `vector` and `reshape` nodes; sizes are arbitrary, from 1 up. The batch is split into
+    `parts` parts, or into as few as make the program fit the unified buffer. Raises `LimitError` E0602 when the weights don't fit weight
+    memory, and `UsageError` E0520 when the batch can't be split into `parts`.
+    """
+    plan = make_plan(device, target)
+    draft, notes = choose_split(plan, parts)
+    layout = draft.layout
+    return TileProgram(
+        name=plan.name,
+        source=plan.source,
+        target=target,
+        instructions=draft.instructions,
+        buffers=tuple(layout.buffers),
+        groups=draft.groups,
+        layers=plan.layers(max(layout.splits)),
+        tiles=plan.tiles,
+        blocks=plan.blocks,
+        host=tuple(layout.host),
+        constants=layout.constants(),
+        inputs=layout.inputs,
+        outputs=layout.outputs,
+        notes=notes,
+    )

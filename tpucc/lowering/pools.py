@@ -1,0 +1,105 @@
+"""Constants of the tile program, each stored once: weight tiles and parameter blocks."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, LimitError
+from tpucc.isa.program import block_dtype
+from tpucc.layers.kinds import Fc, Vector
+from tpucc.numerics import AnyArray, Float32, Int8, Int32, Int64
+from tpucc.target import Target
+
+
+class TilePool:
+    """Weight matrices cut into tiles [mxu, mxu], zero where a matrix ends inside one; equal tiles have one index."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._capacity = target.weight_memory_bytes // target.tile_bytes
+        self._tiles: list[Int8] = []
+        self._index: dict[bytes, int] = {}
+
+    def add(self, name: str, weights: Int8) -> Int64:
+        """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `name` stands in the message of `LimitError` E0602."""
+        mxu, (depth, width) = self._target.mxu, weights.shape
+        across = -(-width // mxu)
+        indices = np.empty((-(-depth // mxu), across), np.int64)
+        for k in range(len(indices)):
+            rows = weights[k * mxu : (k + 1) * mxu]
+            strip = np.zeros((mxu, across * mxu), np.int8)
+            strip[: len(rows), :width] = rows
+            tiles = np.ascontiguousarray(strip.reshape(mxu, across, mxu).swapaxes(0, 1))
+            indices[k] = [self._one(name, tile) for tile in tiles]
+        return indices
+
+    def stacked(self) -> Int8:
+        """All tiles: int8 [tiles, mxu, mxu]."""
+        mxu = self._target.mxu
+        return np.stack(self._tiles) if self._tiles else np.zeros((0, mxu, mxu), np.int8)
+
+    def _one(self, name: str, tile: Int8) -> int:
+        index = self._index.setdefault(blake2b(tile.data, digest_size=16).digest(), len(self._tiles))
+        if index == len(self._tiles):
+            if index >= self._capacity:
+                raise self._full(name)
+            self._tiles.append(tile)
+        return index
+
+    def _full(self, name: str) -> LimitError:
+        size, target = self._target.tile_bytes, self._target
+        message = f"the weights don't fit: weight memory has room for {self._capacity:,} tiles of {size:,} bytes, and {name} needs more"
+        helps = (f"{target.name} has {target.weight_memory_bytes:,} bytes of weight memory", "use fewer weights or a larger target")
+        return LimitError(Diagnostic("E0602", message, help=helps))
+
+
+class BlockPool:
+    """Parameter blocks of the activation unit; equal blocks have one index."""
+
+    def __init__(self, mxu: int) -> None:
+        self._mxu = mxu
+        self._blocks: list[AnyArray] = []
+        self._index: dict[bytes, int] = {}
+
+    def fc(self, layer: Fc, bias: Int32, multiplier: Float32, table: Int8 | None) -> tuple[int, ...]:
+        """One block for each `mxu` columns of a fully connected layer; `bias` and `multiplier` are [N]."""
+        width = len(bias)
+        blocks = self._fresh(-(-width // self._mxu))
+        biases, multipliers = np.zeros(blocks["bias"].size, np.int32), np.ones(blocks["multiplier"].size, np.float32)
+        biases[:width], multipliers[:width] = bias, multiplier
+        blocks["bias"], blocks["multiplier"] = biases.reshape(blocks["bias"].shape), multipliers.reshape(blocks["multiplier"].shape)
+        _set_result(blocks, layer, table)
+        return tuple(self._one(block) for block in blocks)
+
+    def vector(self, layer: Vector, table: Int8 | None) -> int:
+        """The block of an element-wise layer: all its columns share one."""
+        block = self._fresh(1)
+        for field in ("scale_a", "scale_b", "zero_a", "zero_b"):
+            block[field] = getattr(layer, field)
+        _set_result(block, layer, table)
+        return self._one(block[0])
+
+    def stacked(self) -> AnyArray:
+        """All blocks: a structured array of `block_dtype(mxu)`."""
+        return np.array(self._blocks, block_dtype(self._mxu))
+
+    def _fresh(self, count: int) -> AnyArray:
+        """Blocks whose unused numbers are harmless: bias 0, multipliers and scales 1."""
+        blocks = np.zeros(count, block_dtype(self._mxu))
+        for field in ("multiplier", "scale_a", "scale_b"):
+            blocks[field] = 1
+        return blocks
+
+    def _one(self, block: AnyArray) -> int:
+        index = self._index.setdefault(block.tobytes(), len(self._blocks))
+        if index == len(self._blocks):
+            self._blocks.append(block)
+        return index
+
+
+def _set_result(blocks: AnyArray, layer: Fc | Vector, table: Int8 | None) -> None:
+    blocks["zero"], blocks["low"], blocks["high"] = layer.zero, layer.low, layer.high
+    if table is not None:
+        blocks["has_table"], blocks["table"] = 1, table

@@ -1,0 +1,108 @@
+"""Splitting along the batch, so that a program fits the unified buffer.
+
+Every row of a batch is computed alone, so a program may do all layers for some rows, then all layers for the next. The fewer parts the
+better, for each fetches the weights again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.diagnostics import Diagnostic, UsageError, counted
+from tpucc.isa.instructions import Records
+from tpucc.lowering.emitter import Emitter
+from tpucc.lowering.layout import Layout
+from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
+from tpucc.lowering.plan import Plan
+from tpucc.lowering.steps import emit_step
+
+SPILL_SHARE = 4
+"""When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """The instructions of a plan under one split, on the buffers of `layout`; `groups` are the rows of the accumulator groups."""
+
+    layout: Layout
+    instructions: Records
+    groups: tuple[int, ...]
+
+    def live_sum(self) -> int:
+        """Rows of the unified buffer that no placement can do without."""
+        buffers = self.layout.buffers
+        return largest_live_sum(*live_ranges(self.instructions, len(buffers)), buffer_rows(buffers))
+
+
+def choose_split(plan: Plan, parts: int | None) -> tuple[Draft, tuple[str, ...]]:
+    """The plan's instructions, the batch in `parts` parts or else in the fewest that fit, and a note when it is split.
+
+    Raises `UsageError` E0520 when `parts` is more than the batch allows.
+    """
+    if parts is not None:
+        _require_splittable(plan, parts)
+        return _draft(plan, _even(plan.batch, parts)), ()
+    whole = _draft(plan, (plan.batch,))
+    rows = whole.live_sum()
+    if rows <= plan.target.unified_buffer_rows or not _splittable(plan):
+        return whole, ()
+    count = _fewest_parts(plan, rows)
+    return (_draft(plan, _even(plan.batch, count)), (_note(plan, rows, count),)) if count > 1 else (whole, ())
+
+
+def _draft(plan: Plan, splits: tuple[int, ...]) -> Draft:
+    """All steps for part 0, then for part 1, and so on. Steps on tensors without the batch's rows run once, with part 0."""
+    layout = Layout(plan, splits)
+    emitter = Emitter(layout)
+    for part in range(len(splits)):
+        for layer, step in enumerate(plan.steps):
+            if part == 0 or layout.is_split(step.y):
+                emitter.layer = layer
+                emit_step(step, part, layout, emitter)
+    return Draft(layout, emitter.instructions(), tuple(emitter.groups))
+
+
+def _splittable(plan: Plan) -> bool:
+    """Whether every tensor has the batch's rows or is one row for all of them."""
+    return plan.batch > 1 and all(tensor.rows in (1, plan.batch) for tensor in plan.owners)
+
+
+def _require_splittable(plan: Plan, parts: int) -> None:
+    if parts == 1:
+        return
+    if not _splittable(plan):
+        raise UsageError(Diagnostic("E0520", f"the batch can't be split into {parts} parts: its tensors differ in their numbers of rows"))
+    if not 1 <= parts <= plan.batch:
+        raise UsageError(Diagnostic("E0520", f"a batch of {counted(plan.batch, 'row')} can't be split into {parts} parts"))
+
+
+def _fewest_parts(plan: Plan, whole: int) -> int:
+    """The fewest parts that fit; when not even single rows do, as few as leave room for spilling. `whole` is the unsplit live sum."""
+    room = plan.target.unified_buffer_rows
+    if not _fits(plan, plan.batch):
+        return -(-plan.batch // max(1, room // SPILL_SHARE))
+    low = high = max(2, -(-whole // room))
+    while not _fits(plan, min(high, plan.batch)):
+        low, high = high + 1, 2 * high
+    high = min(high, plan.batch)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fits(plan, middle) else (middle + 1, high)
+    return low
+
+
+def _fits(plan: Plan, parts: int) -> bool:
+    """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one."""
+    largest = -(-plan.batch // parts)
+    return _draft(plan, (largest,) * min(parts, 3)).live_sum() <= plan.target.unified_buffer_rows
+
+
+def _even(rows: int, parts: int) -> tuple[int, ...]:
+    size, larger = divmod(rows, parts)
+    return tuple(size + (part < larger) for part in range(parts))
+
+
+def _note(plan: Plan, rows: int, parts: int) -> str:
+    room = plan.target.unified_buffer_rows
+    size = counted(-(-plan.batch // parts), "row")
+    return f"the batch is split into {parts:,} parts of at most {size}: in one piece it needs {rows:,} rows of a unified buffer of {room:,}"

@@ -1,0 +1,91 @@
+"""The tile program: machine instructions whose rows are still rows of virtual buffers.
+
+It is the machine's record with the addresses left open: `ub`, `ub2` and `dest` are rows inside a virtual buffer, `acc` a row inside an
+accumulator group, and the tile that a multiply switches to is still its own operand. What is left for scheduling: addresses, weight
+prefetch, synchronisation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tpucc.isa.instructions import RECORD, Records
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
+from tpucc.numerics import AnyArray, Int8
+from tpucc.target import Target
+
+TILE_RECORD = np.dtype(
+    [
+        *((name, RECORD.fields[name][0]) for name in RECORD.names),  # type: ignore[union-attr,index]
+        ("ub_buffer", "<i4"),
+        ("ub2_buffer", "<i4"),
+        ("dest_buffer", "<i4"),
+        ("group", "<i4"),
+        ("layer", "<u4"),
+    ]
+)
+"""A machine record, then the virtual buffers that `ub`, `ub2` and `dest` are rows of, and the accumulator group of `acc` (-1: none).
+
+In a `matrix_multiply` or `convolve` with the flag `switch`, `index` is the weight tile to switch to; there are no `read_weights`, no
+`synchronize` and no `halt` yet.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class VirtualBuffer:
+    """Rows that live together in the unified buffer: one column block of one tensor, of one part of the batch.
+
+    `home` is the host buffer (an index) that holds the same rows from the start (inputs, constants), or -1: such a buffer can be
+    dropped and read again; any other must be spilled.
+    """
+
+    name: str
+    rows: int
+    layer: int
+    home: int = -1
+
+
+@dataclass(frozen=True, eq=False)
+class TileProgram:
+    """Tile instructions in program order, with all that the machine program will need."""
+
+    name: str
+    source: str
+    target: Target
+    instructions: Records
+    """Structured array of `TILE_RECORD`."""
+    buffers: tuple[VirtualBuffer, ...]
+    groups: tuple[int, ...]
+    """Rows of each accumulator group."""
+    layers: tuple[LayerInfo, ...]
+    tiles: Int8
+    blocks: AnyArray
+    host: tuple[HostBuffer, ...]
+    constants: Int8
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    notes: tuple[str, ...] = field(default=())
+
+
+def surrounding_program(tiles: TileProgram) -> Program:
+    """All of a tile program that a machine program has as well, as one without instructions: for printing and checking."""
+    return Program(
+        name=tiles.name,
+        source=tiles.source,
+        source_text="",
+        target=tiles.target,
+        instructions=np.zeros(0, RECORD),
+        layer_of=np.zeros(0, np.uint32),
+        layers=tiles.layers,
+        tiles=tiles.tiles,
+        blocks=tiles.blocks,
+        host=tiles.host,
+        constants=tiles.constants,
+        inputs=tiles.inputs,
+        outputs=tiles.outputs,
+        prologue="",
+        epilogue="",
+        notes=tiles.notes,
+    )

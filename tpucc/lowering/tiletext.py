@@ -1,0 +1,153 @@
+"""The text form of a tile program, a `.tile` file: `parse_tiles(print_tiles(p))` gives an equal one.
+
+It is the assembler's listing with two directives more: `.buffer h.0 rows=200 layer=1` is a virtual buffer, with `home=` the host buffer
+that holds its rows; `.groups [200 200]` are rows of accumulator groups, numbered g0, g1, … through all these directives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, ProgramError, Source, counted, did_you_mean, printable
+from tpucc.isa.assembler import named_layer
+from tpucc.isa.disassembler import headings, surroundings
+from tpucc.isa.instructions import Records
+from tpucc.isa.listing.directives import read_directives
+from tpucc.isa.listing.labels import Labels
+from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_lines
+from tpucc.isa.listing.parts import Parts
+from tpucc.isa.listing.printing import name_text
+from tpucc.isa.listing.values import integers
+from tpucc.isa.listing.words import LineError, line_error, name
+from tpucc.isa.program import Program
+from tpucc.lowering.tilelines import TileLineReader, records_of, tile_lines
+from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program
+
+_GROUPS = 16
+"""Accumulator groups on one line."""
+
+
+def print_tiles(tiles: TileProgram) -> str:
+    """The `.tile` text of a tile program that `verify_tiles` accepts."""
+    program = surrounding_program(tiles)
+    before, after = surroundings(program)
+    head = f"; tiles of {printable(tiles.name)} for {printable(tiles.target.name)}: {counted(len(tiles.instructions), 'instruction')}"
+    return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *_code(tiles, program), *after]) + "\n"
+
+
+def parse_tiles(text: str, name: str) -> TileProgram:
+    """The tile program of a `.tile` text; `name` (the file's) stands in messages.
+
+    Raises `ProgramError` with up to 20 diagnostics, with the codes of `tpucc.isa.assembler.assemble`. What is read is well formed, not
+    yet valid: see `verify_tiles`.
+    """
+    errors = Errors()
+    lines = read_lines(text, errors)
+    own = [directive for directive in lines.directives if directive.name in ("buffer", "groups")]
+    parts = read_directives([directive for directive in lines.directives if directive not in own], PurePath(name).stem, errors)
+    buffers, groups = _own_directives(own, parts, errors)
+    instructions = _instructions(lines, parts, TileLineReader(buffers, groups, Labels(parts.host, ())), errors)
+    if errors.found:
+        raise ProgramError(sorted(errors.found, key=_place), Source(name, text))
+    return TileProgram(
+        name=parts.name,
+        source=parts.source,
+        target=parts.target,
+        instructions=instructions,
+        buffers=tuple(buffers),
+        groups=tuple(groups),
+        layers=parts.all_layers,
+        tiles=parts.all_tiles,
+        blocks=parts.all_blocks,
+        host=tuple(parts.host),
+        constants=parts.all_constants,
+        inputs=tuple(parts.inputs),
+        outputs=tuple(parts.outputs),
+        notes=tuple(parts.notes),
+    )
+
+
+def _buffers(tiles: TileProgram) -> Iterator[str]:
+    yield ""
+    for buffer in tiles.buffers:
+        home = f" home={name_text(tiles.host[buffer.home].name)}" if buffer.home >= 0 else ""
+        yield f".buffer {name_text(buffer.name)} rows={buffer.rows} layer={buffer.layer}{home}"
+
+
+def _groups(tiles: TileProgram) -> Iterator[str]:
+    for start in range(0, len(tiles.groups), _GROUPS):
+        yield f".groups [{' '.join(map(str, tiles.groups[start : start + _GROUPS]))}] ; from g{start}"
+
+
+def _code(tiles: TileProgram, program: Program) -> Iterator[str]:
+    """The instructions, a heading wherever the layer changes."""
+    heads, previous = headings(program), -1
+    for layer, line in zip(tiles.instructions["layer"].tolist(), tile_lines(tiles, tiles.instructions), strict=True):
+        if layer != previous:
+            yield from ("", heads[layer])
+            previous = layer
+        yield f"    {line}"
+
+
+def _own_directives(directives: list[Directive], parts: Parts, errors: Errors) -> tuple[list[VirtualBuffer], list[int]]:
+    buffers: dict[str, VirtualBuffer] = {}
+    groups: list[int] = []
+    places = {buffer.name: index for index, buffer in enumerate(parts.host)}
+    for directive in directives:
+        if errors.full:
+            break
+        try:
+            if directive.name == "groups":
+                groups += _group_rows(directive)
+            else:
+                _add_buffer(_buffer(directive, places), directive, buffers)
+        except LineError as error:
+            errors.found.append(error.diagnostic)
+    return list(buffers.values()), groups
+
+
+def _group_rows(directive: Directive) -> tuple[int, ...]:
+    arguments = Arguments(directive)
+    word = arguments.next("rows in brackets")
+    arguments.done()
+    return integers(word)
+
+
+def _buffer(directive: Directive, places: dict[str, int]) -> VirtualBuffer:
+    arguments = Arguments(directive)
+    title, rows, layer = arguments.name("a name"), arguments.integer("rows"), arguments.integer("layer", 0)
+    word = arguments.take("home")
+    arguments.done()
+    if word is not None and name(word) not in places:
+        word.fail("E0716", f"no host buffer is named {printable(name(word))}", did_you_mean(name(word), places))
+    return VirtualBuffer(title, rows, layer, -1 if word is None else places[name(word)])
+
+
+def _add_buffer(buffer: VirtualBuffer, directive: Directive, buffers: dict[str, VirtualBuffer]) -> None:
+    if buffer.name in buffers:
+        raise line_error("E0718", f"two buffers are named {printable(buffer.name)}", directive.head.span)
+    buffers[buffer.name] = buffer
+
+
+def _instructions(lines: Lines, parts: Parts, reader: TileLineReader, errors: Errors) -> Records:
+    layer, names = 0, {layer.name: index for index, layer in reversed(list(enumerate(parts.layers)))}
+    rows: list[dict[str, int]] = []
+    for line in lines.code:
+        if errors.full:
+            break
+        try:
+            if isinstance(line, Directive):
+                layer = named_layer(line, names, len(parts.layers))
+            else:
+                rows.append({**reader.fields(line), "layer": layer})
+        except LineError as error:
+            errors.found.append(error.diagnostic)
+    return records_of(rows) if rows else np.zeros(0, TILE_RECORD)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[int, int]:
+    span = diagnostic.span
+    return (span.line, span.column) if span else (0, 0)

@@ -1,0 +1,204 @@
+"""The checker of tile programs: what scheduling may take for granted.
+
+Every row lies inside its buffer or group, is written before it is read, and sums are begun, completed and activated in this order.
+`isa.verify` proves the same, and more, of the machine program that comes out; this check finds a fault of lowering where it was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, ProgramError, Source, printable
+from tpucc.isa.effects import Bools, Effects, effects
+from tpucc.isa.fields import well_formed
+from tpucc.isa.instructions import RECORD, Opcode, Records
+from tpucc.isa.verify import ports, structure
+from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
+from tpucc.isa.verify.rules import Context
+from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
+from tpucc.lowering.tilelines import MULTIPLIES, tile_lines
+from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, surrounding_program
+from tpucc.numerics import Int64
+
+MAX_REPORTED = 10
+ALLOWED = (
+    *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
+    *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG),
+)
+"""What a tile program has. Fetches, waits and the end are scheduling's."""
+
+
+def verify_tiles(tiles: TileProgram) -> None:
+    """Raises `ProgramError` with the first violations, when there are any.
+
+    E0750 parts that don't fit each other, E0751 a malformed instruction, E0752 a name of nothing, E0753 rows outside, E0754 rows read
+    before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
+    hold, E0758 an output not written exactly once.
+    """
+    for stage in (_parts, _records, _names, _rows, _meaning):
+        found = list(islice(stage(tiles), MAX_REPORTED))
+        if found:
+            raise ProgramError(found, Source(tiles.source, ""))
+
+
+def _parts(tiles: TileProgram) -> Iterator[Diagnostic]:
+    """The program's parts by the machine's own rules, without instructions; then what only tile programs have."""
+    if tiles.instructions.dtype != TILE_RECORD or tiles.instructions.ndim != 1:
+        yield Diagnostic("E0750", "the instructions are no tile records")
+    context = Context(surrounding_program(tiles))
+    for violation in (*structure.check(context), *ports.check(context)):
+        yield Diagnostic("E0750", violation.message)
+    if min((*(buffer.rows for buffer in tiles.buffers), *tiles.groups), default=1) < 1:
+        yield Diagnostic("E0750", "a buffer or an accumulator group has no rows")
+    if len({buffer.name for buffer in tiles.buffers}) < len(tiles.buffers):
+        yield Diagnostic("E0750", "two buffers have the same name")
+    for buffer in tiles.buffers:
+        held = tiles.host[buffer.home] if 0 <= buffer.home < len(tiles.host) else None
+        if buffer.home != -1 and (held is None or held.rows != buffer.rows or held.kind not in ("input", "constant")):
+            yield Diagnostic("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
+        if tiles.layers and not 0 <= buffer.layer < len(tiles.layers):
+            yield Diagnostic("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
+
+
+def _records(tiles: TileProgram) -> Iterator[Diagnostic]:
+    """Each record is one encoding of a tile instruction."""
+    code = tiles.instructions
+    machine = np.zeros(len(code), RECORD)
+    for name in RECORD.names or ():
+        machine[name] = code[name]
+    machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
+    bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(machine)
+    for index in np.flatnonzero(bad).tolist():
+        yield Diagnostic("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes")
+
+
+def _names(tiles: TileProgram) -> Iterator[Diagnostic]:
+    """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
+    code, touched = tiles.instructions, effects(tiles.instructions)
+    uses_group = touched.acc_end > touched.acc_start
+    wanted = {
+        "layer": (np.ones(len(code), np.bool_), len(tiles.layers)),
+        "ub_buffer": (touched.source.used, len(tiles.buffers)),
+        "ub2_buffer": (touched.source2.used, len(tiles.buffers)),
+        "dest_buffer": (touched.target.used, len(tiles.buffers)),
+        "group": (uses_group, len(tiles.groups)),
+    }
+    for field, (used, count) in wanted.items():
+        value = code[field].astype(np.int64)
+        bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
+        for index in np.flatnonzero(bad).tolist():
+            yield Diagnostic("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}")
+    for used, count, what in ((touched.pops, len(tiles.tiles), "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
+        for index in np.flatnonzero(used & (code["index"] >= count)).tolist():
+            yield Diagnostic("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}")
+
+
+def _rows(tiles: TileProgram) -> Iterator[Diagnostic]:
+    """Counts are at least 1, and every row lies in its buffer, group or host buffer."""
+    touched, code = effects(tiles.instructions), tiles.instructions
+    rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
+    moving = np.isin(code["opcode"], [opcode for opcode in ALLOWED if opcode not in _ROWLESS])
+    yield from _each(tiles, "E0753", moving & (touched.rows == 0), "has a count of 0")
+    for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
+        yield from _each(tiles, "E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
+    yield from _each(tiles, "E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
+    host = sorted(tiles.host, key=lambda buffer: buffer.start)
+    place = np.searchsorted(np.array([buffer.start for buffer in host], np.int64), touched.host_start, side="right") - 1
+    ends = np.array([*(buffer.start + buffer.rows for buffer in host), 0], np.int64)
+    outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[place])
+    yield from _each(tiles, "E0753", outside, "moves host rows that are in no one host buffer")
+
+
+_ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG)
+
+
+def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
+    """Whether the rows up to `high` pass the end of what they are rows of; -1 owns nothing."""
+    return high > np.append(sizes, 0)[owner]
+
+
+def _meaning(tiles: TileProgram) -> Iterator[Diagnostic]:
+    touched = effects(_flat(tiles))
+    chosen = np.logical_or.accumulate(touched.configures)
+    yield from _each(tiles, "E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
+    switched = np.logical_or.accumulate(touched.pops)
+    yield from _each(tiles, "E0756", touched.multiplies & ~switched, "needs a weight tile, and none was switched to before")
+    yield from _homes(tiles, touched)
+    yield from _defined(tiles, touched)
+    yield from _sums(tiles, touched)
+    yield from _outputs(tiles, touched)
+
+
+def _flat(tiles: TileProgram) -> Records:
+    """The instructions with all buffers one after the other in one memory, and all groups in another."""
+    flat = tiles.instructions.copy()
+    bases = np.append(0, np.cumsum(buffer_rows(tiles.buffers)))
+    for field in BUFFER_FIELDS:
+        flat[field.removesuffix("_buffer")] += np.where(flat[field] >= 0, bases[flat[field]], 0).astype(np.uint32)
+    groups = np.append(0, np.cumsum(np.array(tiles.groups, np.int64)))
+    flat["acc"] += np.where(flat["group"] >= 0, groups[flat["group"]], 0).astype(np.uint32)
+    return flat
+
+
+def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+    """A buffer with a home gets its rows from there and nowhere else; no input or constant of the host is written."""
+    code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
+    starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
+    right = touched.host_reads & (touched.host_start == starts + code["dest"])
+    yield from _each(tiles, "E0757", touched.target.used & (starts >= 0) & ~right, "writes a buffer that has a home, but not from there")
+    for held in tiles.host:
+        if held.kind in ("input", "constant"):
+            hits = touched.host_writes & (touched.host_start < held.start + held.rows) & (touched.host_end > held.start)
+            yield from _each(tiles, "E0757", hits, f"writes to {held.name}, which the host holds")
+
+
+def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+    accesses = [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
+    for part in events(accesses):
+        undefined = (part.kind == READ) & (part.last(part.kind == WRITE) < 0)
+        yield from _first(tiles, "E0754", part, undefined, "reads a row that nothing has written")
+
+
+def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+    """The first tile of a sum overwrites, the others add, then it is activated, and every sum is."""
+    start, end = touched.acc_start, touched.acc_end
+    reads, writes = (np.flatnonzero((end > start) & among) for among in (~touched.acc_writes, touched.acc_writes))
+    for part in events([Accesses.of(reads, start[reads], end[reads], READ), Accesses.of(writes, start[writes], end[writes], WRITE)]):
+        before = part.last(np.ones(len(part), np.bool_))
+        adds = touched.acc_reads[part.instruction] & (part.kind == WRITE)
+        open_sum = (before >= 0) & (part.kind[before] == WRITE)
+        yield from _first(tiles, "E0755", part, (part.kind == READ) & ~(part.last(part.kind == WRITE) >= 0), "activates an empty sum")
+        yield from _first(tiles, "E0755", part, adds & ~open_sum, "adds to a sum that isn't begun")
+        yield from _first(tiles, "E0755", part, (part.kind == WRITE) & ~adds & open_sum, "overwrites a sum that wasn't activated")
+        yield from _first(tiles, "E0755", part, (part.kind == WRITE) & part.ends_segment, "leaves a sum that nothing activates")
+
+
+def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+    """Every row of every output is written, and once."""
+    writes = np.flatnonzero(touched.host_writes)
+    low, high = touched.host_start[writes], touched.host_end[writes]
+    order = np.argsort(low, kind="stable")
+    overlap = low[order[1:]] < high[order[:-1]]
+    twice = np.zeros(len(touched), np.bool_)
+    twice[writes[order[1:][overlap]]] = True
+    yield from _each(tiles, "E0758", twice, "writes rows of an output a second time")
+    written = int((high - low).sum())
+    expected = sum(buffer.rows for buffer in tiles.host if buffer.kind == "output")
+    if written != expected and not twice.any():
+        yield Diagnostic("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
+
+
+def _first(tiles: TileProgram, code: str, part: Events, wrong: Bools, message: str) -> Iterator[Diagnostic]:
+    marked = np.zeros(len(tiles.instructions), np.bool_)
+    marked[part.instruction[wrong]] = True
+    yield from _each(tiles, code, marked, message)
+
+
+def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Diagnostic]:
+    """A diagnostic for each of the first marked instructions, with its text."""
+    indices = np.flatnonzero(wrong)[:MAX_REPORTED]
+    for index, line in zip(indices.tolist(), tile_lines(tiles, tiles.instructions[indices]), strict=True):
+        yield Diagnostic(code, f"tile instruction {index:,} `{printable(line)}` {message}")

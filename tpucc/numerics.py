@@ -1,0 +1,139 @@
+"""The only integer arithmetic of tpucc: quantise, requantise, saturate, and the bound under which float32 products are exact.
+
+Each rule stands once, here. Requantisation is that of ONNX Runtime's QLinearMatMul: the multiplier is float32, ties go to the even
+integer, and the zero point is added after rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int8 = npt.NDArray[np.int8]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float32 = npt.NDArray[np.float32]
+Float64 = npt.NDArray[np.float64]
+AnyArray = npt.NDArray[Any]
+
+INT8_LOW, INT8_HIGH = -128, 127
+WEIGHT_MAX = 127
+"""Weights are symmetric: -127…127."""
+EXACT = 2**24
+"""Integers below this magnitude, and their sums as long as they stay below it, are exact in float32 in any order."""
+INT32_MAX = 2**31 - 1
+BEYOND_INT32 = 2**40
+
+
+def round_half_even(x: AnyArray) -> AnyArray:
+    return np.rint(x)
+
+
+def quantise(x: AnyArray, scale: float, zero_point: int) -> Int8:
+    """`saturate(round_half_even(float32(x) / float32(scale)) + zero_point)` as int8; any shape. ONNX: QuantizeLinear."""
+    with np.errstate(over="ignore"):
+        q = np.rint(x.astype(np.float32, copy=False) / np.float32(scale))
+    return saturate(q, zero_point, INT8_LOW, INT8_HIGH)
+
+
+def dequantise(q: AnyArray, scale: float, zero_point: int) -> Float32:
+    """`float32(q - zero_point) * float32(scale)`; any shape."""
+    return (q.astype(np.int32) - np.int32(zero_point)).astype(np.float32) * np.float32(scale)
+
+
+def saturate(rounded: AnyArray, zero_point: int, low: int, high: int) -> Int8:
+    """A rounded float32 value plus the zero point, clamped to low…high.
+
+    The clamp comes first, moved by the zero point: then the sum is exact however large the rounded value is.
+    """
+    clamped = np.clip(rounded, np.float32(low - zero_point), np.float32(high - zero_point))
+    return (clamped + np.float32(zero_point)).astype(np.int8)
+
+
+def requantise(accumulator: Int32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH) -> Int8:
+    """`saturate(round_half_even(float32(acc) * multiplier) + zero_point)`, clamped to low…high.
+
+    `accumulator` is int32 [..., N] with the bias already added; `multiplier` is float32 [N] or a scalar.
+    """
+    product = accumulator.astype(np.float32) * np.asarray(multiplier, np.float32)
+    return saturate(np.rint(product), zero_point, low, high)
+
+
+def requantise_in_place(sums: Float32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH) -> None:
+    """As `requantise`, for sums that are float32 already: leaves the int8 values in `sums` [..., N], as float32.
+
+    `sums` must be float32(acc), the accumulators rounded once.
+    """
+    np.multiply(sums, multiplier, out=sums)
+    np.rint(sums, out=sums)
+    np.clip(sums, np.float32(low - zero_point), np.float32(high - zero_point), out=sums)
+    if zero_point:
+        np.add(sums, np.float32(zero_point), out=sums)
+
+
+def weight_scales(weights: AnyArray, per_channel: bool) -> Float32:
+    """The scales of symmetric int8 weights [K, N]: float32 [N], one a column, or all equal to the tensor's.
+
+    A column of zeros has the scale 1, and no scale is so small that it isn't a normal float32.
+    """
+    largest = np.abs(weights).max(axis=0, initial=0.0)
+    if not per_channel:
+        largest = np.full_like(largest, largest.max(initial=0.0))
+    scales = (largest.astype(np.float64) / WEIGHT_MAX).astype(np.float32)
+    return np.where(scales < np.finfo(np.float32).tiny, np.float32(1), scales).astype(np.float32)
+
+
+def quantise_weights(weights: AnyArray, scales: Float32) -> Int8:
+    """Symmetric int8 weights in -127…127: `saturate(round_half_even(w / scale))`."""
+    q = np.rint(weights.astype(np.float32, copy=False) / scales)
+    clipped: Int8 = np.clip(q, -WEIGHT_MAX, WEIGHT_MAX).astype(np.int8)
+    return clipped
+
+
+def quantise_bias(bias: AnyArray, weight_scales: Float32, x_scale: float, x_zero: int, weights: Int8) -> Int64:
+    """The bias in units of the accumulator, with the input's zero point folded in: `round(b / (s_x * s_w)) - z_x * sum_k w[k, n]`.
+
+    `bias` is real [N], `weights` int8 [K, N]; int64 [N], for the caller to see whether it fits int32. The product of two float32 scales
+    is exact in float64. Values past 2^40 are cut there.
+    """
+    real = bias.astype(np.float64) / (np.float64(np.float32(x_scale)) * weight_scales.astype(np.float64))
+    rounded: Int64 = np.clip(np.rint(real), -BEYOND_INT32, BEYOND_INT32).astype(np.int64)
+    sums: Int64 = weights.sum(axis=0, dtype=np.int64)
+    return rounded - x_zero * sums
+
+
+def multiplier(scale: float, by: Float32 | float, result: float) -> Float32:
+    """`scale * by / result`, in float32 with each step rounded, as ONNX Runtime's QLinearMatMul computes it; `by` float32 [N] or a scalar.
+
+    A result too small for a normal float32 becomes the smallest normal one: whatever it multiplies rounds to zero with either.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        exact = np.float32(scale) * np.asarray(by, np.float32) / np.float32(result)
+    factors: Float32 = np.maximum(exact, np.finfo(np.float32).tiny)
+    return factors
+
+
+def affine_parameters(low: float, high: float) -> tuple[float, int]:
+    """Scale (a float32 value) and zero point of the int8 range that covers low…high and zero.
+
+    Zero is always representable, so that padding and ReLU are exact. A range of nothing but zero gets the scale 1.
+    """
+    low, high = min(low, 0.0), max(high, 0.0)
+    scale = np.float32((high - low) / (INT8_HIGH - INT8_LOW))
+    if not scale >= np.finfo(np.float32).tiny:
+        return 1.0, 0
+    zero_point = int(np.clip(np.rint(INT8_LOW - low / float(scale)), INT8_LOW, INT8_HIGH))
+    return float(scale), zero_point
+
+
+def column_bound(weights: Int8, largest_input: int) -> Int64:
+    """For each column the largest possible magnitude of a partial sum, in any order: max|x| * sum_k |w[k, n]|. int64 [N]."""
+    bound: Int64 = np.abs(weights.astype(np.int16)).sum(axis=0, dtype=np.int64) * largest_input
+    return bound
+
+
+def is_exact(weights: Int8, largest_input: int) -> bool:
+    """Whether the product of 8-bit rows with `weights` [K, N] is exact in float32 in any order of summation."""
+    return bool((column_bound(weights, largest_input) < EXACT).all())

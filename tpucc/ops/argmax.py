@@ -1,0 +1,47 @@
+"""argmax: where the largest value along an axis is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.rules import require_axis, require_f32
+
+
+@dataclass(frozen=True, slots=True)
+class ArgmaxAttributes:
+    """`axis`: the one that is searched, and dropped; negative ones count from the end."""
+
+    axis: int = -1
+
+
+def infer(attributes: ArgmaxAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_f32(types)
+    axis = require_axis(attributes.axis, types[0].rank)
+    return TensorType("i32", types[0].shape[:axis] + types[0].shape[axis + 1 :])
+
+
+def reference(attributes: ArgmaxAttributes, operands: Sequence[Array]) -> Array:
+    return np.asarray(operands[0].argmax(axis=attributes.axis)).astype(np.int32)
+
+
+OP = OpDef(
+    name="argmax",
+    summary="the index of the largest value along an axis",
+    documentation=(
+        "The result is i32 and has no `axis` any more; of equal values the first wins. ONNX: ArgMax with keepdims=0. NumPy: argmax."
+    ),
+    operands=(Operand("x"),),
+    attributes=ArgmaxAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device compares no values with their neighbours"),
+    examples=(
+        Example("one whole tile", ArgmaxAttributes(), (f32(8, 256),)),
+        Example("ragged, along the first axis", ArgmaxAttributes(0), (f32(3, 5, 257),)),
+    ),
+)

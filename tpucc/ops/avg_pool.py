@@ -1,0 +1,39 @@
+"""avg_pool: the average of each window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes, reduce_axis
+
+
+def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
+    """Sums first along columns of pixels, then along rows; then one division by the number of real pixels."""
+    x = operands[0]
+    height, width = pool_axes(attributes, x.shape)
+    sums = reduce_axis(reduce_axis(x, 1, height, np.add, 0.0), 2, width, np.add, 0.0)
+    return sums / np.multiply.outer(height.pixels(), width.pixels()).astype(np.float32)[..., np.newaxis]
+
+
+OP = OpDef(
+    name="avg_pool",
+    summary="the average of each window, channel by channel",
+    documentation=(
+        "Windows of `size`, one every `stride` pixels (side by side unless said). Padding, as for conv2d, doesn't count: the divisor is "
+        "the number of real pixels. TensorFlow: nn.avg_pool2d. ONNX: AveragePool with count_include_pad=0 (NCHW there)."
+    ),
+    operands=(Operand("x"),),
+    attributes=PoolAttributes,
+    infer=infer_pool,
+    reference=reference,
+    legalisation=OnHost("pooling isn't lowered for the device yet"),
+    examples=(
+        Example("one whole tile", PoolAttributes(), (f32(1, 32, 32, 256),)),
+        Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5),)),
+        Example("padding by hand", PoolAttributes((3, 2), (1, 2), (2, 0, 1, 1)), (f32(1, 5, 6, 3),)),
+    ),
+)

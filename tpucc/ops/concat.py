@@ -1,0 +1,69 @@
+"""concat: tensors one after the other along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_axis, require_sizes, reshaped
+
+
+@dataclass(frozen=True, slots=True)
+class ConcatAttributes:
+    """`axis`: the one along which the tensors are joined; negative ones count from the end."""
+
+    axis: int = -1
+
+
+def infer(attributes: ConcatAttributes, types: Sequence[TensorType]) -> TensorType:
+    """Sizes add up along the axis; all others, and the data types, are the same."""
+    if not types:
+        raise RuleError("E0314", "there is nothing to join", help="concat takes a list of at least one tensor: concat([a, b])")
+    first = types[0]
+    axis = require_axis(attributes.axis, first.rank)
+    for index, other in enumerate(types[1:], 1):
+        _require_fit(first, other, axis, index)
+    shape = (*first.shape[:axis], sum(type_.shape[axis] for type_ in types), *first.shape[axis + 1 :])
+    require_sizes(shape, 0)
+    return reshaped(first, shape)
+
+
+def _require_fit(first: TensorType, other: TensorType, axis: int, index: int) -> None:
+    if other.dtype != first.dtype:
+        raise RuleError("E0305", "joined tensors must have one data type", about=(0, index))
+    if other.dtype != "f32" and other.quantisation != first.quantisation:
+        raise RuleError("E0315", "joined integers must have one scale and zero point", about=(0, index), help="dequantize both first")
+    if other.rank != first.rank:
+        raise RuleError("E0314", "joined tensors must have as many dimensions", about=(0, index))
+    for other_axis, (m, n) in enumerate(zip(first.shape, other.shape, strict=True)):
+        if m != n and other_axis != axis:
+            mend = f"along axis {axis}, all other sizes must be equal"
+            raise RuleError("E0314", f"sizes of axis {other_axis} differ: {m} and {n}", about=(0, index), help=mend)
+
+
+def reference(attributes: ConcatAttributes, operands: Sequence[Array]) -> Array:
+    return np.concatenate(operands, axis=attributes.axis)
+
+
+OP = OpDef(
+    name="concat",
+    summary="tensors one after the other along an axis",
+    documentation=(
+        "`concat([a, b])` puts the columns of `b` behind those of `a`; any number of tensors, one included. ONNX: Concat. "
+        "Keras: Concatenate."
+    ),
+    operands=(Operand("tensors", many=True),),
+    attributes=ConcatAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("joining along the columns moves data between lanes, which the device can't"),
+    examples=(
+        Example("one whole tile", ConcatAttributes(), (f32(8, 128), f32(8, 128))),
+        Example("ragged", ConcatAttributes(1), (f32(3, 5, 257), f32(3, 1, 257), f32(3, 2, 257))),
+        Example("indices", ConcatAttributes(0), (TensorType("i32", (3,)), TensorType("i32", (2,)))),
+    ),
+)

@@ -1,0 +1,87 @@
+"""conv2d: the convolution of an image with a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_pair
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_f32, require_rank
+from tpucc.ops.windows import MAX_STEP, Axis, Padding, Pair, axes
+
+
+@dataclass(frozen=True, slots=True)
+class Conv2dAttributes:
+    """`stride` is (height, width) or one integer for both; `padding` is "valid", "same", an integer, or (top, bottom, left, right)."""
+
+    stride: Pair = 1
+    padding: Padding = "valid"
+
+
+def infer(attributes: Conv2dAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[N, H, W, C]` with a kernel `[R, S, C, F]` becomes `[N, H', W', F]`."""
+    x, w = types
+    require_f32(types)
+    require_rank(x, 4, 0, "[batch, height, width, channels]")
+    require_rank(w, 4, 1, "[height, width, channels in, channels out]")
+    if x.shape[3] != w.shape[2]:
+        raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x, w))
+    height, width = _axes(attributes, x.shape, w.shape)
+    return f32(x.shape[0], height.outputs, width.outputs, w.shape[3])
+
+
+def _channels_help(x: TensorType, w: TensorType) -> str:
+    text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
+    if x.shape[1] == w.shape[2]:
+        return f"{text}; images are NHWC: transpose({{0}}, (0, 2, 3, 1)) makes one of NCHW"
+    if x.shape[3] == w.shape[1]:
+        return f"{text}; kernels are HWIO: transpose({{1}}, (2, 3, 1, 0)) makes one of OIHW"
+    return text
+
+
+def _axes(attributes: Conv2dAttributes, x: tuple[int, ...], w: tuple[int, ...]) -> tuple[Axis, Axis]:
+    return axes(x, (w[0], w[1]), require_pair(attributes.stride, "stride", MAX_STEP), attributes.padding)
+
+
+def reference(attributes: Conv2dAttributes, operands: Sequence[Array]) -> Array:
+    """One product a kernel position: all pixels that it meets, times its matrix [C, F]."""
+    x, w = operands
+    height, width = _axes(attributes, x.shape, w.shape)
+    result = np.zeros((x.shape[0], height.outputs, width.outputs, w.shape[3]), np.float32)
+    for r in height.positions:
+        rows_out, rows = height.tap(r)
+        for s in width.positions:
+            columns_out, columns = width.tap(s)
+            result[:, rows_out, columns_out] += _product(x[:, rows, columns], w[r, s])
+    return result
+
+
+def _product(pixels: Array, matrix: Array) -> Array:
+    flat = pixels.reshape(pixels.shape[0] * pixels.shape[1] * pixels.shape[2], pixels.shape[3])
+    return (flat @ matrix).reshape(*pixels.shape[:3], matrix.shape[1])
+
+
+OP = OpDef(
+    name="conv2d",
+    summary="the convolution of an image with a kernel",
+    documentation=(
+        "Images are NHWC and kernels HWIO, as in Keras, and the kernel isn't flipped. `padding` is valid (none), same (TensorFlow's rule: "
+        "ceil(size / stride) outputs, an odd pixel of padding at the bottom and the right), one number for all sides, or (top, bottom, "
+        "left, right). Padding is zeros. TensorFlow: nn.conv2d. ONNX: Conv (NCHW there)."
+    ),
+    operands=(Operand("x"), Operand("w")),
+    attributes=Conv2dAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("convolutions aren't lowered for the device yet"),
+    examples=(
+        Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
+        Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),
+        Example("padding by hand", Conv2dAttributes((1, 3), (2, 0, 1, 3)), (f32(1, 5, 6, 2), f32(3, 3, 2, 4))),
+        Example("a border around single pixels", Conv2dAttributes(1, 1), (f32(1, 2, 2, 3), f32(1, 1, 3, 2))),
+    ),
+)

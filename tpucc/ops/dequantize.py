@@ -1,0 +1,69 @@
+"""dequantize: from int8 back to real values.
+
+The source writes `dequantize(q)`: the parameters are those of q's type. The arithmetic needs them as attributes; `explicit` fills them in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpucc.ir.types import Quantisation, TensorType, f32
+from tpucc.numerics import dequantise
+from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
+from tpucc.ops.quantize import quantisation
+
+
+@dataclass(frozen=True, slots=True)
+class DequantizeAttributes:
+    """real = scale * (integer - zero_point); without a scale, both are those of the operand's type."""
+
+    scale: float | None = None
+    zero_point: int = 0
+
+
+def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeAttributes:
+    """The attributes with the parameters of the operand's type where they have none. Raises `RuleError`."""
+    if attributes.scale is not None:
+        own = quantisation(attributes.scale, attributes.zero_point)
+        if type_.quantisation not in (None, own):
+            raise RuleError("E0315", f"{{0}} is quantised by {type_.quantisation}, not by {own}", about=(0,))
+        return attributes
+    if type_.quantisation is None:
+        raise RuleError("E0315", "{0} isn't quantised", about=(0,), help="only the result of quantize can be dequantized")
+    return DequantizeAttributes(type_.quantisation.scale, type_.quantisation.zero_point)
+
+
+def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> TensorType:
+    """An f32 value of which nothing more is known."""
+    explicit(attributes, types[0])
+    if types[0].dtype != "i8":
+        raise RuleError("E0305", f"expected i8 values, found {types[0].brief}", about=(0,))
+    return f32(*types[0].shape)
+
+
+def reference(attributes: DequantizeAttributes, operands: Sequence[Array]) -> Array:
+    """Needs attributes with a scale (see `explicit`). Raises `RuleError` without."""
+    if attributes.scale is None:
+        raise RuleError("E0315", "{0} isn't quantised", about=(0,))
+    return dequantise(operands[0], attributes.scale, attributes.zero_point)
+
+
+_I8 = Quantisation(0.5, -3)
+
+OP = OpDef(
+    name="dequantize",
+    summary="int8 as real values: scale * (q - zero_point)",
+    documentation=(
+        "The scale and the zero point are those that `quantize` gave. What follows works in float32 again. ONNX: DequantizeLinear."
+    ),
+    operands=(Operand("q"),),
+    attributes=DequantizeAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=Boundary(),
+    examples=(
+        Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),
+        Example("ragged", DequantizeAttributes(0.5, -3), (TensorType("i8", (3, 5, 257), quantisation=_I8),)),
+    ),
+)

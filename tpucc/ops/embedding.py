@@ -1,0 +1,55 @@
+"""embedding: rows of a table, by their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, InputError
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_rank
+
+
+def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`i32[...]` and `f32[V, D]` give `f32[..., D]`."""
+    ids, table = types
+    if ids.dtype != "i32":
+        mend = "declare the input as i32[...]; the table comes second"
+        raise RuleError("E0305", f"expected i32 indices, found {ids.brief}", about=(0,), help=mend)
+    if table.dtype != "f32":
+        raise RuleError("E0305", f"expected a table of f32 values, found {table.brief}", about=(1,), help="the indices come first")
+    require_rank(table, 2, 1, "[rows, columns]")
+    return f32(*ids.shape, table.shape[1])
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    """Raises `InputError` (E0454) for an index that the table doesn't have; negative ones don't count from the end."""
+    ids, table = operands
+    wrong = (ids < 0) | (ids >= len(table))
+    if wrong.any():
+        first = np.unravel_index(int(wrong.argmax()), ids.shape)
+        place = f" at [{', '.join(map(str, first))}]" if first else ""
+        raise InputError(Diagnostic("E0454", f"index {ids[first]}{place} is outside the embedding's table, which has {len(table):,} rows"))
+    return np.asarray(table[ids])
+
+
+OP = OpDef(
+    name="embedding",
+    summary="rows of a table, by their numbers",
+    documentation=(
+        "`ids` is i32 of any shape, and each of its numbers is replaced by that row of the table; rows count from 0. A number outside the "
+        "table is an error when the model runs. ONNX: Gather with axis=0. Keras: Embedding."
+    ),
+    operands=(Operand("ids"), Operand("table")),
+    attributes=NoAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no indexed reads"),
+    examples=(
+        Example("one whole tile", NoAttributes(), (TensorType("i32", (8,)), f32(256, 256))),
+        Example("ragged", NoAttributes(), (TensorType("i32", (3, 5)), f32(11, 7))),
+    ),
+)

@@ -1,0 +1,117 @@
+"""The float reference of a whole graph: every node in order, each by its operator's reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, InputError, Label, LimitError, ProgramError, did_you_mean
+from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.types import DTYPES, TensorType
+from tpucc.ops import OPS
+from tpucc.ops.dequantize import DequantizeAttributes, explicit
+from tpucc.ops.opdef import Array
+
+Extra = Mapping[str, Callable[[Node, Sequence[Array]], Array]]
+"""Operators of other packages by name: functions of the node and its operands' arrays."""
+
+NO_EXTRA: Extra = {}
+MAX_BYTES = 2**33
+"""The largest single value that is computed: 8 GiB, as much as the machine's whole weight memory."""
+
+
+def evaluate(graph: Graph, inputs: Mapping[str, Array], extra: Extra = NO_EXTRA, keep: Collection[str] | None = None) -> dict[str, Array]:
+    """The values of the outputs and of the nodes in `keep`, by node name.
+
+    `inputs` has an array for each `input` node, under its name; others are ignored. `extra` goes first, so that it can also replace an
+    operator. A value is freed after its last use unless it is kept. Arithmetic is IEEE 754's: what overflows becomes infinite, without a
+    warning. Raises `InputError` for inputs that are missing or don't fit (all at once), for weights that nobody bound and for embedding
+    indices out of range, `LimitError` for a value past 8 GiB or one that the memory
+    can't hold, `ProgramError` for an unknown operator.
+    """
+    _require_ready(graph, inputs, extra)
+    kept = graph.output_nodes.union(keep or ())
+    last_use = _last_uses(graph)
+    values: dict[str, Array] = {}
+    with np.errstate(all="ignore"):
+        for index, node in enumerate(graph.nodes):
+            values[node.name] = _value(graph, node, values, inputs, extra)
+            for name in {node.name, *node.operands} - kept:
+                if last_use[name] <= index:
+                    del values[name]
+    return {name: value for name, value in values.items() if name in kept}
+
+
+def compute(node: Node, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
+    """The value of one node of a computing operator, from its operands' types and arrays. Raises `ProgramError` for an unknown operator."""
+    if (operator := OPS.get(node.op)) is None:
+        raise ProgramError(Diagnostic("E0780", f"{node.name}: there is no operator {node.op}", _places(node)))
+    return operator.reference(_attributes(node, types), operands)
+
+
+def _attributes(node: Node, types: Sequence[TensorType]) -> Attributes:
+    if isinstance(node.attributes, DequantizeAttributes):
+        return explicit(node.attributes, types[0])
+    return node.attributes
+
+
+def _value(graph: Graph, node: Node, values: Mapping[str, Array], inputs: Mapping[str, Array], extra: Extra) -> Array:
+    operands = [values[name] for name in node.operands]
+    if node.op in extra:
+        return extra[node.op](node, operands)
+    if node.op == "input":
+        return inputs[node.name]
+    if node.type.size * node.type.numpy.itemsize > MAX_BYTES:
+        raise LimitError(_too_large(node))
+    try:
+        return compute(node, [graph[name].type for name in node.operands], operands)
+    except MemoryError:
+        raise LimitError(_too_large(node)) from None
+
+
+def _too_large(node: Node) -> Diagnostic:
+    return Diagnostic("E0640", f"{node.name} is too large to compute here: {node.type.brief}", _places(node))
+
+
+def _last_uses(graph: Graph) -> dict[str, int]:
+    """For each node the position of the last one that reads it; its own when none does."""
+    last: dict[str, int] = {}
+    for index, node in enumerate(graph.nodes):
+        last.update(dict.fromkeys((node.name, *node.operands), index))
+    return last
+
+
+def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> None:
+    found = [d for node in graph.inputs for d in _input_faults(node, inputs)]
+    found += [_unbound(node) for node in graph.nodes if node.op == "weight" and "weight" not in extra]
+    if found:
+        raise InputError(found)
+
+
+def _unbound(node: Node) -> Diagnostic:
+    return Diagnostic("E0453", f"the weight {node.name} has no value", _places(node), ("bind the weights first",))
+
+
+def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnostic]:
+    """What is wrong with one input, if anything."""
+    if node.name not in inputs:
+        near = did_you_mean(node.name, inputs)
+        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", _places(node), (near,) if near else ())
+        return
+    given = inputs[node.name]
+    if given.shape != node.type.shape:
+        found = f"[{', '.join(map(str, given.shape))}]"
+        yield Diagnostic("E0451", f"the input {node.name} must be {node.type.brief}, and has the shape {found}", _places(node))
+    if given.dtype != node.type.numpy:
+        yield Diagnostic(
+            "E0452", f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}", _places(node)
+        )
+
+
+def _name(dtype: np.dtype[np.generic]) -> str:
+    return next((name for name, known in DTYPES.items() if known == dtype), str(dtype))
+
+
+def _places(node: Node) -> tuple[Label, ...]:
+    return tuple(Label(span) for span in node.origin.spans[:1])

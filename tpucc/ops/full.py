@@ -1,0 +1,46 @@
+"""full: a constant of one value, repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_number, require_shape
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+
+
+@dataclass(frozen=True, slots=True)
+class FullAttributes:
+    """`shape`: the sizes, all at least 1; none for a scalar. `value`: a finite float32 number."""
+
+    shape: tuple[int, ...]
+    value: float
+
+
+def infer(attributes: FullAttributes, _: Sequence[TensorType]) -> TensorType:
+    require_number(attributes.value, "value")
+    return f32(*require_shape(attributes.shape))
+
+
+def reference(attributes: FullAttributes, _: Sequence[Array]) -> Array:
+    return np.full(require_shape(attributes.shape), attributes.value, np.float32)
+
+
+OP = OpDef(
+    name="full",
+    summary="a constant of one value, repeated",
+    documentation="`full([2, 3], 0.5)` is f32[2, 3]. NumPy: full. ONNX: ConstantOfShape.",
+    operands=(),
+    attributes=FullAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
+    examples=(
+        Example("one whole tile", FullAttributes((256, 256), 0.5), ()),
+        Example("ragged", FullAttributes((3, 5, 257), 0.5), ()),
+        Example("a scalar", FullAttributes((), 0.5), ()),
+    ),
+)

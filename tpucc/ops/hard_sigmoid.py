@@ -1,0 +1,30 @@
+"""hard_sigmoid: a sigmoid of three straight lines."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.rules import applied, unary
+
+
+def function(_: NoAttributes, x: Array) -> Array:
+    return np.clip(x + 3.0, 0, 6) / 6.0
+
+
+OP = OpDef(
+    name="hard_sigmoid",
+    summary="relu6(x + 3) / 6, element by element",
+    documentation=(
+        "On the device it is a table of 256 entries in the layer before it. Keras 3: hard_sigmoid. "
+        "ONNX: HardSigmoid with alpha 1/6 (its own is 0.2)."
+    ),
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=applied(function),
+    legalisation=Table(function),
+    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+)

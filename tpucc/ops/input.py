@@ -1,0 +1,30 @@
+"""input: a value that the caller brings. Internal: `model f(x: f32[8, 256])` makes it, no call does.
+
+An input has no operands and a declared type, which is what `infer` checks and `reference` passes on: each gets it as the only element of
+its sequence. The node's name is the input's name.
+"""
+
+from __future__ import annotations
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import Example, Given, OpDef
+from tpucc.ops.rules import declared, same
+
+OP = OpDef(
+    name="input",
+    summary="a value that the caller brings",
+    documentation=(
+        "Made by the parameters of `model`. Its type is declared there; the caller's array must have exactly that type and shape."
+    ),
+    operands=(),
+    attributes=NoAttributes,
+    infer=declared,
+    reference=same,
+    legalisation=Given(),
+    examples=(
+        Example("one whole tile", NoAttributes(), (f32(8, 256),)),
+        Example("ragged", NoAttributes(), (f32(3, 257),)),
+        Example("indices", NoAttributes(), (TensorType("i32", (4, 250)),)),
+    ),
+)

@@ -1,0 +1,45 @@
+"""leaky_relu: x, or alpha times x where x is negative."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_number
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.rules import applied, unary
+
+
+@dataclass(frozen=True, slots=True)
+class LeakyReluAttributes:
+    """`alpha`: the slope on the left of zero."""
+
+    alpha: float = 0.01
+
+
+def infer(attributes: LeakyReluAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_number(attributes.alpha, "alpha")
+    return unary(attributes, types)
+
+
+def function(attributes: LeakyReluAttributes, x: Array) -> Array:
+    return np.where(x < 0, attributes.alpha * x, x)
+
+
+OP = OpDef(
+    name="leaky_relu",
+    summary="x, or alpha * x where x is negative, element by element",
+    documentation="On the device it is a table of 256 entries in the layer before it. ONNX: LeakyRelu, with the same alpha of 0.01.",
+    operands=(Operand("x"),),
+    attributes=LeakyReluAttributes,
+    infer=infer,
+    reference=applied(function),
+    legalisation=Table(function),
+    examples=(
+        Example("one whole tile", LeakyReluAttributes(), (f32(8, 256),)),
+        Example("ragged, steep", LeakyReluAttributes(0.3), (f32(3, 5, 257),)),
+    ),
+)

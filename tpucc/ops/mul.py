@@ -1,0 +1,38 @@
+"""mul: the product of two values, element by element; `a * b`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand
+from tpucc.ops.rules import binary
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    return np.asarray(np.multiply(*operands))
+
+
+OP = OpDef(
+    name="mul",
+    summary="a * b, element by element",
+    documentation=(
+        "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` scales each "
+        "column by its own factor; a number is a scalar `f32[]`. Either may fold into the weights of a product before it. ONNX: Mul."
+    ),
+    operands=(Operand("a"), Operand("b")),
+    attributes=NoAttributes,
+    infer=binary,
+    reference=reference,
+    legalisation=Arithmetic("multiply"),
+    examples=(
+        Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256))),
+        Example("ragged", NoAttributes(), (f32(3, 5, 257), f32(3, 5, 257))),
+        Example("a value a column", NoAttributes(), (f32(3, 257), f32(257))),
+        Example("a scalar", NoAttributes(), (f32(3, 5), f32())),
+        Example("both sides repeat", NoAttributes(), (f32(3, 1), f32(1, 4))),
+    ),
+)

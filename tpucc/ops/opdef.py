@@ -1,0 +1,151 @@
+"""What an operator is: everything that the rest of tpucc knows about one, in one value.
+
+An operator is one file of this package that ends in `OP = OpDef(...)`. The call syntax, the text form, the shape errors, the float
+reference, the pictures and the documentation page follow from it. `OpDef` has no defaults: a forgotten rule fails at import.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.ir.graph import Attributes
+from tpucc.ir.types import TensorType
+
+A = TypeVar("A", bound=Attributes)
+Array = npt.NDArray[Any]
+Float64 = npt.NDArray[np.float64]
+
+
+class RuleError(Exception):
+    """A shape or type rule that doesn't hold.
+
+    `code` is one of `tpucc.ops.rules.CODES`. `about` names the operands or the attribute to blame (an operand's index or an attribute's
+    name); `help` says what would do. `{0}`, `{1}` in the texts stand for the operands as the student named them (`x is f32[64, 128]` is
+    the label's business, not the rule's); the texts have no other braces.
+    """
+
+    def __init__(self, code: str, message: str, *, about: tuple[int | str, ...] = (), help: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.about = about
+        self.help = help
+
+    def named(self, names: Sequence[str]) -> tuple[str, str]:
+        """Message and help with the operands' names put in."""
+        return _named(self.message, names), _named(self.help, names)
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor operand: its name in a call.
+
+    `many` takes a list of tensors (`concat([a, b])`), and is then the only operand. An `optional` one may be left out, and stands last.
+    """
+
+    name: str
+    many: bool = False
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OnHost:
+    """The device has nothing for this operator: it runs on the host, in float32."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value that nothing computes: an input, a weight, a constant. It is wherever it is needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """A product with constant weights: an FC layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[A]):
+    """A function of one value: a 256-entry table, computed at compile time in float64."""
+
+    function: Callable[[A, Float64], Float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """A clamp of real values to low…high: of the quantised value, without another rounding."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """A function of two values of one element: `add`, `subtract` or `multiply` of the vector unit."""
+
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Another shape of the same rows: no data moves as long as the last size stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class Boundary:
+    """`quantize` and `dequantize`: they say how a value is represented, and move nothing."""
+
+
+Legalisation = OnHost | Given | Matrix | Table[Any] | Clamp | Arithmetic | View | Boundary
+
+
+@dataclass(frozen=True, slots=True)
+class Example(Generic[A]):
+    """A case that the tests run: attributes and the operands' types; `title` says what it shows (one whole tile, one ragged)."""
+
+    title: str
+    attributes: A
+    operands: tuple[TensorType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OpDef(Generic[A]):
+    """An operator.
+
+    `attributes` is a frozen dataclass; the order of its fields is the order of the positional arguments after the operands, and its
+    defaults are the call's. `infer` gives the result's type or raises `RuleError`; it sees shapes as Python integers and must not
+    allocate. `reference` computes in float32 on arrays of the operands' types. `cost` of an operator is not here: time belongs to
+    layers.
+    """
+
+    name: str
+    summary: str
+    documentation: str
+    operands: tuple[Operand, ...]
+    attributes: type[A]
+    infer: Callable[[A, Sequence[TensorType]], TensorType]
+    reference: Callable[[A, Sequence[Array]], Array]
+    legalisation: Legalisation
+    examples: tuple[Example[A], ...]
+
+    def __post_init__(self) -> None:
+        if not (self.summary and self.documentation and self.examples):
+            raise TypeError(f"operator {self.name} lacks a summary, documentation or examples")
+
+    def takes(self, count: int) -> bool:
+        """Whether a node of this operator may have `count` operands."""
+        if any(operand.many for operand in self.operands):
+            return count > 0
+        return sum(not operand.optional for operand in self.operands) <= count <= len(self.operands)
+
+
+def _named(text: str, names: Sequence[str]) -> str:
+    """One walk over the text: a name that looks like `{1}` is no place for another."""
+    return re.sub(r"\{(\d+)\}", lambda place: names[int(place[1])], text)

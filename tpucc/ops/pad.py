@@ -1,0 +1,68 @@
+"""pad: zeros around a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_integer
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_f32, require_sizes
+
+
+@dataclass(frozen=True, slots=True)
+class PadAttributes:
+    """`pads[i]` is how many zeros stand before and after axis i."""
+
+    pads: tuple[tuple[int, int], ...]
+
+
+def infer(attributes: PadAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_f32(types)
+    pads = _pairs(attributes)
+    if len(pads) != types[0].rank:
+        mend = "one pair (before, after) an axis"
+        raise RuleError("E0303", f"{{0}} has {types[0].rank} axes, and pads has {len(pads)}", about=("pads", 0), help=mend)
+    shape = tuple(before + size + after for size, (before, after) in zip(types[0].shape, pads, strict=True))
+    require_sizes(shape, "pads")
+    return f32(*shape)
+
+
+def _pairs(attributes: PadAttributes) -> tuple[tuple[int, int], ...]:
+    pads: object = attributes.pads
+    if not isinstance(pads, tuple | list):
+        raise RuleError("E0306", "pads must be a list of pairs (before, after)", about=("pads",), help="((0, 0), (1, 2)) for two axes")
+    return tuple(_pair(pair) for pair in pads)
+
+
+def _pair(pair: object) -> tuple[int, int]:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise RuleError("E0306", "each of pads must be a pair (before, after)", about=("pads",), help="((0, 0), (1, 2)) for two axes")
+    return require_integer(pair[0], "pads", 0), require_integer(pair[1], "pads", 0)
+
+
+def reference(attributes: PadAttributes, operands: Sequence[Array]) -> Array:
+    x, pads = operands[0], _pairs(attributes)
+    result = np.zeros([before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)], x.dtype)
+    result[tuple(slice(before, before + size) for size, (before, _) in zip(x.shape, pads, strict=True))] = x
+    return result
+
+
+OP = OpDef(
+    name="pad",
+    summary="zeros around a tensor",
+    documentation="One pair (before, after) an axis, as NumPy's `pad` takes them: `pad(x, ((0, 0), (1, 2)))`. ONNX: Pad, mode constant.",
+    operands=(Operand("x"),),
+    attributes=PadAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device can't move data between lanes, nor into rows that it doesn't compute"),
+    examples=(
+        Example("one whole tile", PadAttributes(((0, 2), (0, 56))), (f32(6, 200),)),
+        Example("ragged", PadAttributes(((0, 0), (1, 2), (3, 0))), (f32(3, 5, 7),)),
+        Example("a scalar", PadAttributes(()), (f32(),)),
+    ),
+)

@@ -1,0 +1,31 @@
+"""relu: max(x, 0)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand
+from tpucc.ops.rules import unary
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    return np.maximum(operands[0], np.float32(0))
+
+
+OP = OpDef(
+    name="relu",
+    summary="max(x, 0), element by element",
+    documentation=(
+        "The rectifier. On the device it is a clamp of the quantised value, in the layer before it: it costs nothing. ONNX: Relu."
+    ),
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=reference,
+    legalisation=Clamp(0.0, float("inf")),
+    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+)

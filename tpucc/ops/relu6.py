@@ -1,0 +1,30 @@
+"""relu6: max(x, 0), and at most 6."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand
+from tpucc.ops.rules import applied, unary
+
+
+def function(_: NoAttributes, x: Array) -> Array:
+    return np.clip(x, 0, 6)
+
+
+OP = OpDef(
+    name="relu6",
+    summary="min(max(x, 0), 6), element by element",
+    documentation=(
+        "The rectifier with a ceiling. On the device it is a clamp of the quantised value, in the layer before it: it costs nothing. "
+        "TensorFlow: relu6."
+    ),
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=applied(function),
+    legalisation=Clamp(0.0, 6.0),
+    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+)

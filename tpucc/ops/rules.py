@@ -1,0 +1,128 @@
+"""Shape and type rules that several operators share, and the table of the codes that rules use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from tpucc.ir.types import DTYPES, TensorType
+from tpucc.ops.opdef import A, Array, RuleError
+
+CODES: Mapping[str, str] = MappingProxyType(
+    {
+        "E0301": "inner dimensions differ",
+        "E0302": "shapes don't broadcast",
+        "E0303": "wrong number of dimensions",
+        "E0304": "axis out of range",
+        "E0305": "wrong data type",
+        "E0306": "attribute of the wrong kind",
+        "E0307": "attribute out of its bounds",
+        "E0308": "size that isn't positive, or too large",
+        "E0309": "reshape to another number of elements",
+        "E0310": "not a permutation of the axes",
+        "E0311": "channels differ",
+        "E0312": "window larger than the image, or outside it",
+        "E0313": "slice or index out of range",
+        "E0314": "tensors of a list that don't fit together",
+        "E0315": "quantised twice, or not at all",
+    }
+)
+"""What each code of a `RuleError` stands for: one code a kind of rule, the same for all operators."""
+
+MAX_RANK = 32
+MAX_SIZE = 2**31 - 1
+
+
+def require_f32(types: Sequence[TensorType]) -> None:
+    """Raises `RuleError` for the first operand that isn't float32."""
+    for index, type_ in enumerate(types):
+        if type_.dtype != "f32":
+            mend = "dequantize it first" if type_.quantisation else "only embedding takes integers"
+            raise RuleError("E0305", f"expected f32 values, found {type_.brief}", about=(index,), help=mend)
+
+
+def require_rank(type_: TensorType, rank: int, index: int, layout: str) -> None:
+    """Raises `RuleError` unless operand `index` has `rank` dimensions; `layout` names them: `[batch, height, width, channels]`."""
+    if type_.rank != rank:
+        raise RuleError("E0303", f"expected {rank} dimensions, {layout}, found {type_.rank}", about=(index,))
+
+
+def unary(_: Any, types: Sequence[TensorType]) -> TensorType:
+    """The rule of element-wise functions: float32 of any shape, the result likewise."""
+    require_f32(types)
+    return types[0].plain()
+
+
+def binary(_: Any, types: Sequence[TensorType]) -> TensorType:
+    """The rule of element-wise functions of two values: float32, shapes that broadcast as NumPy's do."""
+    require_f32(types)
+    return TensorType("f32", broadcast(types[0].shape, types[1].shape))
+
+
+def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape of operands 0 and 1: sizes are compared from the right; a size of 1, or one that isn't there, repeats.
+
+    NumPy's rule, which is also ONNX's multidirectional broadcasting. Raises `RuleError`.
+    """
+    rank = max(len(a), len(b))
+    left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
+    for axis, (m, n) in enumerate(zip(left, right, strict=True)):
+        if m != n and 1 not in (m, n):
+            mend = f"their sizes at axis {axis - rank} are {m} and {n}: these must be equal, or one of them 1"
+            raise RuleError("E0302", "shapes don't broadcast", about=(0, 1), help=mend)
+    return tuple(n if m == 1 else m for m, n in zip(left, right, strict=True))
+
+
+def require_axis(axis: object, rank: int) -> int:
+    """The attribute `axis` of operand 0, which has `rank` dimensions, as a number from 0; negative ones count from the end.
+
+    Raises `RuleError`.
+    """
+    if isinstance(axis, bool) or not isinstance(axis, int):
+        raise RuleError("E0306", "axis must be an integer", about=("axis",))
+    if rank == 0:
+        raise RuleError("E0304", "{0} is a scalar: it has no axes", about=(0,))
+    if not -rank <= axis < rank:
+        found = f"axis {axis} is out of range" if abs(axis) <= MAX_SIZE else "the axis is far out of range"
+        raise RuleError("E0304", found, about=("axis",), help=f"{{0}} has axes 0 to {rank - 1}, or {-rank} to -1")
+    return axis % rank
+
+
+def require_sizes(shape: tuple[int, ...], about: int | str) -> None:
+    """Raises `RuleError` unless every size is in 1…2^31 - 1 and there are at most 32 of them. tpucc has no empty tensors."""
+    if len(shape) > MAX_RANK:
+        raise RuleError("E0303", f"a tensor has at most {MAX_RANK} dimensions, found {len(shape)}", about=(about,))
+    for size in shape:
+        if size < 1:
+            raise RuleError("E0308", f"every size must be at least 1, found {size if size > -MAX_SIZE else 'much less'}", about=(about,))
+        if size > MAX_SIZE:
+            raise RuleError("E0308", f"a size is larger than {MAX_SIZE:,}", about=(about,))
+
+
+def reshaped(type_: TensorType, shape: tuple[int, ...]) -> TensorType:
+    """The type of the same values in another shape or order; integers of the device stay quantised as they are."""
+    return TensorType(type_.dtype, shape, quantisation=None if type_.dtype == "f32" else type_.quantisation)
+
+
+def declared(_: Any, types: Sequence[TensorType]) -> TensorType:
+    """The rule of inputs, weights and constants: a known data type and sizes of at least 1. `types` has the declared type alone."""
+    if types[0].dtype not in DTYPES:
+        raise RuleError("E0305", "no such data type", help=f"the data types are {', '.join(DTYPES)}")
+    require_sizes(types[0].shape, 0)
+    return types[0]
+
+
+def applied(function: Callable[[A, Array], Array]) -> Callable[[A, Sequence[Array]], Array]:
+    """The reference of a function of one value: the same formula that fills its table in float64, here in float32.
+
+    Python's numbers in a formula take the array's precision (NumPy's rule since 2.0), so that one formula serves both.
+    """
+    return lambda attributes, operands: np.asarray(function(attributes, operands[0]))
+
+
+def same(_: Any, operands: Sequence[Array]) -> Array:
+    """The reference of inputs and weights: the array that was given."""
+    return operands[0]

@@ -1,0 +1,29 @@
+"""sigmoid: 1 / (1 + exp(-x))."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.rules import applied, unary
+
+
+def function(_: NoAttributes, x: Array) -> Array:
+    """The exponent is never positive, so that nothing overflows: exp(x) / (1 + exp(x)) on the left of zero."""
+    small = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
+
+
+OP = OpDef(
+    name="sigmoid",
+    summary="1 / (1 + exp(-x)), element by element",
+    documentation="The logistic function. On the device it is a table of 256 entries in the layer before it. ONNX: Sigmoid.",
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=applied(function),
+    legalisation=Table(function),
+    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+)

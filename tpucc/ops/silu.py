@@ -1,0 +1,28 @@
+"""silu: x times its sigmoid."""
+
+from __future__ import annotations
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops import sigmoid
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.rules import applied, unary
+
+
+def function(_: NoAttributes, x: Array) -> Array:
+    return x * sigmoid.function(NoAttributes(), x)
+
+
+OP = OpDef(
+    name="silu",
+    summary="x * sigmoid(x), element by element",
+    documentation=(
+        "Also called swish. On the device it is a table of 256 entries in the layer before it. Keras: silu. ONNX: x * Sigmoid(x)."
+    ),
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=applied(function),
+    legalisation=Table(function),
+    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+)

@@ -1,0 +1,77 @@
+"""slice: a rectangular part. Internal: `x[:, 0:4]` and `x[:, t]` make it.
+
+The front end has already clipped the bounds as NumPy does and resolved negative ones; what is left is one start and one stop an axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import reshaped
+
+
+@dataclass(frozen=True, slots=True)
+class SliceAttributes:
+    """`starts[i]:stops[i]` of each axis i, with 0 <= start < stop <= size; the axes of `squeeze`, each of extent 1, are dropped."""
+
+    starts: tuple[int, ...]
+    stops: tuple[int, ...]
+    squeeze: tuple[int, ...] = ()
+
+
+def infer(attributes: SliceAttributes, types: Sequence[TensorType]) -> TensorType:
+    x = types[0]
+    if len(attributes.starts) != x.rank or len(attributes.stops) != x.rank:
+        raise RuleError("E0303", f"the slice has {len(attributes.starts)} axes but {{0}} has {x.rank}", about=(0,))
+    for axis, (start, stop, size) in enumerate(zip(attributes.starts, attributes.stops, x.shape, strict=True)):
+        _require_part(axis, start, stop, size)
+    for axis in attributes.squeeze:
+        _require_single(attributes, axis, x.rank)
+    return reshaped(x, _shape(attributes))
+
+
+def _shape(attributes: SliceAttributes) -> tuple[int, ...]:
+    bounds = zip(attributes.starts, attributes.stops, strict=True)
+    dropped = frozenset(attributes.squeeze)
+    return tuple(stop - start for axis, (start, stop) in enumerate(bounds) if axis not in dropped)
+
+
+def _require_part(axis: int, start: int, stop: int, size: int) -> None:
+    if start == stop:
+        raise RuleError("E0308", f"the slice takes nothing of axis {axis}", about=(0,), help="every size must be at least 1")
+    if not 0 <= start < stop <= size:
+        raise RuleError("E0313", f"{start}:{stop} is outside axis {axis} of {{0}}, which has {size}", about=(0,))
+
+
+def _require_single(attributes: SliceAttributes, axis: int, rank: int) -> None:
+    if not 0 <= axis < rank or attributes.stops[axis] - attributes.starts[axis] != 1:
+        raise RuleError("E0304", f"axis {axis} can't be dropped: only an axis of which one element is taken", about=(0,))
+
+
+def reference(attributes: SliceAttributes, operands: Sequence[Array]) -> Array:
+    dropped = frozenset(attributes.squeeze)
+    bounds = zip(attributes.starts, attributes.stops, strict=True)
+    return operands[0][tuple(start if axis in dropped else slice(start, stop) for axis, (start, stop) in enumerate(bounds))]
+
+
+OP = OpDef(
+    name="slice",
+    summary="a rectangular part of a tensor: x[:, 0:4], x[:, t]",
+    documentation=(
+        "Made by `x[...]`, with NumPy's meaning: slices clip, an index drops its axis, steps are 1. A slice of a product's columns is "
+        "pushed into its weights, and then costs nothing. ONNX: Slice, then Squeeze."
+    ),
+    operands=(Operand("x"),),
+    attributes=SliceAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no instruction that moves a part of a tensor; only the columns of a product can be sliced there"),
+    examples=(
+        Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),
+        Example("ragged", SliceAttributes((1, 3, 0), (2, 8, 257)), (f32(3, 9, 257),)),
+        Example("one step of a sequence", SliceAttributes((0, 2, 0), (4, 3, 32), (1,)), (f32(4, 5, 32),)),
+    ),
+)

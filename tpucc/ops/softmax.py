@@ -1,0 +1,52 @@
+"""softmax: exponentials along one axis, divided by their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.rules import require_axis, require_f32
+
+
+@dataclass(frozen=True, slots=True)
+class SoftmaxAttributes:
+    """`axis`: the one along which the results sum to 1; negative ones count from the end."""
+
+    axis: int = -1
+
+
+def infer(attributes: SoftmaxAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_f32(types)
+    require_axis(attributes.axis, types[0].rank)
+    return types[0].plain()
+
+
+def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array:
+    """The largest value is subtracted first: the result is the same, and no exponential overflows.
+
+    A difference may, to minus infinity, of which the exponential is 0 as it should be.
+    """
+    x = operands[0]
+    with np.errstate(over="ignore"):
+        exponentials = np.exp(x - x.max(axis=attributes.axis, keepdims=True))
+    return np.asarray(exponentials / exponentials.sum(axis=attributes.axis, keepdims=True))
+
+
+OP = OpDef(
+    name="softmax",
+    summary="exp(x), divided by its sum along an axis",
+    documentation="Positive values that sum to 1 along `axis`: the probabilities of classes. ONNX: Softmax (opset 13). Keras: softmax.",
+    operands=(Operand("x"),),
+    attributes=SoftmaxAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no sum along a row and no division"),
+    examples=(
+        Example("one whole tile", SoftmaxAttributes(), (f32(8, 256),)),
+        Example("ragged, along the first axis", SoftmaxAttributes(0), (f32(3, 5, 257),)),
+    ),
+)

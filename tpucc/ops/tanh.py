@@ -1,0 +1,27 @@
+"""tanh: the hyperbolic tangent."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import f32
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
+from tpucc.ops.rules import applied, unary
+
+
+def function(_: NoAttributes, x: Array) -> Array:
+    return np.asarray(np.tanh(x))
+
+
+OP = OpDef(
+    name="tanh",
+    summary="the hyperbolic tangent, element by element",
+    documentation="On the device it is a table of 256 entries in the layer before it. ONNX: Tanh.",
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=applied(function),
+    legalisation=Table(function),
+    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+)

@@ -1,0 +1,54 @@
+"""transpose: the axes in another order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_integers
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import reshaped
+
+
+@dataclass(frozen=True, slots=True)
+class TransposeAttributes:
+    """`perm[i]` is the axis of x that becomes axis i; negative ones count from the end."""
+
+    perm: tuple[int, ...]
+
+
+def infer(attributes: TransposeAttributes, types: Sequence[TensorType]) -> TensorType:
+    x = types[0]
+    perm = require_integers(attributes.perm, "perm")
+    if len(perm) != x.rank:
+        raise RuleError("E0310", f"{{0}} has {x.rank} axes, and perm has {len(perm)}", about=("perm", 0), help=_help(x.rank))
+    if sorted(axis + x.rank if axis < 0 else axis for axis in perm) != list(range(x.rank)):
+        raise RuleError("E0310", "perm must name every axis once", about=("perm",), help=_help(x.rank))
+    return reshaped(x, tuple(x.shape[axis] for axis in perm))
+
+
+def _help(rank: int) -> str:
+    return f"({', '.join(map(str, reversed(range(rank))))}) reverses the axes" if rank > 1 else "there is nothing to transpose"
+
+
+def reference(attributes: TransposeAttributes, operands: Sequence[Array]) -> Array:
+    return operands[0].transpose(require_integers(attributes.perm, "perm"))
+
+
+OP = OpDef(
+    name="transpose",
+    summary="the axes in another order",
+    documentation=(
+        "Axis `perm[i]` of `x` becomes axis i of the result. Around a product with a constant it moves into the weights. ONNX: Transpose."
+    ),
+    operands=(Operand("x"),),
+    attributes=TransposeAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device moves whole rows: it can't turn them into columns"),
+    examples=(
+        Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),
+        Example("ragged", TransposeAttributes((0, -1, 1)), (f32(3, 5, 257),)),
+    ),
+)

@@ -1,0 +1,58 @@
+"""The check that runs after every pass on an operator graph: each node's type is the one that its operator's rule gives."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType
+from tpucc.ops import OPS
+from tpucc.ops.opdef import OpDef, RuleError
+
+DECLARED = frozenset({"input", "weight"})
+"""Operators without operands whose type is declared: the rule checks that type."""
+
+
+def verify_operators(graph: Graph, others: Collection[str] = ()) -> None:
+    """Raises `ProgramError` with every node whose operator, operands, attributes or type is wrong; ranges and quantisation aren't compared.
+
+    `others` are names of operators of other packages (layers), which are passed over. Definitions must come before uses (the graph's own
+    check). Codes: E0780 unknown operator, E0781 number of operands, E0782 attributes, E0783 type; a broken rule has the rule's own.
+    """
+    found = [d for node in graph.nodes if node.op not in others for d in _faults(graph, node)]
+    if found:
+        raise ProgramError(found)
+
+
+def _faults(graph: Graph, node: Node) -> Iterable[Diagnostic]:
+    operator = OPS.get(node.op)
+    if operator is None:
+        yield _fault("E0780", node, f"there is no operator {node.op}", did_you_mean(node.op, OPS))
+    elif not operator.takes(len(node.operands)):
+        yield _fault("E0781", node, f"{node.op} can't have {len(node.operands)} operands")
+    elif not isinstance(node.attributes, operator.attributes):
+        yield _fault("E0782", node, f"the attributes of {node.op} are {operator.attributes.__name__}, not {type(node.attributes).__name__}")
+    else:
+        yield from _type_faults(operator, node, _types(graph, node))
+
+
+def _types(graph: Graph, node: Node) -> Sequence[TensorType]:
+    return (node.type,) if node.op in DECLARED else [graph[name].type for name in node.operands]
+
+
+def _type_faults(operator: OpDef[Any], node: Node, types: Sequence[TensorType]) -> Iterable[Diagnostic]:
+    try:
+        inferred = operator.infer(node.attributes, types)
+    except RuleError as error:
+        message, mend = error.named(node.operands or (node.name,))
+        yield _fault(error.code, node, message, mend)
+        return
+    if inferred.plain() != node.type.plain():
+        yield _fault("E0783", node, f"its type is {node.type.brief}, and the rule of {node.op} gives {inferred.brief}")
+
+
+def _fault(code: str, node: Node, message: str, mend: str = "") -> Diagnostic:
+    labels = tuple(Label(span) for span in node.origin.spans[:1])
+    return Diagnostic(code, f"{node.name}: {message}", labels, (mend,) if mend else ())

@@ -1,0 +1,140 @@
+"""Windows that walk over images: the geometry that convolution and pooling share.
+
+Images are NHWC. An `Axis` is one of the two spatial axes; nothing is ever padded in memory, since each kernel position knows which outputs
+see a real pixel there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import is_integer, require_integer, require_pair, shown
+from tpucc.ops.opdef import Array, RuleError
+from tpucc.ops.rules import require_f32, require_rank
+
+MAX_STEP = 65_535
+"""The largest window of a pool, and the largest stride and padding."""
+
+Padding = str | int | tuple[int, int, int, int]
+Pair = int | tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class PoolAttributes:
+    """`size` and `stride` are (height, width) or one integer for both; without a stride, windows lie side by side.
+
+    `padding` is "valid", "same", an integer for all sides, or (top, bottom, left, right).
+    """
+
+    size: Pair = 2
+    stride: Pair | None = None
+    padding: Padding = "valid"
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of an image under windows: pixels, size and stride of the window, and padding at both ends; all in pixels."""
+
+    size: int
+    window: int
+    stride: int
+    before: int
+    after: int
+
+    @property
+    def outputs(self) -> int:
+        return (self.size + self.before + self.after - self.window) // self.stride + 1
+
+    @property
+    def positions(self) -> range:
+        """The kernel positions at which some output may see a real pixel."""
+        return range(max(0, self.before - (self.outputs - 1) * self.stride), min(self.window, self.before + self.size))
+
+    def tap(self, position: int) -> tuple[slice, slice]:
+        """The outputs that see a real pixel at this kernel position, and those pixels: two slices of one length."""
+        first = max(0, -((position - self.before) // self.stride))
+        last = min(self.outputs - 1, (self.size - 1 + self.before - position) // self.stride)
+        count = max(0, last - first + 1)
+        start = first * self.stride + position - self.before
+        return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
+
+    def pixels(self) -> Array:
+        """How many real pixels each output's window has: int64 [outputs]."""
+        start = np.arange(self.outputs) * self.stride - self.before
+        return np.minimum(start + self.window, self.size) - np.maximum(start, 0)
+
+
+def axes(x: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: object) -> tuple[Axis, Axis]:
+    """The two spatial axes of an image of the shape `x`, [N, H, W, C].
+
+    Raises `RuleError` for a window that doesn't fit, or a wrong padding.
+    """
+    sides = _sides(padding, x[1:3], window, stride)
+    height, width = (Axis(*numbers) for numbers in zip(x[1:3], window, stride, sides[::2], sides[1::2], strict=True))
+    for axis, name in ((height, "height"), (width, "width")):
+        if axis.window > axis.size + axis.before + axis.after:
+            grown = " with its padding" if axis.before + axis.after else ""
+            found = f"{axis.window} is more than the image's {axis.size + axis.before + axis.after}{grown}"
+            raise RuleError("E0312", f"the window's {name} of {found}", about=(0,), help='padding="same" keeps windows at the borders')
+    return height, width
+
+
+def _sides(padding: Any, image: Sequence[int], window: Sequence[int], stride: Sequence[int]) -> tuple[int, int, int, int]:
+    """Padding as (top, bottom, left, right)."""
+    if padding == "valid":
+        return 0, 0, 0, 0
+    if padding == "same":
+        (top, bottom), (left, right) = map(_same, image, window, stride)
+        return top, bottom, left, right
+    sides = (padding,) * 4 if is_integer(padding) else padding
+    if not isinstance(sides, tuple | list) or len(sides) != 4:
+        expected = '"same", "valid", an integer, or (top, bottom, left, right)'
+        raise RuleError("E0306", f"padding must be {expected}{shown(padding)}", about=("padding",))
+    top, bottom, left, right = (require_integer(side, "padding", 0, MAX_STEP) for side in sides)
+    return top, bottom, left, right
+
+
+def _same(size: int, window: int, stride: int) -> tuple[int, int]:
+    """TensorFlow's rule: ceil(size / stride) outputs; padding shared by both ends, and an odd pixel goes to the far one."""
+    outputs = -(-size // stride)
+    total = max(0, (outputs - 1) * stride + window - size)
+    return total // 2, total - total // 2
+
+
+def pool_axes(attributes: PoolAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis]:
+    """The axes of a pool over an image of the shape `x`, [N, H, W, C].
+
+    Every window must have a real pixel: there is no maximum and no average of none. Raises `RuleError`.
+    """
+    size = require_pair(attributes.size, "size", MAX_STEP)
+    stride = size if attributes.stride is None else require_pair(attributes.stride, "stride", MAX_STEP)
+    height, width = axes(x, size, stride, attributes.padding)
+    for axis in (height, width):
+        if max(axis.before, axis.after) >= axis.window:
+            raise RuleError("E0312", "padding must be smaller than the window: some windows would have no pixel", about=("padding",))
+    return height, width
+
+
+def infer_pool(attributes: PoolAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[N, H, W, C]` becomes `[N, H', W', C]`."""
+    require_f32(types)
+    require_rank(types[0], 4, 0, "[batch, height, width, channels]")
+    height, width = pool_axes(attributes, types[0].shape)
+    return f32(types[0].shape[0], height.outputs, width.outputs, types[0].shape[3])
+
+
+def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: float) -> Array:
+    """`ufunc` of the pixels of each window along one dimension of `x` [N, H, W, C], which is `axis`."""
+    shape = (*x.shape[:dimension], axis.outputs, *x.shape[dimension + 1 :])
+    result = np.full(shape, initial, x.dtype)
+    before = (slice(None),) * dimension
+    for position in axis.positions:
+        outputs, pixels = axis.tap(position)
+        part = result[(*before, outputs)]
+        ufunc(part, x[(*before, pixels)], out=part)
+    return result

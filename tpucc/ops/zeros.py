@@ -1,0 +1,44 @@
+"""zeros: a constant of zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_shape
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+
+
+@dataclass(frozen=True, slots=True)
+class ZerosAttributes:
+    """`shape`: the sizes, all at least 1; none for a scalar."""
+
+    shape: tuple[int, ...]
+
+
+def infer(attributes: ZerosAttributes, _: Sequence[TensorType]) -> TensorType:
+    return f32(*require_shape(attributes.shape))
+
+
+def reference(attributes: ZerosAttributes, _: Sequence[Array]) -> Array:
+    return np.zeros(require_shape(attributes.shape), np.float32)
+
+
+OP = OpDef(
+    name="zeros",
+    summary="a constant of zeros",
+    documentation="`zeros([2, 3])` is f32[2, 3]. NumPy: zeros. ONNX: ConstantOfShape.",
+    operands=(),
+    attributes=ZerosAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
+    examples=(
+        Example("one whole tile", ZerosAttributes((256, 256)), ()),
+        Example("ragged", ZerosAttributes((3, 5, 257)), ()),
+        Example("a scalar", ZerosAttributes(()), ()),
+    ),
+)

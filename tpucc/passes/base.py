@@ -1,0 +1,57 @@
+"""What a pass is.
+
+```python
+@dataclass(frozen=True)
+class DropDeadCode:
+    name = "dead-code"
+    summary = "removes nodes that no output needs"
+
+    def run(self, graph: Graph, context: Context) -> Graph: ...
+```
+
+Options are fields with defaults of type int, float, str or bool; they become command-line options (`--dead-code-FIELD`). The driver
+verifies, times and dumps around each pass; a pass does none of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from tpucc.ir.graph import Graph
+from tpucc.numerics import AnyArray
+from tpucc.target import Target
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a pass may know beside the graph.
+
+    `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
+    standard-normal inputs stand in. `warn` collects what the user should hear.
+    """
+
+    target: Target
+    calibration: Mapping[str, AnyArray] | None = None
+    warnings: list[str] = field(default_factory=list, compare=False)
+
+    def warn(self, message: str) -> None:
+        self.warnings.append(message)
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    level: ClassVar[int]
+
+    def run(self, graph: Graph, context: Context) -> Graph: ...
+
+
+def generator(seed: int) -> np.random.Generator:
+    return np.random.default_rng(seed)

@@ -1,0 +1,198 @@
+"""Measures the range of every value that the device will hold in 8 bits, by running the model in float32 on examples.
+
+Ranges that are known already (from the source's `in [low, high]`, from `quantize`, or from a graph's text) are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, did_you_mean
+from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.types import Range
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.ops.linear import LinearAttributes, activation_of
+from tpucc.ops.opdef import Table
+from tpucc.passes.base import Context
+from tpucc.passes.model_inputs import Checked, checked, made_up, round_count, rounds
+from tpucc.passes.place import constant_values, placement
+
+MADE_UP_ROWS = 64
+METHODS = ("minmax", "percentile")
+SIGNIFICANT_BITS = 10
+
+
+@dataclass(frozen=True)
+class Calibrate:
+    """Gives a range to every value that needs one.
+
+    `method` is "minmax", or "percentile": the smallest range that leaves out at most the largest and the smallest `100 - percentile` % of
+    the values. At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all.
+    """
+
+    name: ClassVar[str] = "calibrate"
+    summary: ClassVar[str] = "measures the range of each value on the calibration inputs"
+    level: ClassVar[int] = 0
+
+    method: str = "minmax"
+    percentile: float = 99.99
+    rows: int = 512
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
+        self._require_options()
+        given = None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+        probed = Probed.of(graph)
+        if not probed.measured:
+            return graph
+        if given is None:
+            context.warn(_MADE_UP)
+        found = self._ranges(probed, given if given is not None else made_up(graph.inputs, MADE_UP_ROWS))
+        return probed.ranged(found)
+
+    def _require_options(self) -> None:
+        if self.method not in METHODS:
+            near = did_you_mean(self.method, METHODS) or f"the methods are {', '.join(METHODS)}"
+            raise UsageError(Diagnostic("E0517", f"no method of calibration is named {self.method}", help=(near,)))
+        if not 50 < self.percentile <= 100:
+            raise UsageError(Diagnostic("E0518", f"the percentile must be above 50 and at most 100, found {self.percentile:g}"))
+        if self.rows < 0:
+            raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
+
+    def _ranges(self, probed: Probed, arrays: Checked) -> dict[str, Range]:
+        count = round_count(probed.graph.inputs, arrays, self.rows)
+        meters: dict[str, Meter] = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
+        for part in rounds(probed.graph.inputs, arrays, self.rows):
+            values = evaluate(probed.graph, part, keep=probed.measured)
+            for name, meter in meters.items():
+                _require_finite(probed.graph[name], values[name])
+                meter.add(values[name])
+        return {name: _outwards(meter.range()) for name, meter in meters.items()}
+
+    def _meter(self, values: int) -> Meter:
+        return Extremes() if self.method == "minmax" else Tails(math.floor((100 - self.percentile) / 100 * values + 1e-6))
+
+
+_MADE_UP = (
+    "no calibration inputs: ranges are measured on random inputs (standard normal, seed 0), and the accuracy means little; "
+    'name examples in the source (calibration "FILE.npz") or with --calibrate'
+)
+
+
+class Meter(Protocol):
+    """What remembers of a value all that its range needs."""
+
+    def add(self, values: AnyArray) -> None: ...
+
+    def range(self) -> Range: ...
+
+
+class Extremes:
+    """The smallest and the largest value."""
+
+    def __init__(self) -> None:
+        self._low, self._high = math.inf, -math.inf
+
+    def add(self, values: AnyArray) -> None:
+        self._low, self._high = min(self._low, float(values.min())), max(self._high, float(values.max()))
+
+    def range(self) -> Range:
+        return Range(self._low, self._high)
+
+
+class Tails:
+    """The smallest and the largest value when the `cut` smallest and the `cut` largest are left out; keeps no others."""
+
+    def __init__(self, cut: int) -> None:
+        self._cut = cut
+        self._lowest = self._highest = np.empty(0, np.float32)
+
+    def add(self, values: AnyArray) -> None:
+        self._lowest = self._least(np.concatenate([self._lowest, values.reshape(-1)]))
+        self._highest = -self._least(-np.concatenate([self._highest, values.reshape(-1)]))
+
+    def range(self) -> Range:
+        return Range(float(self._lowest.max()), float(self._highest.min()))
+
+    def _least(self, values: AnyArray) -> AnyArray:
+        return values if values.size <= self._cut + 1 else np.partition(values, self._cut)[: self._cut + 1]
+
+
+@dataclass(frozen=True)
+class Probed:
+    """A graph to measure in: the operator graph, and for each fused activation a node that stops before it.
+
+    `measured` are the nodes without a range that need one; `before` maps a fused node to the one that stops before its activation.
+    """
+
+    original: Graph
+    graph: Graph
+    measured: tuple[str, ...]
+    before: Mapping[str, str]
+
+    @classmethod
+    def of(cls, graph: Graph) -> Probed:
+        builder = GraphBuilder(graph.name, graph.source)
+        for node in graph:
+            builder.add(node)
+        before = {node.name: builder.add(_stopped(node)).name for node in graph if _lacks_pre(node)}
+        probe = replace(graph, nodes=tuple(builder.nodes.values()))
+        return cls(graph, probe, (*_without_range(graph), *before.values()), before)
+
+    def ranged(self, found: Mapping[str, Range]) -> Graph:
+        """The operator graph with what was found."""
+        return self.original.with_nodes(self._ranged(node, found) for node in self.original)
+
+    def _ranged(self, node: Node, found: Mapping[str, Range]) -> Node:
+        if node.name in found:
+            node = replace(node, type=node.type.with_range(found[node.name]))
+        if node.name in self.before and isinstance(node.attributes, LinearAttributes):
+            pre = found[self.before[node.name]]
+            node = replace(node, attributes=replace(node.attributes, pre=(pre.low, pre.high)))
+        return node
+
+
+def _without_range(graph: Graph) -> Iterator[str]:
+    """The float32 values on the device, or on their way to it, whose range nothing says yet."""
+    sides, constants = placement(graph), constant_values(graph)
+    for node in graph:
+        known = node.type.range is not None or node.type.quantisation is not None or node.type.dtype != "f32" or node.name in constants
+        if not known and (sides[node.name] == "device" or any(sides[user.name] == "device" for user in graph.users[node.name])):
+            yield node.name
+
+
+def _lacks_pre(node: Node) -> bool:
+    if not isinstance(node.attributes, LinearAttributes) or node.attributes.pre is not None:
+        return False
+    activation = activation_of(node.attributes)
+    return activation is not None and isinstance(activation[0].legalisation, Table)
+
+
+def _stopped(node: Node) -> Node:
+    return replace(node, attributes=LinearAttributes(), type=node.type.plain())
+
+
+def _require_finite(node: Node, values: AnyArray) -> None:
+    if not (math.isfinite(values.min()) and math.isfinite(values.max())):
+        labels = tuple(Label(span) for span in node.origin.spans[:1])
+        help = ("look for values that grow from layer to layer, and for weights or calibration inputs that are too large",)
+        raise CompileError(Diagnostic("E0805", f"{node.name} isn't finite on the calibration inputs: no range covers it", labels, help))
+
+
+def _outwards(measured: Range) -> Range:
+    """A range a little wider, of numbers of few bits.
+
+    The last bits of a float32 sum differ from machine to machine, as libraries add in different orders. The compiled program must not.
+    """
+    return Range(_rounded(measured.low, math.floor), _rounded(measured.high, math.ceil))
+
+
+def _rounded(value: float, direction: Callable[[float], int]) -> float:
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(direction(math.ldexp(mantissa, SIGNIFICANT_BITS)), exponent - SIGNIFICANT_BITS)

@@ -1,0 +1,39 @@
+"""Common subexpressions: what is computed twice is computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.attributes import identities
+from tpucc.ir.graph import Graph
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter
+
+
+@dataclass(frozen=True)
+class CommonSubexpressions:
+    """Merges nodes of one operator with equal operands, attributes and types (ranges and quantisation included).
+
+    The first stays and takes the others' origins. Inputs are never equal.
+    """
+
+    name: ClassVar[str] = "common-subexpressions"
+    summary: ClassVar[str] = "computes equal nodes once"
+    level: ClassVar[int] = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        first: dict[object, str] = {}
+        merged: dict[str, list[str]] = {}
+        for node in rewriter:
+            name = first.setdefault((node.op, node.operands, identities(node.attributes), node.type), node.name)
+            if name == node.name or node.op == "input":
+                rewriter.put(node)
+            else:
+                rewriter.alias(node, name)
+                merged.setdefault(name, []).append(node.name)
+        for name, others in merged.items():
+            node = rewriter.nodes[name]
+            rewriter.put(replace(node, origin=node.origin.merged(*(graph[other].origin for other in others))))
+        return rewriter.build()

@@ -1,0 +1,55 @@
+"""Constant folding: what depends on no input is computed when compiling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.evaluate import compute
+from tpucc.ops.opdef import Given
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+
+
+@dataclass(frozen=True)
+class ConstantFolding:
+    """Replaces an operator whose operands are all constants by its value, with the operator's own float reference.
+
+    `largest` bounds the elements of a result that is larger than its operands. Weights must be constants for the device, also when the
+    source computes them (`x @ transpose(w, (1, 0))`), so that compiling needs this pass. Values whose quantisation is fixed stay.
+    """
+
+    name: ClassVar[str] = "constant-folding"
+    summary: ClassVar[str] = "computes what depends on constants only"
+    level: ClassVar[int] = 0
+
+    largest: int = 2**24
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        for node in rewriter:
+            operands = rewriter.operands(node)
+            values = [value for operand in operands if (value := constant_of(operand)) is not None]
+            if len(values) == len(operands) and self._may_fold(node, values):
+                folded = _folded(node, operands, values)
+                rewriter.put(Node(node.name, "constant", (), ConstantAttributes(folded), node.type, node.origin.by(self.name)))
+            else:
+                rewriter.put(node)
+        return rewriter.build()
+
+    def _may_fold(self, node: Node, values: list[Array]) -> bool:
+        if node.op not in OPS or isinstance(OPS[node.op].legalisation, Given) or is_pinned(node):
+            return False
+        return node.type.size <= max(self.largest, sum(value.data.size for value in values))
+
+
+def _folded(node: Node, operands: tuple[Node, ...], values: list[Array]) -> Array:
+    with np.errstate(all="ignore"):
+        result = compute(node, [operand.type for operand in operands], [value.data for value in values])
+    return Array(np.asarray(result, node.type.numpy))

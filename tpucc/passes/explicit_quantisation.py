@@ -1,0 +1,119 @@
+"""`quantize` and `dequantize` as the source wrote them become parameters of the values that the device holds.
+
+`dequantize(quantize(v, s, z))` says that v is held with scale s and zero point z. So v's type says it, and the pair goes: the layer that
+computes v requantises with these parameters, and nothing is rounded twice. What calibration would find doesn't matter any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.types import Quantisation, Range, TensorType
+from tpucc.numerics import INT8_HIGH, INT8_LOW
+from tpucc.ops import OPS
+from tpucc.ops.opdef import View
+from tpucc.passes.base import Context
+from tpucc.passes.place import placement
+
+
+@dataclass(frozen=True)
+class ExplicitQuantisation:
+    """Moves the parameters of `quantize` into the types of values that the device computes, and drops the pairs that are then idle.
+
+    The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
+    does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
+    """
+
+    name: ClassVar[str] = "explicit-quantisation"
+    summary: ClassVar[str] = "keeps the parameters that quantize fixes"
+    level: ClassVar[int] = 0
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        if not any(node.op == "quantize" for node in graph):
+            return graph
+        fixed = _fixed(graph)
+        held = {node.name: fixed.get(node.name, node.type.quantisation) for node in graph}
+        idle = _idle_pairs(graph, held)
+        nodes = (_held(_reading(node, idle), fixed) for node in graph if node.name not in idle)
+        outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
+        return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
+
+
+def holding(type_: TensorType, quantisation: Quantisation) -> TensorType:
+    """An f32 type that is held with these parameters; its range is what they can represent, from which they can be found again."""
+    low, high = (quantisation.scale * (bound - quantisation.zero_point) for bound in (INT8_LOW, INT8_HIGH))
+    return type_.with_range(Range(low, high)).with_quantisation(quantisation)
+
+
+def _fixed(graph: Graph) -> dict[str, Quantisation]:
+    """For each value of the device that is only read to be quantised, and has no parameters yet, those of its first `quantize`."""
+    sides = placement(graph)
+    found: dict[str, Quantisation] = {}
+    for node in graph:
+        if node.op == "quantize" and node.type.quantisation is not None:
+            value = _computed(graph, graph[node.operands[0]], sides)
+            on_device = sides[value.name] == "device" or (value.op == "constant" and _only_for_device(graph, node, sides))
+            if on_device and value.type.quantisation is None and _only_quantised(graph, value):
+                found.setdefault(value.name, node.type.quantisation)
+    return found
+
+
+def _only_quantised(graph: Graph, value: Node) -> bool:
+    """Whether nothing reads the value but `quantize`, maybe through views: another reader wants its whole range."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        views = [reader for reader in graph.users[node.name] if isinstance(OPS[reader.op].legalisation, View)]
+        others = [reader for reader in graph.users[node.name] if reader.op != "quantize" and reader not in views]
+        if others or node.name in graph.output_nodes:
+            return False
+        waiting += views
+    return True
+
+
+def _only_for_device(graph: Graph, node: Node, sides: Mapping[str, str]) -> bool:
+    """Whether the constant that `node` quantises is then dequantised, and read by nothing but the device: a weight, or an operand there."""
+    pairs = graph.users[node.name]
+    readers = [reader for pair in pairs for reader in graph.users[pair.name]]
+    results = graph.output_nodes.intersection((node.name, *(pair.name for pair in pairs)))
+    return not results and bool(readers) and all(sides[reader.name] == "device" for reader in readers)
+
+
+def _computed(graph: Graph, value: Node, sides: Mapping[str, str]) -> Node:
+    """The node whose result `value` is on the device: views have none of their own."""
+    while sides[value.name] == "device" and isinstance(OPS[value.op].legalisation, View):
+        value = graph[value.operands[0]]
+    return value
+
+
+def _idle_pairs(graph: Graph, held: dict[str, Quantisation | None]) -> dict[str, str]:
+    """Each `dequantize` of a value that is held with the parameters of its `quantize` anyway, and that value."""
+    idle: dict[str, str] = {}
+    for node in graph:
+        source = graph[node.operands[0]] if node.operands else node
+        if isinstance(OPS[node.op].legalisation, View):
+            held[node.name] = held[node.name] or held[source.name]
+        if node.op == "dequantize" and source.op == "quantize":
+            value = idle.get(source.operands[0], source.operands[0])
+            if held[value] == source.type.quantisation:
+                idle[node.name] = value
+    return idle
+
+
+def _reading(node: Node, idle: Mapping[str, str]) -> Node:
+    if not any(name in idle for name in node.operands):
+        return node
+    return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
+
+
+def _held(node: Node, fixed: Mapping[str, Quantisation]) -> Node:
+    return replace(node, type=holding(node.type, fixed[node.name])) if node.name in fixed else node
+
+
+def _without_idle(graph: Graph) -> Graph:
+    """The graph without `quantize` nodes whose integers nobody reads."""
+    used = graph.output_nodes
+    return graph.with_nodes(node for node in graph if node.op != "quantize" or node.name in used or graph.users[node.name])

@@ -1,0 +1,208 @@
+"""Scales and offsets fold: into weights, into each other, and away when they change nothing.
+
+Sums and products are reassociated in float32, so that results may differ in the last bits. What would overflow is left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.numerics import Float32
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.transpose import TransposeAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.fuse_bias import is_open_product
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+
+
+@dataclass(frozen=True)
+class FoldScales:
+    """Folds what only scales, shifts, reshapes or transposes.
+
+    | before | after |
+    |---|---|
+    | `(x @ w) * s`, one s a column or one for all | `x @ (w * s)` |
+    | `(x + a) - b`, `a - (b - x)`, `(x * a) * b` | `x + (a - b)`, `x + (a - b)`, `x * (a * b)` |
+    | `x + 0`, `x - 0`, `x * 1`, a reshape to the same shape | `x` |
+    | a reshape of a reshape, a transpose of a transpose | one of them, or none |
+    """
+
+    name: ClassVar[str] = "fold-scales"
+    summary: ClassVar[str] = "folds scales into weights, and constants, reshapes and transposes into each other"
+    level: ClassVar[int] = 2
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        folder = _Folder(Rewriter(graph, self.name))
+        for node in folder.rewriter:
+            folder.visit(node)
+        return folder.rewriter.build()
+
+
+@dataclass(frozen=True, slots=True)
+class _WithConstant:
+    """An element-wise operator with one constant operand: `x * values`, or `sign * x + values`."""
+
+    x: Node
+    constant: Node
+    values: Float32
+    sign: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """A node in another form, and the nodes that it swallowed: those that nothing else reads."""
+
+    node: Node
+    swallowed: tuple[Node, ...]
+
+
+class _Folder:
+    """Brings one node after the other into its simplest form."""
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self.rewriter = rewriter
+        self._scaled: dict[tuple[str, str], str | None] = {}
+        self._rules = {
+            "add": self._offset,
+            "sub": self._offset,
+            "mul": self._scale,
+            "reshape": self._reshape,
+            "flatten": self._reshape,
+            "transpose": self._transpose,
+        }
+
+    def visit(self, node: Node) -> None:
+        """Applies rules until none holds; each swallows a node or drops this one, so that this ends."""
+        swallowed: list[Node] = []
+        while (rule := self._rules.get(node.op)) and (folded := rule(node)) is not None:
+            if isinstance(folded, str):
+                self.rewriter.alias(node, folded)
+                return
+            node = folded.node
+            swallowed.extend(folded.swallowed)
+        self.rewriter.put(node, *swallowed)
+
+    def _offset(self, node: Node) -> _Folded | str | None:
+        """`x + 0` and `(x + a) + b`, with their subtractions: `s2 * (s1 * x + c1) + c2 = (s2 * s1) * x + (s2 * c1 + c2)`."""
+        outer = self._sum(node)
+        if outer is None:
+            return None
+        if outer.sign > 0 and not outer.values.any() and _stays(node, outer.x):
+            return outer.x.name
+        inner = self._sum(outer.x) if self._is_free(outer.x) else None
+        if inner is None or (constant := self._joined(np.float32(outer.sign) * inner.values, outer, inner, np.add)) is None:
+            return None
+        if outer.sign * inner.sign > 0:
+            return _Folded(replace(node, op="add", operands=(inner.x.name, constant.name)), (outer.x,))
+        return _Folded(replace(node, op="sub", operands=(constant.name, inner.x.name)), (outer.x,))
+
+    def _scale(self, node: Node) -> _Folded | str | None:
+        """`x * 1`, `(x * a) * b` and `(x @ w) * s`."""
+        outer = self._product(node)
+        if outer is None:
+            return None
+        if (outer.values == 1).all() and _stays(node, outer.x):
+            return outer.x.name
+        if is_open_product(self.rewriter, outer.x):
+            return self._into_weights(node, outer)
+        inner = self._product(outer.x) if self._is_free(outer.x) else None
+        if inner is None or (constant := self._joined(inner.values, outer, inner, np.multiply)) is None:
+            return None
+        return _Folded(replace(node, operands=(inner.x.name, constant.name)), (outer.x,))
+
+    def _into_weights(self, node: Node, scale: _WithConstant) -> _Folded | None:
+        product = scale.x
+        value = constant_of(scale.constant)
+        columns = None if value is None else as_columns(value, product.type)
+        if columns is None or product.type.shape != node.type.shape:
+            return None
+        scaled = [self._scaled_columns(self.rewriter.nodes[name], columns, scale.constant) for name in product.operands[1:]]
+        names = tuple(name for name in scaled if name is not None)
+        if len(names) < len(scaled):
+            return None
+        return _Folded(replace(node, op=product.op, operands=(product.operands[0], *names), attributes=product.attributes), (product,))
+
+    def _scaled_columns(self, node: Node, columns: Array, factor: Node) -> str | None:
+        """The name of a constant with its columns scaled, made once however many products share it; None when that overflows."""
+        if (node.name, factor.name) not in self._scaled:
+            value = constant_of(node)
+            scaled = None if value is None else _finite(np.multiply, value.data, columns.data)
+            made = None if scaled is None else self.rewriter.constant(node.name, Array(scaled), node.origin.merged(factor.origin))
+            self._scaled[node.name, factor.name] = None if made is None else made.name
+        return self._scaled[node.name, factor.name]
+
+    def _reshape(self, node: Node) -> _Folded | str | None:
+        (x,) = self.rewriter.operands(node)
+        if _stays(node, x):
+            return x.name
+        if x.op not in ("reshape", "flatten") or is_pinned(x):
+            return None
+        return self._past(x, replace(node, op="reshape", attributes=ReshapeAttributes(node.type.shape)))
+
+    def _transpose(self, node: Node) -> _Folded | str | None:
+        (x,) = self.rewriter.operands(node)
+        perm = _perm(node)
+        if perm == tuple(range(len(perm))) and _stays(node, x):
+            return x.name
+        if x.op != "transpose" or is_pinned(x):
+            return None
+        inner = _perm(x)
+        return self._past(x, replace(node, attributes=TransposeAttributes(tuple(inner[axis] for axis in perm))))
+
+    def _past(self, x: Node, node: Node) -> _Folded:
+        """The node reads what its operand `x` reads."""
+        return _Folded(replace(node, operands=x.operands), (x,) if self._is_free(x) else ())
+
+    def _sum(self, node: Node) -> _WithConstant | None:
+        found = self._with_constant(node) if node.op in ("add", "sub") else None
+        if found is None or node.op == "add":
+            return found
+        if node.operands[1] == found.constant.name:
+            return replace(found, values=np.negative(found.values))
+        return replace(found, sign=-1)
+
+    def _product(self, node: Node) -> _WithConstant | None:
+        return self._with_constant(node) if node.op == "mul" else None
+
+    def _with_constant(self, node: Node) -> _WithConstant | None:
+        a, b = self.rewriter.operands(node)
+        left, right = constant_of(a), constant_of(b)
+        if left is None and right is not None:
+            return _WithConstant(a, b, right.data)
+        if left is not None and right is None:
+            return _WithConstant(b, a, left.data)
+        return None
+
+    def _is_free(self, node: Node) -> bool:
+        """Whether a node may be swallowed: one reader, and no fixed quantisation."""
+        return self.rewriter.reads(node) == 1 and not is_pinned(node)
+
+    def _joined(self, first: Float32, outer: _WithConstant, inner: _WithConstant, function: np.ufunc) -> Node | None:
+        """One constant for two, named after the outer; None when it would be larger than both, or not finite."""
+        size = np.broadcast(first, outer.values).size
+        values = _finite(function, first, outer.values) if size <= max(first.size, outer.values.size) else None
+        if values is None:
+            return None
+        return self.rewriter.constant(outer.constant.name, Array(values), inner.constant.origin.merged(outer.constant.origin))
+
+
+def _stays(node: Node, x: Node) -> bool:
+    """Whether a node that computes nothing can be dropped for its operand."""
+    return node.type.shape == x.type.shape and node.type.dtype == x.type.dtype and not is_pinned(node)
+
+
+def _perm(node: Node) -> tuple[int, ...]:
+    attributes = node.attributes
+    assert isinstance(attributes, TransposeAttributes)
+    return tuple(axis % len(attributes.perm) for axis in attributes.perm)
+
+
+def _finite(function: np.ufunc, a: Float32, b: Float32) -> Float32 | None:
+    with np.errstate(all="ignore"):
+        result = np.asarray(function(a, b), np.float32)
+    return result if np.isfinite(result).all() else None

@@ -1,0 +1,71 @@
+"""Bias fusion: a product and the constant added to each of its rows are one layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops.linear import LinearAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+
+
+@dataclass(frozen=True)
+class FuseBias:
+    """Rewrites `x @ w + b`, `b + x @ w` and `x @ w - b` to `linear(x, w, b)` where w and b are constants and the product has no other use.
+
+    The activation unit adds the bias to the int32 sums, so that the product is rounded once. A second constant is added to the first.
+    """
+
+    name: ClassVar[str] = "fuse-bias"
+    summary: ClassVar[str] = "fuses the constant added after a product into it"
+    level: ClassVar[int] = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        for node in rewriter:
+            if not _fuse(rewriter, node):
+                rewriter.put(node)
+        return rewriter.build()
+
+
+def _fuse(rewriter: Rewriter, node: Node) -> bool:
+    """Puts `linear` in the place of a sum, if it is one of a product and a bias."""
+    if node.op not in ("add", "sub"):
+        return False
+    product, other = rewriter.operands(node)
+    if node.op == "add" and not is_open_product(rewriter, product):
+        product, other = other, product
+    added = constant_of(other)
+    if added is None or node.type.shape != product.type.shape or not is_open_product(rewriter, product):
+        return False
+    columns = as_columns(added, product.type)
+    if columns is None:
+        return False
+    bias = _bias(rewriter, node, product, other, columns)
+    operands = (*product.operands[:2], bias.name)
+    rewriter.put(Node(node.name, "linear", operands, LinearAttributes(), node.type, node.origin), product)
+    return True
+
+
+def is_open_product(rewriter: Rewriter, node: Node) -> bool:
+    """Whether something may be fused into the node: a product with constant weights, without activation, read once, and not pinned."""
+    if node.op != "matmul" and not (isinstance(node.attributes, LinearAttributes) and not node.attributes.activation):
+        return False
+    constant = all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
+    return constant and rewriter.reads(node) == 1 and not is_pinned(node)
+
+
+def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Array) -> Node:
+    """The bias as f32[N]: the added constant itself when it has that form already."""
+    present = [constant_of(rewriter.nodes[name]) for name in product.operands[2:]]
+    if node.op == "add" and not present and columns is constant_of(other):
+        return other
+    values = np.negative(columns.data) if node.op == "sub" else columns.data
+    for bias in present:
+        values = values if bias is None else bias.data + values
+    return rewriter.constant(other.name, Array(values), other.origin)

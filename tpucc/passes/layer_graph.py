@@ -1,0 +1,126 @@
+"""The layer graph while it is made: where each value of the operator graph is, on either side of the host's edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+
+from tpucc.diagnostics import Diagnostic, Origin, ProgramError
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.types import Quantisation, TensorType
+from tpucc.numerics import AnyArray, affine_parameters
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.quantize import QuantizeAttributes
+
+MADE_BY = "quantise"
+
+
+class LayerGraph:
+    """Values go by their names in the operator graph; each has a node on the host, on the device (int8), or on both sides.
+
+    An edge is crossed once: a value that several layers read is quantised once for all.
+    """
+
+    def __init__(self, graph: Graph, *, per_channel: bool) -> None:
+        self.graph = graph
+        self.per_channel = per_channel
+        self._builder = GraphBuilder(graph.name, graph.source)
+        self._host = {node.name: self.add(node).name for node in graph.inputs}
+        self._device: dict[str, Node] = {}
+        self._crossed: dict[str, str] = {}
+        self._shared: dict[tuple[str, bytes], Node] = {}
+
+    @property
+    def nodes(self) -> Iterable[Node]:
+        return self._builder.nodes.values()
+
+    def add(self, node: Node) -> Node:
+        """Adds a node under a fresh name made from its own."""
+        return self._builder.add(node)
+
+    def constant(self, name: str, value: AnyArray, origin: Origin, quantisation: Quantisation | None = None) -> Node:
+        array = Array(value)
+        type_ = TensorType(array.dtype, array.shape, quantisation=quantisation)
+        return self.add(Node(name, "constant", (), ConstantAttributes(array), type_, origin.by(MADE_BY)))
+
+    def shared(self, name: str, key: bytes, make: Callable[[], Node]) -> Node:
+        """The constant that stands for the operator graph's constant `name`, made once for each `key`."""
+        if (name, key) not in self._shared:
+            self._shared[name, key] = make()
+        return self._shared[name, key]
+
+    def array(self, name: str) -> AnyArray | None:
+        """The value when it is a constant."""
+        return constant_array(self.graph[name])
+
+    def on_host(self, name: str) -> bool:
+        """Whether the host computes the value, or is given it."""
+        return name in self._host
+
+    def keep(self, node: Node) -> None:
+        """Adds an operator of the host, as it is."""
+        operands = tuple(self.for_host(name) for name in node.operands)
+        self._host[node.name] = self.add(replace(node, operands=operands)).name
+
+    def hold(self, name: str, node: Node) -> None:
+        """The device computes the value, and holds it in this node."""
+        self._device[name] = node
+
+    def for_host(self, name: str) -> str:
+        """The node from which the host reads the value: integers of the device stay integers if the source wants them so."""
+        if name in self._host:
+            return self._host[name]
+        if name in self._device and self.graph[name].type.dtype != "f32":
+            return self._device[name].name
+        if name not in self._crossed:
+            self._crossed[name] = self._dequantized(self._device[name]) if name in self._device else self.add(self.graph[name]).name
+        return self._crossed[name]
+
+    def for_device(self, name: str) -> Node:
+        """The int8 node from which the device reads the value; one of the host is quantised by its own range."""
+        if name not in self._device:
+            self._device[name] = self._quantized(self.graph[name])
+        return self._device[name]
+
+    def _quantized(self, value: Node) -> Node:
+        parameters = quantisation_of_value(value)
+        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point)
+        operands, type_ = (self.for_host(value.name),), held(value.type.shape, parameters)
+        return self.add(Node(f"{value.name}.i8", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
+
+    def _dequantized(self, node: Node) -> str:
+        parameters = parameters_of(node)
+        attributes = DequantizeAttributes(parameters.scale, parameters.zero_point)
+        type_ = TensorType("f32", node.type.shape)
+        return self.add(Node(f"{node.name}.f32", "dequantize", (node.name,), attributes, type_, node.origin.by(MADE_BY))).name
+
+
+def constant_array(node: Node) -> AnyArray | None:
+    """The array of a `constant` node, None for others."""
+    return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
+
+
+def held(shape: tuple[int, ...], quantisation: Quantisation) -> TensorType:
+    """The type of a value that the device holds."""
+    return TensorType("i8", shape, quantisation=quantisation)
+
+
+def parameters_of(node: Node) -> Quantisation:
+    """Scale and zero point of a node that the device holds."""
+    if node.type.quantisation is None:
+        raise ProgramError(Diagnostic("E0806", f"{node.name} has no scale and zero point"))
+    return node.type.quantisation
+
+
+def quantisation_of_value(value: Node) -> Quantisation:
+    """The parameters of a value of the operator graph: those that its type fixes, else those that cover its range.
+
+    Raises `ProgramError` E0806 when there is neither.
+    """
+    if value.type.quantisation is not None:
+        return value.type.quantisation
+    if value.type.range is None:
+        raise ProgramError(Diagnostic("E0806", f"{value.name} has no range: graphs are calibrated before quantising"))
+    return Quantisation(*affine_parameters(value.type.range.low, value.type.range.high))

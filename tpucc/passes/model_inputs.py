@@ -1,0 +1,160 @@
+"""Arrays for the inputs of a model: checked against the declared types, divided into rounds of the model's batch, or made up.
+
+Calibration uses them, and whatever else runs a model on arrays from outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean
+from tpucc.ir.graph import Node
+from tpucc.ir.types import TensorType
+from tpucc.numerics import AnyArray
+from tpucc.passes.base import generator
+
+Checked = dict[str, AnyArray]
+REPORTED = 20
+"""Problems that one error shows."""
+
+
+def checked(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Checked:
+    """The arrays in the data types of the model's inputs; `what` names them in messages ("calibration").
+
+    Each array has its input's shape, or another leading size: then it goes in rounds. Floating-point inputs take real numbers of any type,
+    integer inputs only integers. Raises `InputError` with all that is wrong: E0450 missing, E0451 unknown, E0452 shape, E0453 data type,
+    E0454 NaN or infinity, E0455 integers out of range, E0456 inputs that need different numbers of rounds.
+    """
+    found = [*_names(inputs, arrays, what), *(d for node in inputs if node.name in arrays for d in _array(node, arrays[node.name], what))]
+    found = found or list(_round_counts(inputs, arrays, what))
+    if found:
+        raise InputError(found[:REPORTED])
+    return {node.name: arrays[node.name].astype(node.type.numpy, copy=False) for node in inputs}
+
+
+def rounds(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int = 0) -> Iterator[Checked]:
+    """The arrays of `checked` in rounds of the model's batch; the last is filled by repeating its own rows.
+
+    An array of the model's own shape is in every round. With a `limit`, no more than that many rows of each are used (but a whole round at
+    least), spread evenly, as files are often sorted by class.
+    """
+    chosen = {node.name: _limited(arrays[node.name], node.type, limit) for node in inputs}
+    for number in range(round_count(inputs, arrays, limit)):
+        yield {node.name: _round(chosen[node.name], node.type, number) for node in inputs}
+
+
+def round_count(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: int = 0) -> int:
+    """How many rounds `rounds` gives."""
+    return max((_rounds_of(node.type, arrays[node.name], limit) for node in inputs), default=1)
+
+
+def made_up(inputs: Sequence[Node], rows: int) -> Checked:
+    """Arrays that stand in for missing ones, of about `rows` rows (whole batches), from seed 0.
+
+    Floating-point values are standard normal, or uniform in the input's range if it has one; integers are uniform in their range, and 0
+    without one.
+    """
+    draw = generator(0)
+    batch = max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
+    count = max(1, -(-rows // batch))
+    return {node.name: _drawn(draw, node.type, count) for node in inputs}
+
+
+def _drawn(draw: np.random.Generator, type_: TensorType, count: int) -> AnyArray:
+    shape = (type_.shape[0] * count, *type_.shape[1:]) if type_.shape else ()
+    if type_.dtype != "f32":
+        low, high = (int(type_.range.low), int(type_.range.high)) if type_.range else (0, 0)
+        return np.asarray(draw.integers(low, high, shape, endpoint=True)).astype(type_.numpy)
+    if type_.range:
+        return np.asarray(draw.uniform(type_.range.low, type_.range.high, shape)).astype(np.float32)
+    return np.asarray(draw.standard_normal(shape, np.float32))
+
+
+def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
+    wanted = {node.name for node in inputs}
+    for node in inputs:
+        if node.name not in arrays:
+            near = did_you_mean(node.name, arrays.keys() - wanted)
+            yield _diagnostic("E0450", f"the {what} has no array {node.name}, which the model takes as {node.type.brief}", near)
+    for name in sorted(arrays.keys() - wanted):
+        near = did_you_mean(name, wanted - arrays.keys())
+        yield _diagnostic("E0451", f"the {what} has an array {name}, but the model has no such input", near)
+
+
+def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
+    about = f"the {what}'s {node.name}"
+    fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
+    if not fits:
+        rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
+        yield _diagnostic("E0452", f"{about} has shape {list(array.shape)}", f"the model takes {rest}")
+    elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
+        yield _diagnostic("E0453", f"{about} is of type {array.dtype}", f"the model takes {node.type.brief}")
+    elif node.type.dtype == "f32":
+        yield from _at_first(_not_finite(array), "E0454", lambda index: f"{about} is {array[index]} at {_place(index)}")
+    else:
+        low, high = _integer_limits(node.type)
+        outside = (array < low) | (array > high)
+        yield from _at_first(outside, "E0455", lambda index: f"{about} is {array[index]} at {_place(index)}, outside {low:,}…{high:,}")
+
+
+def _not_finite(array: AnyArray) -> AnyArray:
+    with np.errstate(over="ignore"):
+        return ~np.isfinite(array.astype(np.float32, copy=False))
+
+
+def _integer_limits(type_: TensorType) -> tuple[int, int]:
+    if type_.range:
+        return int(type_.range.low), int(type_.range.high)
+    limits = np.iinfo(type_.numpy)
+    return int(limits.min), int(limits.max)
+
+
+def _at_first(wrong: AnyArray, code: str, message: Callable[[tuple[int, ...]], str]) -> Iterator[Diagnostic]:
+    count = int(np.count_nonzero(wrong))
+    if count:
+        index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+        yield _diagnostic(code, message(index), f"{counted(count, 'value')} like this" if count > 1 else "")
+
+
+def _place(index: tuple[int, ...]) -> str:
+    return f"[{', '.join(map(str, index))}]"
+
+
+def _round_counts(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
+    counts = {node.name: _rounds_of(node.type, arrays[node.name]) for node in inputs}
+    several = {name: count for name, count in counts.items() if count > 1}
+    if len(set(several.values())) > 1:
+        sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
+        yield _diagnostic("E0456", f"the arrays of the {what} don't have the same number of examples: {sizes}", "")
+
+
+def _rounds_of(type_: TensorType, array: AnyArray, limit: int = 0) -> int:
+    return -(-_rows_used(type_, array, limit) // type_.shape[0]) if type_.shape else 1
+
+
+def _rows_used(type_: TensorType, array: AnyArray, limit: int) -> int:
+    rows = int(array.shape[0])
+    return min(rows, max(limit, type_.shape[0])) if limit else rows
+
+
+def _limited(array: AnyArray, type_: TensorType, limit: int) -> AnyArray:
+    if not type_.shape or (count := _rows_used(type_, array, limit)) == array.shape[0]:
+        return array
+    chosen: AnyArray = array[np.arange(count) * array.shape[0] // count]
+    return chosen
+
+
+def _round(array: AnyArray, type_: TensorType, number: int) -> AnyArray:
+    if not type_.shape or array.shape == type_.shape:
+        return array
+    batch, rows = type_.shape[0], array.shape[0]
+    if rows <= batch:
+        return np.resize(array, type_.shape)
+    part = array[number * batch : (number + 1) * batch]
+    return part if len(part) == batch else np.resize(part, type_.shape)
+
+
+def _diagnostic(code: str, message: str, help: str) -> Diagnostic:
+    return Diagnostic(code, message, (), (help,) if help else ())

@@ -1,0 +1,206 @@
+"""Which operators run on the device and which on the host, and the errors of models for which there is no answer.
+
+The device runs once, between the host's prologue and its epilogue. So whatever an operator of the prologue depends on is in the prologue,
+and whatever depends on an operator of the epilogue is in the epilogue. Products always go on the device, and an operator that the device
+lacks pulls all before it, or all after it, to the host. Whatever else the device can compute goes there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Literal
+
+from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, View
+from tpucc.passes.base import Context
+
+Side = Literal["host", "device"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Refuses graphs that have no placement; the graph itself stays as it is."""
+
+    name: ClassVar[str] = "place"
+    summary: ClassVar[str] = "decides what runs on the device and what on the host"
+    level: ClassVar[int] = 0
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        placement(graph)
+        return graph
+
+
+def placement(graph: Graph) -> Mapping[str, Side]:
+    """Where each node of an operator graph runs. Constants, and what is computed from constants alone, are the host's.
+
+    Raises `CompileError` with every `E0801` (an operator that the device lacks, between products) and `E0802` (a product of two computed
+    operands), in the order of the graph; `ProgramError` E0806 for a layer graph.
+    """
+    _require_operators(graph)
+    relations = Relations(graph)
+    if errors := list(_errors(relations)):
+        raise CompileError(errors)
+    on_host = _forced_to_host(relations)
+    device = {node.name for node in graph if node.name not in on_host and _computes(relations, node)}
+    device |= _adjacent(relations, device, on_host, Boundary, both_sides=False)
+    device |= _adjacent(relations, device, on_host, View, both_sides=True)
+    return {node.name: "device" if node.name in device else "host" for node in graph}
+
+
+def _require_operators(graph: Graph) -> None:
+    for node in graph:
+        if node.op not in OPS:
+            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
+
+
+def constant_values(graph: Graph) -> frozenset[str]:
+    """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
+    found: set[str] = set()
+    for node in graph:
+        if node.op != "input" and all(name in found for name in node.operands):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def needs_host(node: Node, graph: Graph) -> str:
+    """Why the device can't run the operator; empty when it can. A product of two computed values is another matter."""
+    legalisation = OPS[node.op].legalisation
+    operands = graph.operands(node)
+    if isinstance(legalisation, OnHost):
+        return legalisation.why
+    if isinstance(legalisation, Boundary):
+        return ""
+    if isinstance(legalisation, View):
+        kept = keeps_rows(operands[0].type.shape, node.type.shape)
+        return "" if kept else "the device can only regroup rows: the last size must stay"
+    if any(type_.dtype != "f32" for type_ in (node.type, *(operand.type for operand in operands))):
+        return "the device computes with quantised f32 values"
+    return ""
+
+
+def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
+    """Whether two shapes of one size have the same rows and columns on the device."""
+    return (before[-1:] or (1,)) == (after[-1:] or (1,))
+
+
+class Relations:
+    """What of a graph lies before and after what, for the nodes that depend on inputs; each question is one sweep."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.constants = constant_values(graph)
+        self.computed = tuple(node for node in graph if node.name not in self.constants)
+
+    @cached_property
+    def products(self) -> frozenset[str]:
+        return frozenset(node.name for node in self.computed if isinstance(OPS[node.op].legalisation, Matrix))
+
+    @cached_property
+    def host_only(self) -> Mapping[str, str]:
+        """The operators that the device lacks, and why."""
+        reasons = {node.name: needs_host(node, self.graph) for node in self.computed}
+        return {name: why for name, why in reasons.items() if why}
+
+    def before(self, marked: Iterable[str]) -> dict[str, str]:
+        """For each node after one of `marked` the nearest of them on one of its paths."""
+        chosen = frozenset(marked)
+        found: dict[str, str] = {}
+        for node in self.computed:
+            for operand in node.operands:
+                if operand in chosen or operand in found:
+                    found[node.name] = operand if operand in chosen else found[operand]
+                    break
+        return found
+
+    def after(self, marked: Iterable[str]) -> dict[str, str]:
+        """For each node before one of `marked` the nearest of them on one of its paths."""
+        chosen = frozenset(marked)
+        found: dict[str, str] = {}
+        for node in reversed(self.computed):
+            reached = node.name if node.name in chosen else found.get(node.name)
+            if reached is not None:
+                found.update((operand, reached) for operand in node.operands if operand not in self.constants)
+        return found
+
+
+def _computes(relations: Relations, node: Node) -> bool:
+    kind = OPS[node.op].legalisation
+    return node.name not in relations.constants and not isinstance(kind, Given | View | Boundary)
+
+
+def _forced_to_host(relations: Relations) -> set[str]:
+    """The operators that the device lacks, with all that comes before them in the prologue or after them in the epilogue."""
+    above, below = relations.before(relations.products), relations.after(relations.products)
+    last = {name for name in relations.host_only if name in above}
+    last |= _free_after(relations, last, {name for name in relations.host_only if name not in above and name not in below})
+    epilogue = last | relations.before(last).keys()
+    first = relations.host_only.keys() - epilogue
+    return epilogue | first | relations.after(first).keys()
+
+
+def _free_after(relations: Relations, last: set[str], free: set[str]) -> set[str]:
+    """Of host-only operators related to no product: those that follow something the device can compute, and so end its work."""
+    started: set[str] = set()
+    ends: set[str] = set()
+    for node in relations.computed:
+        if any(operand in started for operand in node.operands):
+            started.add(node.name)
+            if node.name in free:
+                ends.add(node.name)
+        elif node.name not in relations.host_only and _computes(relations, node):
+            started.add(node.name)
+    return ends
+
+
+def _adjacent(relations: Relations, device: set[str], on_host: set[str], kind: type[View | Boundary], *, both_sides: bool) -> set[str]:
+    """The nodes of a kind that moves nothing which lie before or after (or between) device work: elsewhere they stay on the host."""
+    above, below = relations.before(device), relations.after(device)
+    near = above.keys() & below.keys() if both_sides else above.keys() | below.keys()
+    return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, kind)}
+
+
+def _errors(relations: Relations) -> Iterable[Diagnostic]:
+    """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
+    above, below = relations.before(relations.products), relations.after(relations.products)
+    told: set[tuple[str, object]] = set()
+    for node in relations.computed:
+        found = None
+        if node.name in relations.host_only and node.name in above and node.name in below:
+            found = _in_the_middle(relations, node, relations.graph[above[node.name]], relations.graph[below[node.name]])
+        elif node.name in relations.products and not any(name in relations.constants for name in node.operands):
+            found = _two_computed(relations, node)
+        if found and (found.code, found.span or node.name) not in told:
+            told.add((found.code, found.span or node.name))
+            yield found
+
+
+def _in_the_middle(relations: Relations, node: Node, above: Node, below: Node) -> Diagnostic:
+    why = relations.host_only[node.name]
+    labels = (
+        *_labels(node, f"{node.op} runs on the host"),
+        *_labels(above, f"{above.name} before it needs the device"),
+        *_labels(below, f"{below.name} after it needs the device"),
+    )
+    help = (
+        f"{why}; the host works only before the device's first operator and after its last",
+        f"move {node.op} before the first product or after the last one, or write it with products and element-wise functions",
+    )
+    return Diagnostic("E0801", f"{node.op} stands between two products, and the device can't run it", labels, help)
+
+
+def _two_computed(relations: Relations, node: Node) -> Diagnostic:
+    left, right = relations.graph.operands(node)
+    help = (
+        "TPU v1 reads weights only from weight memory, which the host fills before the program starts: one operand must be constant",
+        f"make {left.name} or {right.name} a weight or a constant",
+    )
+    message = f"both operands of this product are computed: {left.name} is {left.type.brief} and {right.name} is {right.type.brief}"
+    return Diagnostic("E0802", message, _labels(node, ""), help)
+
+
+def _labels(node: Node, text: str) -> tuple[Label, ...]:
+    return tuple(Label(span, text) for span in node.origin.spans[:1])

@@ -1,0 +1,110 @@
+"""From operators to layers: the pass that makes integers of real numbers.
+
+Each value on the device becomes int8 with a scale and a zero point, each operator there a layer (or, for a view, a `reshape` of the int8
+value, which moves nothing). `quantize` nodes stand where values enter the device and `dequantize` nodes where they leave it; what is on the
+host stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError, UsageError
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.types import TensorType
+from tpucc.layers.parameters import UnfitError
+from tpucc.layers.summary import is_layer
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.evaluate import compute
+from tpucc.passes.base import Context
+from tpucc.passes.explicit_quantisation import holding
+from tpucc.passes.layer_graph import LayerGraph
+from tpucc.passes.place import constant_values, placement
+from tpucc.passes.to_layers import layer
+
+GRANULARITIES = ("per_channel", "per_tensor")
+
+
+@dataclass(frozen=True)
+class Quantise:
+    """Makes the layer graph.
+
+    `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor").
+    """
+
+    name: ClassVar[str] = "quantise"
+    summary: ClassVar[str] = "makes int8 layers of what runs on the device"
+    level: ClassVar[int] = 0
+
+    granularity: str = "per_channel"
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        """A layer graph is left as it is.
+
+        Raises `CompileError` where no int8 parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
+        """
+        if self.granularity not in GRANULARITIES:
+            help = f"the granularities are {', '.join(GRANULARITIES)}"
+            raise UsageError(Diagnostic("E0517", f"no granularity is named {self.granularity}", help=(help,)))
+        if any(is_layer(node) for node in graph):
+            return graph
+        return _quantised(_folded(_live(graph)), per_channel=self.granularity == "per_channel")
+
+
+def _quantised(graph: Graph, *, per_channel: bool) -> Graph:
+    layers, sides, constants = LayerGraph(graph, per_channel=per_channel), placement(graph), constant_values(graph)
+    for node in graph:
+        if node.op == "input" or node.name in constants:
+            continue
+        if sides[node.name] == "host":
+            layers.keep(node)
+        else:
+            layers.hold(node.name, _layer(layers, node))
+    outputs = tuple(Output(output.name, layers.for_host(output.node)) for output in graph.outputs)
+    return replace(graph, nodes=tuple(layers.nodes), outputs=outputs)
+
+
+def _layer(layers: LayerGraph, node: Node) -> Node:
+    try:
+        return layer(layers, node)
+    except UnfitError as error:
+        labels = tuple(Label(span) for span in node.origin.spans[:1])
+        raise CompileError(Diagnostic(error.code, f"{node.name}: {error.message}", labels, (error.help,))) from None
+
+
+def _live(graph: Graph) -> Graph:
+    """The inputs, and what the outputs need."""
+    needed = set(graph.output_nodes)
+    for node in reversed(graph.nodes):
+        if node.name in needed:
+            needed.update(node.operands)
+    return graph.with_nodes(node for node in graph if node.name in needed or node.op == "input")
+
+
+def _folded(graph: Graph) -> Graph:
+    """The graph with a constant for everything that is computed from constants, which without optimisation is still there."""
+    constants = constant_values(graph)
+    values: dict[str, Node] = {}
+    nodes = []
+    for node in graph:
+        if node.op == "weight":
+            raise ProgramError(Diagnostic("E0806", f"the weight {node.name} has no value: weights are bound before quantising"))
+        values[node.name] = _constant(node, values) if node.name in constants and node.op != "constant" else node
+        nodes.append(values[node.name])
+    return _live(graph.with_nodes(nodes))
+
+
+def _constant(node: Node, values: Mapping[str, Node]) -> Node:
+    operands = [values[name] for name in node.operands]
+    arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
+    value = Array(compute(node, [operand.type for operand in operands], arrays))
+    return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=_constant_type(node, operands))
+
+
+def _constant_type(node: Node, operands: list[Node]) -> TensorType:
+    """The type of a folded node; one that was dequantised keeps the parameters that the source gave it."""
+    given = operands[0].type.quantisation if node.op == "dequantize" else None
+    return holding(node.type, given) if given else node.type

@@ -1,0 +1,147 @@
+"""A graph in the hands of a pass: read from front to back, written anew under the same names."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ir.types import TensorType
+from tpucc.ops.constant import ConstantAttributes
+
+_NUMBER = re.compile(r"(\.[0-9]+)+$")
+
+
+class Rewriter:
+    """Collects the nodes of a new graph.
+
+    A node of the old graph is kept, replaced under its own name, or dropped in favour of another (`alias`); later operands follow. Nodes
+    that the old graph read and the new one doesn't are left out of it: a pass clears away what it made useless, and nothing else.
+    """
+
+    def __init__(self, graph: Graph, by: str) -> None:
+        self.graph = graph
+        self.nodes: dict[str, Node] = {}
+        self._by = by
+        self._aliases: dict[str, str] = {}
+        self._fused: dict[str, tuple[str, ...]] = {}
+        self._names = Names(graph)
+        self._reads = Counter(name for node in graph for name in node.operands)
+        self._reads.update(output.node for output in graph.outputs)
+        self._unread = {node.name for node in graph if not self._reads[node.name]}
+
+    def __iter__(self) -> Iterator[Node]:
+        """The old graph's nodes in order, each with its operands as they are now named."""
+        for node in self.graph:
+            operands = tuple(self.resolve(name) for name in node.operands)
+            yield node if operands == node.operands else replace(node, operands=operands)
+
+    def resolve(self, name: str) -> str:
+        """What the old graph's node is called now."""
+        return self._aliases.get(name, name)
+
+    def operands(self, node: Node) -> tuple[Node, ...]:
+        """The operands as they stand in the new graph."""
+        return tuple(self.nodes[name] for name in node.operands)
+
+    def put(self, node: Node, *fused: Node) -> Node:
+        """Adds a node under its own name. `fused` are the nodes that it takes the place of beside its namesake; it takes their origins."""
+        if (replaced := self.graph.by_name.get(node.name)) is not None:
+            self._reads.subtract(self.resolve(name) for name in replaced.operands)
+        self._reads.update(node.operands)
+        for other in fused:
+            if not self._reads[other.name]:
+                self._reads.subtract(other.operands)
+        self.nodes[node.name] = node
+        if fused:
+            self._fused[node.name] = tuple(other.name for other in fused)
+        return node
+
+    def make(self, wanted: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, origin: Origin) -> Node:
+        """Adds a node that the source doesn't contain, on behalf of `origin`, under a name made from `wanted`."""
+        return self.put(Node(self.fresh(wanted), op, operands, attributes, type_, origin.by(self._by)))
+
+    def constant(self, wanted: str, value: Array, origin: Origin) -> Node:
+        """Adds a constant that the pass computed."""
+        return self.make(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin)
+
+    def alias(self, node: Node, other: str) -> None:
+        """Drops a node: whoever reads it reads `other` from now on."""
+        self._aliases[node.name] = other
+        self._reads.subtract(node.operands)
+        self._reads[other] += self._reads[node.name]
+
+    def reads(self, node: Node) -> int:
+        """How often the node is read, by operands and outputs."""
+        return self._reads[node.name]
+
+    def fresh(self, wanted: str) -> str:
+        """`wanted.1`, `wanted.2`, …: the first that neither graph has; a number at the end of `wanted` gives way."""
+        return self._names.fresh(wanted)
+
+    def build(self) -> Graph:
+        outputs = tuple(Output(output.name, self.resolve(output.node)) for output in self.graph.outputs)
+        needed = {output.node for output in outputs}
+        kept: list[Node] = []
+        for node in reversed(self.nodes.values()):
+            if node.name in needed or node.name in self._unread or node.op == "input":
+                needed.update(node.operands)
+                kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
+        return replace(self.graph, nodes=tuple(reversed(kept)), outputs=outputs)
+
+    def _origin(self, node: Node) -> Origin:
+        """The origins of all that the node was fused from, the first computed first; each is visited once, at the end."""
+        found: list[Origin] = []
+        waiting = [node.name]
+        while waiting:
+            name = waiting.pop()
+            found.append(self.nodes[name].origin)
+            waiting.extend(self._fused.get(name, ()))
+        return found[-1].merged(*reversed(found[:-1]))
+
+
+class Names:
+    """New names for a graph's nodes, numbered: `h.1`, `h.2`, …, and never one that the graph has."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._taken = graph.by_name
+        self._numbers: Counter[str] = Counter()
+
+    def fresh(self, wanted: str) -> str:
+        base = _NUMBER.sub("", wanted) or wanted
+        while True:
+            self._numbers[base] += 1
+            if (name := f"{base}.{self._numbers[base]}") not in self._taken:
+                return name
+
+
+def constant_of(node: Node) -> Array | None:
+    """The value of a constant; None for other nodes, and for constants whose quantisation is fixed."""
+    if isinstance(node.attributes, ConstantAttributes) and not is_pinned(node):
+        return node.attributes.value
+    return None
+
+
+def is_pinned(node: Node) -> bool:
+    """Whether the source fixes how the value is quantised: then the value itself must stay in the graph."""
+    return node.type.quantisation is not None
+
+
+def as_columns(value: Array, type_: TensorType) -> Array | None:
+    """A constant that broadcasts to `type_` as one value a column, as f32[N]; None when it is anything else.
+
+    One value for all columns is repeated.
+    """
+    columns = type_.shape[-1:]
+    if value.dtype != "f32" or not columns or len(value.shape) > type_.rank or value.data.size not in (1, *columns):
+        return None
+    if value.shape[-1:] != columns and value.data.size != 1:
+        return None
+    if value.shape == columns:
+        return value
+    repeated = value.data.reshape(-1)
+    return Array(repeated if repeated.shape == columns else repeated.repeat(columns[0]))

@@ -1,0 +1,211 @@
+"""Transposes move down, out of the middle of the device's work.
+
+The device multiplies rows by a constant matrix on the right. A constant on the left is a matter of transposing: `C @ x` is
+`transpose(transpose(x) @ transpose(C))`. In a chain such as `W2 @ relu(W1 @ x + b)` the inner transposes meet and cancel; what is left
+stands at the edges of the graph, where the host turns rows into columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.types import TensorType
+from tpucc.ops import OPS
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Table
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.transpose import TransposeAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter, constant_of
+
+Permutation = tuple[int, ...]
+SWAPPED = (1, 0)
+
+
+@dataclass(frozen=True)
+class SinkTransposes:
+    """Makes every product one with its constant on the right, and cancels transposes below products in pairs."""
+
+    name: ClassVar[str] = "sink-transposes"
+    summary: ClassVar[str] = "turns products with a constant on the left around, and moves transposes to the edges"
+    level: ClassVar[int] = 0
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        sinker = _Sinker(graph, self.name)
+        for node in sinker.rewriter:
+            sinker.visit(node)
+        for output in graph.outputs:
+            sinker.straight(output.node)
+        return sinker.rewriter.build()
+
+
+@dataclass(frozen=True, slots=True)
+class _Turned:
+    """A value of the old graph that is not computed as it is: it is `transpose(base, perm)`."""
+
+    node: Node
+    base: str
+    perm: Permutation
+
+
+class _Sinker:
+    """Visits the nodes in order and keeps back every transpose that follows a product, until something needs it."""
+
+    def __init__(self, graph: Graph, by: str) -> None:
+        self.rewriter = Rewriter(graph, by)
+        self._turned: dict[str, _Turned] = {}
+        self._turns: dict[tuple[str, Permutation], str] = {}
+        self._below: set[str] = set()
+        """Values that depend on a product: their transposes are worth moving. The others' are the host's, and free."""
+
+    def visit(self, node: Node) -> None:
+        kind = OPS[node.op].legalisation if node.op in OPS else None
+        if isinstance(kind, Matrix) or any(name in self._below for name in node.operands):
+            self._below.add(node.name)
+        match kind:
+            case Matrix() if node.op == "matmul" and self._is_left_constant(node):
+                self._turn_product(node)
+            case Matrix() if self._turns_rows_only(node):
+                self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
+            case Table() | Clamp() | Boundary() | Arithmetic() if any(name in self._turned for name in node.operands):
+                self._sink_through(node)
+            case _ if node.op == "slice" and node.operands[0] in self._turned:
+                self._sink_slice(node)
+            case _ if isinstance(node.attributes, TransposeAttributes):
+                self._transpose(node, node.attributes)
+            case _:
+                self._keep(node)
+
+    def straight(self, name: str) -> None:
+        """Makes sure that the new graph has the value itself."""
+        turned = self._turned.get(name)
+        if turned is not None and name not in self.rewriter.nodes:
+            attributes = TransposeAttributes(turned.perm)
+            self.rewriter.put(replace(turned.node, op="transpose", operands=(turned.base,), attributes=attributes))
+
+    def _keep(self, node: Node) -> None:
+        for name in node.operands:
+            self.straight(name)
+        self.rewriter.put(node)
+
+    def _is_left_constant(self, node: Node) -> bool:
+        return self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1])
+
+    def _is_constant(self, name: str) -> bool:
+        return name not in self._turned and constant_of(self.rewriter.nodes[name]) is not None
+
+    def _turns_rows_only(self, node: Node) -> bool:
+        """Whether a product's rows come in another order, and nothing else is turned: its result is then turned likewise."""
+        turned = self._turned.get(node.operands[0])
+        columns = node.type.rank - 1
+        return turned is not None and turned.perm[-1] == columns and not any(name in self._turned for name in node.operands[1:])
+
+    def _turn_product(self, node: Node) -> None:
+        """`C @ x` [R, N] as the transpose of `transpose(x) @ transpose(C)` [N, R]; other ranks of C are reshaped to two."""
+        left = self.rewriter.nodes[node.operands[0]]
+        rows, columns = node.type.rows, node.type.columns
+        weights = self._turned_constant(left, (left.type.rows, left.type.columns))
+        x = self.turn(node.operands[1], SWAPPED)
+        type_ = replace(node.type, shape=(columns, rows))
+        product = self.rewriter.put(Node(self.rewriter.fresh(node.name), "matmul", (x, weights), NoAttributes(), type_, node.origin))
+        if node.type.rank == 2:
+            self._turned[node.name] = _Turned(node, product.name, SWAPPED)
+            return
+        back = self.turn(product.name, SWAPPED)
+        self.rewriter.put(replace(node, op="reshape", operands=(back,), attributes=ReshapeAttributes(node.type.shape)))
+
+    def _sink_through(self, node: Node) -> None:
+        """`f(transpose(a), transpose(b))` as `transpose(f(a, b))`, when each operand can be turned for nothing."""
+        perm = next(self._turned[name].perm for name in node.operands if name in self._turned)
+        if len(perm) != node.type.rank or not all(self._turns_freely(name, perm) for name in node.operands):
+            self._keep(node)
+            return
+        inverse = _inverse(perm)
+        operands = tuple(self._operand(name, inverse, node.type.rank) for name in node.operands)
+        self._put_turned(node, operands, perm)
+
+    def _sink_slice(self, node: Node) -> None:
+        """A part of a transpose as the transpose of a part; one that drops an axis stays."""
+        attributes, turned = node.attributes, self._turned[node.operands[0]]
+        assert isinstance(attributes, SliceAttributes)
+        if attributes.squeeze:
+            self._keep(node)
+            return
+        inverse = _inverse(turned.perm)
+        moved = SliceAttributes(_permuted(attributes.starts, inverse), _permuted(attributes.stops, inverse))
+        self._put_turned(replace(node, attributes=moved), (turned.base,), turned.perm, node)
+
+    def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation, original: Node | None = None) -> None:
+        type_ = _permuted_type(node.type, _inverse(perm))
+        base = self.rewriter.put(replace(node, name=self.rewriter.fresh(node.name), operands=operands, type=type_))
+        self._turned[node.name] = _Turned(original or node, base.name, perm)
+
+    def _transpose(self, node: Node, attributes: TransposeAttributes) -> None:
+        """A transpose of the source: joins the one before it; is kept back below a product."""
+        name = node.operands[0]
+        perm = tuple(axis % node.type.rank for axis in attributes.perm)
+        turned = self._turned.get(name)
+        if turned is None and name not in self._below:
+            self._keep(node)
+            self._turns[node.name, _inverse(perm)] = name
+            return
+        base, joint = (turned.base, _permuted(turned.perm, perm)) if turned else (name, perm)
+        self._turned[node.name] = _Turned(node, base, joint)
+
+    def _turns_freely(self, name: str, perm: Permutation) -> bool:
+        """Whether the transpose of an operand costs nothing: it is there, or the value is constant, or the host's."""
+        turned = self._turned.get(name)
+        return turned.perm == perm if turned else name not in self._below
+
+    def _operand(self, name: str, perm: Permutation, rank: int) -> str:
+        """An operand of an element-wise operator in turned form; NumPy's broadcasting first gives it all axes."""
+        if name in self._turned:
+            return self.turn(name, perm)
+        node = self.rewriter.nodes[name]
+        full = (1,) * (rank - node.type.rank) + node.type.shape
+        if node.type.size == 1 and node.type.rank <= 1:
+            return name
+        if constant_of(node) is not None:
+            return self._turned_constant(node, full, perm)
+        if full != node.type.shape:
+            type_ = replace(node.type, shape=full)
+            name = self.rewriter.make(name, "reshape", (name,), ReshapeAttributes(full), type_, node.origin).name
+        return self.turn(name, perm)
+
+    def turn(self, name: str, perm: Permutation) -> str:
+        """The name of `transpose(name, perm)`: of a node that there is, or of a new one."""
+        if (turned := self._turned.get(name)) is not None:
+            name, perm = turned.base, _permuted(turned.perm, perm)
+        if perm == tuple(range(len(perm))):
+            return name
+        if (name, perm) not in self._turns:
+            node = self.rewriter.nodes[name]
+            type_ = _permuted_type(node.type, perm)
+            made = self.rewriter.make(name, "transpose", (name,), TransposeAttributes(perm), type_, node.origin)
+            self._turns[name, perm] = made.name
+        return self._turns[name, perm]
+
+    def _turned_constant(self, node: Node, shape: tuple[int, ...], perm: Permutation = SWAPPED) -> str:
+        """A constant, reshaped and transposed; one node for each permutation."""
+        if (node.name, perm) not in self._turns:
+            attributes = node.attributes
+            assert isinstance(attributes, ConstantAttributes)
+            value = Array(attributes.value.data.reshape(shape).transpose(perm))
+            self._turns[node.name, perm] = self.rewriter.constant(node.name, value, node.origin).name
+        return self._turns[node.name, perm]
+
+
+def _permuted(values: tuple[int, ...], perm: Permutation) -> tuple[int, ...]:
+    return tuple(values[axis] for axis in perm)
+
+
+def _permuted_type(type_: TensorType, perm: Permutation) -> TensorType:
+    return replace(type_, shape=_permuted(type_.shape, perm))
+
+
+def _inverse(perm: Permutation) -> Permutation:
+    return tuple(sorted(range(len(perm)), key=perm.__getitem__))

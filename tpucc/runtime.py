@@ -1,0 +1,176 @@
+"""A compiled model that runs: the host's prologue, the simulated machine, the host's epilogue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.diagnostics import Diagnostic, InputError, did_you_mean
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.types import Quantisation, TensorType
+from tpucc.isa.container import decode, encode
+from tpucc.isa.program import Program
+from tpucc.isa.verify import check
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.outputs import read_file, write_file
+from tpucc.registry import ATTRIBUTES
+from tpucc.rounds import model_batch, rows_given, run_in_rounds
+from tpucc.sim.execute import Simulator
+from tpucc.sim.stats import stats
+from tpucc.sim.timing import Timeline, time_program
+
+Arrays = Mapping[str, AnyArray]
+MOVES_NOTHING = frozenset({"reshape", "flatten"})
+
+
+@dataclass(frozen=True, eq=False)
+class QuantisedOutput:
+    """An output as the device computed it: integers, and what they mean (real = scale * (integer - zero_point))."""
+
+    values: AnyArray
+    scale: float
+    zero_point: int
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """A program that the verifier has accepted, ready to run. Immutable; running it twice gives the same bits twice."""
+
+    program: Program
+
+    @cached_property
+    def prologue(self) -> Graph:
+        return parse_graph(self.program.prologue, f"{self.program.name} prologue", ATTRIBUTES)
+
+    @cached_property
+    def epilogue(self) -> Graph:
+        return parse_graph(self.program.epilogue, f"{self.program.name} epilogue", ATTRIBUTES)
+
+    @cached_property
+    def simulator(self) -> Simulator:
+        return Simulator(self.program)
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        """When every instruction starts and ends, in cycles."""
+        return time_program(self.program)
+
+    @cached_property
+    def stats(self) -> dict[str, Any]:
+        """What `stats.json` holds."""
+        return stats(self.program, self.timeline)
+
+    @property
+    def inputs(self) -> dict[str, TensorType]:
+        """The model's inputs by name."""
+        return {node.name: node.type for node in self.prologue.inputs}
+
+    @property
+    def outputs(self) -> dict[str, TensorType]:
+        """The model's outputs by name."""
+        return {output.name: self.epilogue[output.node].type for output in self.epilogue.outputs}
+
+    @cached_property
+    def batch(self) -> int | None:
+        """The leading size that all inputs and outputs share, or None: only then inputs of another batch run in rounds."""
+        return model_batch(self.inputs, list(self.outputs.values()))
+
+    def run(self, inputs: Arrays | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
+        """Runs the model: an array for each input, by name; returns an array for each output.
+
+        Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
+        other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
+        """
+        return self._in_rounds(self._run_once, self._accepted({**(inputs or {}), **named}))
+
+    def run_quantized(self, inputs: Arrays | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
+        """As `run`, but the integers of each output that the device computed."""
+        results = self._in_rounds(self._integers_once, self._accepted({**(inputs or {}), **named}))
+        return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, (_, q) in self._device_outputs.items()}
+
+    def ports(self, inputs: Arrays, *, plain: bool = False) -> dict[str, AnyArray]:
+        """The integers that the device hands back, by the layer's name, for inputs of the model's own batch.
+
+        `plain` executes instruction by instruction, without grouping any.
+        """
+        return self._device(self._prologue(inputs), plain)
+
+    def save(self, path: str | Path) -> None:
+        """Writes the program as a self-contained `.tpub` file."""
+        write_file(Path(path), encode(self.program))
+
+    def _run_once(self, inputs: Arrays) -> dict[str, AnyArray]:
+        values = self._prologue(inputs)
+        values.update(self._device(values))
+        feeds = {node.name: values[node.name] for node in self.epilogue.inputs}
+        results = evaluate(self.epilogue, feeds)
+        return {output.name: results[output.node] for output in self.epilogue.outputs}
+
+    def _integers_once(self, inputs: Arrays) -> dict[str, AnyArray]:
+        values = self.ports(inputs)
+        return {name: values[port].reshape(self.outputs[name].shape) for name, (port, _) in self._device_outputs.items()}
+
+    def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
+        results = evaluate(self.prologue, inputs)
+        return {output.name: results[output.node] for output in self.prologue.outputs}
+
+    def _device(self, values: Arrays, plain: bool = False) -> dict[str, AnyArray]:
+        feeds = {port.name: values[port.name] for port in self.program.inputs}
+        return interpret(self.program, feeds) if plain else self.simulator.run(feeds)
+
+    @cached_property
+    def _device_outputs(self) -> dict[str, tuple[str, Quantisation]]:
+        """For each output that is a device result, dequantised or reshaped at most: its port and its quantisation."""
+        ports = {port.name for port in self.program.outputs}
+        found = {}
+        for output in self.epilogue.outputs:
+            node = self._through_views(self.epilogue[output.node])
+            if node.op == "dequantize":
+                node = self._through_views(self.epilogue[node.operands[0]])
+            if node.op == "input" and node.name in ports and node.type.quantisation is not None:
+                found[output.name] = (node.name, node.type.quantisation)
+        return found
+
+    def _through_views(self, node: Node) -> Node:
+        while node.op in MOVES_NOTHING:
+            node = self.epilogue[node.operands[0]]
+        return node
+
+    def _accepted(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, AnyArray]:
+        """The inputs as arrays of the model's types; values of another type are converted where nothing but precision is lost."""
+        problems, arrays = [], {}
+        for name, value in given.items():
+            if name not in self.inputs:
+                mend = did_you_mean(name, self.inputs)
+                problems.append(Diagnostic("E0432", f"the model has no input {name}", help=(mend,) if mend else ()))
+                continue
+            array, wanted = np.asarray(value), self.inputs[name].numpy
+            if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):
+                problems.append(Diagnostic("E0433", f"input {name} is {array.dtype}, expected {wanted}"))
+                continue
+            arrays[name] = array.astype(wanted, copy=False)
+        if problems:
+            raise InputError(problems)
+        return arrays
+
+    def _in_rounds(self, run: Any, arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+        rows = rows_given(self.inputs, arrays, self.batch)
+        if rows is None or self.batch is None:
+            result: dict[str, AnyArray] = run(arrays)
+            return result
+        return run_in_rounds(run, arrays, rows, self.batch)
+
+
+def load_program(path: str | Path) -> Runtime:
+    """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails the verifier."""
+    program = decode(read_file(Path(path)), str(path))
+    check(program)
+    return Runtime(program)

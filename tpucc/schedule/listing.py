@@ -1,0 +1,39 @@
+"""Machine instructions on their way to a program: what each belongs to, and room for more between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.isa.instructions import RECORD, Records
+from tpucc.numerics import Int64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Listing:
+    """Instructions (`RECORD`) with their layers. `placed` is each one's index in the placed listing, -1 for what scheduling added since."""
+
+    records: Records
+    layer: Int64
+    placed: Int64
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
+        """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""
+        order = np.argsort(np.concatenate([2 * np.arange(len(self)) + 1, 2 * before]), kind="stable")
+        added = np.full(len(records), -1, np.int64)
+        return Listing(
+            np.concatenate([self.records, records])[order],
+            np.concatenate([self.layer, layer])[order],
+            np.concatenate([self.placed, added])[order],
+        )
+
+
+def blank(count: int, opcode: int) -> Records:
+    """`count` records of one opcode, all other fields zero."""
+    records = np.zeros(count, RECORD)
+    records["opcode"] = opcode
+    return records

@@ -1,0 +1,59 @@
+"""The stages of scheduling, one after the other."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.isa.instructions import RECORD
+from tpucc.isa.program import Program
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.numerics import Int64
+from tpucc.schedule.accumulators import place_groups
+from tpucc.schedule.finish import end_layers, residents, with_end
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.placement import Placement, place_buffers
+from tpucc.schedule.prefetch import prefetch_weights
+from tpucc.schedule.synchronise import synchronise
+
+
+def schedule(tiles: TileProgram) -> Program:
+    """The machine program of a tile program: rows and accumulators get addresses, weights are fetched ahead, engines are synchronised.
+
+    The host's part (`prologue`, `epilogue`) and `source_text` are left empty. Raises `LimitError`: E0601 when one instruction's operands
+    don't fit the unified buffer, E0603 when sums don't fit the accumulators.
+    """
+    groups = place_groups(tiles)
+    placement = place_buffers(tiles)
+    listing = prefetch_weights(_machine(placement, groups), tiles.target.weight_fifo_tiles)
+    listing = with_end(synchronise(listing))
+    return Program(
+        name=tiles.name,
+        source=tiles.source,
+        source_text="",
+        target=tiles.target,
+        instructions=listing.records,
+        layer_of=listing.layer.astype(np.uint32),
+        layers=end_layers(tiles.layers),
+        tiles=tiles.tiles,
+        blocks=tiles.blocks,
+        host=placement.host,
+        constants=tiles.constants,
+        inputs=tiles.inputs,
+        outputs=tiles.outputs,
+        prologue="",
+        epilogue="",
+        residents=residents(listing, placement.stays, tiles.buffers),
+        lower_bound_rows=placement.lower_bound,
+        notes=tiles.notes + placement.notes,
+    )
+
+
+def _machine(placement: Placement, groups: Int64) -> Listing:
+    """Machine records of placed instructions, accumulator rows included; a switch keeps its tile in `index`."""
+    placed = placement.instructions
+    records = np.zeros(len(placed), RECORD)
+    for field in RECORD.names or ():
+        records[field] = placed[field]
+    used = placed["group"] >= 0
+    records["acc"][used] += groups[placed["group"][used]].astype(np.uint32)
+    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)))

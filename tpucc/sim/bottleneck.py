@@ -1,0 +1,99 @@
+"""What limits a program, in a word and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from tpucc.isa.effects import effects
+from tpucc.isa.program import Program
+from tpucc.sim.segments import Cause, Segments
+from tpucc.sim.timing import Timeline
+
+BOTTLENECKS: Mapping[str, str] = MappingProxyType(
+    {
+        "weight memory": "the matrix unit waits for tiles that haven't arrived, or are shifted in late because they arrived late",
+        "weight shift": "it waits for tiles that arrived in time, while they are shifted in",
+        "matrix unit": "it multiplies",
+        "activation": "it waits while the activation unit works",
+        "host link": "it waits while nothing but a transfer between host and unified buffer is under way, or for one",
+        "data dependencies": "it waits for results on their way: the array's fill and drain, and the order of the instructions",
+    }
+)
+"""What the matrix unit's cycles go to: each cycle counts for one of these, and the largest is the bottleneck."""
+
+
+def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> tuple[str, str]:
+    """One of `BOTTLENECKS`, and a sentence that says how much of the time it takes and what would help."""
+    cycles = _cycles(timeline, segments)
+    name = max(cycles, key=lambda key: cycles[key])
+    share = f"{100 * cycles[name] / max(1, timeline.makespan):.0f} % of the cycles"
+    return name, _SENTENCES[name](program, timeline, share)
+
+
+def _cycles(timeline: Timeline, segments: Segments) -> dict[str, int]:
+    """Cycles by what they go to, in the order of `BOTTLENECKS`; they sum to the makespan."""
+    cause, length = segments.cause, segments.cycles
+    shifting = cause == Cause.WEIGHT_SHIFT
+    late = (cause == Cause.WEIGHT_STALL) | (shifting & (timeline.stalls.weight[segments.instruction] > 0))
+    idle = cause >= Cause.RAW_STALL
+    activating = idle & segments.activating
+    hosting = idle & ~activating & ((cause == Cause.INPUT_STALL) | (segments.transferring & (cause == Cause.OTHER)))
+    kinds = (late, shifting & ~late, cause == Cause.ACTIVE, activating, hosting, idle & ~activating & ~hosting)
+    return {name: int(length[kind].sum()) for name, kind in zip(BOTTLENECKS, kinds, strict=True)}
+
+
+def _weight_memory(program: Program, timeline: Timeline, share: str) -> str:
+    needed, now = program.target.tile_fetch_cycles, _rows_a_tile(program, timeline)
+    text = f"{share} wait for weight tiles, each used for {now:,.0f} rows"
+    if now >= needed:
+        return text
+    return f"{text}; a batch {needed / now:.1f} times as large, about {needed:,} rows a tile, would hide the fetch"
+
+
+def _weight_shift(program: Program, timeline: Timeline, share: str) -> str:
+    needed, now = program.target.tile_shift_cycles, _rows_a_tile(program, timeline)
+    return f"{share} wait for a tile to be shifted in; each is used for {now:,.0f} rows, and {needed:,} would hide the shift"
+
+
+def _matrix_unit(program: Program, timeline: Timeline, share: str) -> str:
+    macs = sum(layer.macs for layer in program.layers)
+    cells = int(effects(program.instructions).rows[_multiplies(program)].sum()) * program.target.tile_bytes
+    return f"the matrix unit multiplies in {share}, with {100 * macs / max(1, cells):.0f} % of its cells in use"
+
+
+def _activation(program: Program, timeline: Timeline, share: str) -> str:
+    return f"{share} wait for the activation unit, which does one row a cycle"
+
+
+def _host_link(program: Program, timeline: Timeline, share: str) -> str:
+    return f"{share} wait for transfers between the host and the unified buffer, at {program.target.host_bandwidth / 1e9:.3g} GB/s"
+
+
+def _data_dependencies(program: Program, timeline: Timeline, share: str) -> str:
+    pipeline = program.target.pipeline_cycles
+    return f"{share} wait for results on their way: the array fills and drains for {pipeline:,} cycles before others can use its sums"
+
+
+_SENTENCES: Mapping[str, Callable[[Program, Timeline, str], str]] = MappingProxyType(
+    {
+        "weight memory": _weight_memory,
+        "weight shift": _weight_shift,
+        "matrix unit": _matrix_unit,
+        "activation": _activation,
+        "host link": _host_link,
+        "data dependencies": _data_dependencies,
+    }
+)
+
+
+def _multiplies(program: Program) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    return effects(program.instructions).multiplies
+
+
+def _rows_a_tile(program: Program, timeline: Timeline) -> float:
+    """Rows that a fetched tile is used for, on average."""
+    rows = effects(program.instructions).rows[_multiplies(program)].sum()
+    return float(rows) / max(1, len(timeline.tiles.asked))

@@ -1,0 +1,46 @@
+"""Execution: what a program computes, bit for bit.
+
+There are two executors. `Interpreter` does one instruction after the other and defines the result. `Simulator` prepares the program
+first: it joins multiplies to large exact float32 products and requantises whole layers at once. Both give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpucc.isa.program import Program
+from tpucc.numerics import Int8
+from tpucc.sim.interpret import Interpreter, Watch
+from tpucc.sim.machine import Machine
+from tpucc.sim.ports import check_inputs, pack, unpack
+from tpucc.sim.prepare import prepare
+from tpucc.sim.product import Scratch
+
+__all__ = ["Interpreter", "Simulator", "Watch", "pack", "unpack"]
+
+
+class Simulator:
+    """A program prepared once, to be run many times. The program must have passed the verifier.
+
+    Memory: the machine's own, the weights in float32 (four times their size), and the largest layer's inputs and results.
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._machine = Machine.of(program)
+        self._scratch = Scratch()
+        self._steps = prepare(program, self._scratch)
+
+    def run(self, inputs: Mapping[str, Int8]) -> dict[str, Int8]:
+        """For each input port an int8 array of its shape; returns the output ports' arrays, each new.
+
+        Raises `InputError` E0480 when the inputs don't fit the ports. A run leaves nothing behind that a later one could see, because a
+        verified program writes each row before it reads it.
+        """
+        program, machine = self.program, self._machine
+        check_inputs(program.inputs, inputs)
+        for port in program.inputs:
+            pack(port, inputs[port.name], program.host, machine.host)
+        for step in self._steps:
+            step.run(machine, self._scratch)
+        return {port.name: unpack(port, program.host, machine.host) for port in program.outputs}

@@ -1,0 +1,129 @@
+"""The plain interpreter: one instruction after the other, each a few lines, in one place.
+
+It is the definition of what a program computes. `tpucc.sim.execute` gives the same bits faster.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from tpucc.isa.instructions import Flag, Function, Instruction, Opcode
+from tpucc.isa.program import Program
+from tpucc.numerics import Int8
+from tpucc.sim import arithmetic
+from tpucc.sim.machine import Machine, accumulator_rows, operand, windows
+from tpucc.sim.ports import check_inputs, pack, unpack
+
+Watch = Callable[[int, Instruction, "Interpreter"], None]
+"""Called after each instruction with its index, the instruction and the interpreter, whose memories may be read."""
+
+
+class Interpreter:
+    """A machine that runs one program. The program must have passed the verifier.
+
+    Between instructions, `machine` holds the memories, `fifo` the weight tiles that have been asked for and not been taken, `tile` the
+    tile in use and `block` the parameter block in use (indices; -1 before the first).
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._clear()
+
+    def run(self, inputs: Mapping[str, Int8], watch: Watch | None = None) -> dict[str, Int8]:
+        """Runs the program from cleared memories: for each input port an int8 array of its shape; the output ports' arrays.
+
+        Raises `InputError` E0480 when the inputs don't fit the ports.
+        """
+        program = self.program
+        check_inputs(program.inputs, inputs)
+        self._clear()
+        for port in program.inputs:
+            pack(port, inputs[port.name], program.host, self.machine.host)
+        for index, record in enumerate(program.instructions):
+            instruction = Instruction.of(record)
+            if instruction.opcode in EFFECTS:
+                EFFECTS[instruction.opcode](self, instruction)
+            if watch is not None:
+                watch(index, instruction, self)
+        return {port.name: unpack(port, program.host, self.machine.host) for port in program.outputs}
+
+    def _clear(self) -> None:
+        self.machine = Machine.of(self.program)
+        self.fifo: deque[int] = deque()
+        self.tile = self.block = -1
+
+
+def _read_host_memory(state: Interpreter, instruction: Instruction) -> None:
+    first = instruction["host"]
+    state.machine.ub[operand(instruction, "dest")] = state.machine.host[first : first + instruction["inner"]]
+
+
+def _write_host_memory(state: Interpreter, instruction: Instruction) -> None:
+    first = instruction["host"]
+    state.machine.host[first : first + instruction["inner"]] = state.machine.ub[operand(instruction, "ub")]
+
+
+def _read_weights(state: Interpreter, instruction: Instruction) -> None:
+    state.fifo.append(instruction["index"])
+
+
+def _matrix_multiply(state: Interpreter, instruction: Instruction) -> None:
+    if Flag.SWITCH in instruction.flags:
+        state.tile = state.fifo.popleft()
+    rows = state.machine.ub[operand(instruction, "ub")]
+    product = arithmetic.matrix_product(_signed(rows, instruction), state.program.tiles[state.tile])
+    sums = state.machine.accumulators[accumulator_rows(instruction)]
+    sums[...] = sums + product if Flag.ACCUMULATE in instruction.flags else product
+
+
+def _signed(rows: Int8, instruction: Instruction) -> arithmetic.Bytes:
+    return rows.view(np.uint8) if Flag.UNSIGNED in instruction.flags else rows
+
+
+def _activate(state: Interpreter, instruction: Instruction) -> None:
+    sums = state.machine.accumulators[accumulator_rows(instruction)]
+    state.machine.ub[operand(instruction, "dest")] = arithmetic.activate(sums, state.program.blocks[state.block])
+
+
+def _vector(state: Interpreter, instruction: Instruction) -> None:
+    """All source rows are read before any row is written."""
+    ub, function = state.machine.ub, Function(instruction["function"])
+    a = ub[operand(instruction, "ub")][:, : 1 if Flag.SPLAT in instruction.flags else None]
+    if function == Function.COPY:
+        ub[operand(instruction, "dest")] = a
+        return
+    block = state.program.blocks[state.block]
+    if function == Function.TABLE:
+        ub[operand(instruction, "dest")] = arithmetic.lookup(a, block)
+        return
+    b = ub[operand(instruction, "ub2")][:, : 1 if Flag.SPLAT2 in instruction.flags else None]
+    ub[operand(instruction, "dest")] = arithmetic.binary(function, a, b, block)
+
+
+def _pool(state: Interpreter, instruction: Instruction) -> None:
+    window = state.machine.ub[windows(instruction)]
+    if instruction["function"] == Function.MAX:
+        state.machine.ub[operand(instruction, "dest")] = window.max(axis=1)
+    else:
+        state.machine.ub[operand(instruction, "dest")] = arithmetic.average(window, state.program.blocks[state.block])
+
+
+def _set_configuration(state: Interpreter, instruction: Instruction) -> None:
+    state.block = instruction["index"]
+
+
+EFFECTS: Mapping[Opcode, Callable[[Interpreter, Instruction], None]] = {
+    Opcode.READ_HOST_MEMORY: _read_host_memory,
+    Opcode.WRITE_HOST_MEMORY: _write_host_memory,
+    Opcode.READ_WEIGHTS: _read_weights,
+    Opcode.MATRIX_MULTIPLY: _matrix_multiply,
+    Opcode.CONVOLVE: _matrix_multiply,
+    Opcode.ACTIVATE: _activate,
+    Opcode.VECTOR: _vector,
+    Opcode.POOL: _pool,
+    Opcode.SET_CONFIGURATION: _set_configuration,
+}
+"""What each instruction does to the machine. Those that aren't here order or mark the others, and do nothing."""

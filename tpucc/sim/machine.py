@@ -1,0 +1,76 @@
+"""The machine's memories, and the rows that a walk visits in them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.isa.instructions import Instruction
+from tpucc.isa.program import Program
+from tpucc.numerics import Int8, Int32, Int64
+
+Rows = slice | Int64
+"""Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Machine:
+    """Host memory [rows, mxu], unified buffer [rows, mxu] and accumulators [rows, mxu]."""
+
+    host: Int8
+    ub: Int8
+    accumulators: Int32
+
+    @classmethod
+    def of(cls, program: Program) -> Machine:
+        """Cleared memories of the program's sizes, the constants in their places in host memory."""
+        target = program.target
+        machine = cls(
+            np.zeros((program.host_rows, target.mxu), np.int8),
+            np.zeros((target.unified_buffer_rows, target.mxu), np.int8),
+            np.zeros((target.accumulator_rows, target.mxu), np.int32),
+        )
+        first = 0
+        for buffer in program.host:
+            if buffer.kind == "constant":
+                machine.host[buffer.start : buffer.start + buffer.rows] = program.constants[first : first + buffer.rows]
+                first += buffer.rows
+        return machine
+
+
+def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
+    """The rows `start + o * pitch + i * stride`, o below `outer` and i below `inner`, in that order."""
+    if outer * inner == 1:
+        return slice(start, start + 1)
+    if inner == 1:
+        outer, inner, pitch, stride = 1, outer, 0, pitch
+    if stride > 0 and (outer == 1 or pitch == inner * stride):
+        return slice(start, start + outer * inner * stride, stride)
+    steps = np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride
+    return (start + steps).reshape(-1)
+
+
+def operand(instruction: Instruction, field: str) -> Rows:
+    """The rows that an instruction visits through `ub`, `ub2` or `dest`; those of a pool's windows are in `windows`."""
+    values = instruction.values
+    outer, inner = values.get("outer", 1), values["inner"]
+    return walk(values[field], outer, inner, values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", 1))
+
+
+def accumulator_rows(instruction: Instruction) -> slice:
+    """The accumulator rows of a multiply or an activate."""
+    first = instruction["acc"]
+    return slice(first, first + instruction.values.get("outer", 1) * instruction["inner"])
+
+
+def windows(instruction: Instruction) -> Int64:
+    """The rows of a pool's windows: [rows of the result, rows of a window]."""
+    values = instruction.values
+    steps = _numbers(values["outer"], values["inner"], values["ub_pitch"], values["ub_stride"])
+    window = _numbers(values["window_outer"], values["window_inner"], values["ub2_pitch"], values["ub2_stride"])
+    return values["ub"] + steps[:, None] + window
+
+
+def _numbers(outer: int, inner: int, pitch: int, stride: int) -> Int64:
+    return (np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride).reshape(-1)

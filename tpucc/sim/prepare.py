@@ -1,0 +1,137 @@
+"""A program as steps: groups of multiplies and activates as products, everything else one instruction at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Flag, Instruction
+from tpucc.isa.program import Program
+from tpucc.numerics import Int32
+from tpucc.sim.groups import Chain, Group, find_groups
+from tpucc.sim.machine import accumulator_rows, operand
+from tpucc.sim.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.resolve import resolve
+from tpucc.sim.steps import Products, Step, Vector, single_step
+from tpucc.sim.weights import WeightStore, spans
+
+SIGNED_LARGEST, UNSIGNED_LARGEST = 128, 255
+
+
+def prepare(program: Program, scratch: Scratch) -> list[Step]:
+    """The steps of a verified program; `scratch` gets the memory that they need."""
+    return _Preparation(program, scratch).steps()
+
+
+class _Preparation:
+    def __init__(self, program: Program, scratch: Scratch) -> None:
+        self._program, self._scratch = program, scratch
+        self._effects = effects(program.instructions)
+        resolved = resolve(program.instructions, self._effects)
+        self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
+        self._store = WeightStore(program.tiles)
+
+    def steps(self) -> list[Step]:
+        steps: list[Step] = []
+        for item in find_groups(self._effects, self._program.target):
+            step = self._products(item) if isinstance(item, Group) else self._single(item)
+            last = steps[-1] if steps else None
+            joined = last.joined(step) if isinstance(last, Vector) and isinstance(step, Vector) else None
+            if joined is None:
+                steps.append(step)
+            else:
+                steps[-1] = joined
+        return steps
+
+    def _single(self, index: int) -> Step:
+        tile, block = self._tile[index], self._block[index]
+        return single_step(
+            self._instruction(index),
+            None if tile < 0 else self._program.tiles[tile],
+            None if block < 0 else self._program.blocks[block],
+            block,
+        )
+
+    def _instruction(self, index: int) -> Instruction:
+        return Instruction.of(self._program.instructions[index])
+
+    def _products(self, group: Group) -> Step:
+        """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
+        products: list[Product] = []
+        offset = 0
+        for chains in self._alike(group.chains):
+            product = self._product(chains, offset)
+            products.append(product)
+            self._scratch.reserve(product.inputs_size, offset + product.results_size)
+            if group.overlapping:
+                offset += product.results_size
+        return Products(tuple(products), group.overlapping)
+
+    def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
+        """The chains by the walks of their input rows, in order of appearance."""
+        fields = ["flags", "opcode", "ub", "outer", "inner", "ub_pitch", "ub_stride"]
+        by_rows: dict[bytes, list[Chain]] = {}
+        for chain in chains:
+            records = self._program.instructions[list(chain.multiplies)]
+            columns = [records[name] & Flag.UNSIGNED if name == "flags" else records[name] for name in fields]
+            by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
+        yield from by_rows.values()
+
+    def _product(self, chains: list[Chain], offset: int) -> Product:
+        multiplies = [self._instruction(index) for index in chains[0].multiplies]
+        sources = tuple(Source(operand(multiply, "ub"), Flag.UNSIGNED in multiply.flags) for multiply in multiplies)
+        largest = tuple(UNSIGNED_LARGEST if source.unsigned else SIGNED_LARGEST for source in sources)
+        weights = self._store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
+        outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
+        bias = np.concatenate([_bias(output) for output in outputs])
+        rows = accumulator_rows(multiplies[0])
+        return Product(
+            rows=rows.stop - rows.start,
+            sources=sources,
+            weights=weights,
+            outputs=outputs,
+            bias=bias,
+            passes=tuple(_passes(outputs)),
+            sum=choose_sum(weights.parts, bias),
+            offset=offset,
+        )
+
+    def _output(self, chain: Chain, columns: slice) -> Output:
+        rows = accumulator_rows(self._instruction(chain.multiplies[0])) if chain.live else None
+        return Output(columns, rows, self._activation(chain.activate, columns) if chain.activate >= 0 else None)
+
+    def _activation(self, index: int, columns: slice) -> Activation:
+        block = self._program.blocks[self._block[index]]
+        return Activation(operand(self._instruction(index), "dest"), block, tail_lanes(block, columns.stop - columns.start))
+
+
+def _bias(output: Output) -> Int32:
+    """The bias of the output's used columns; zeros when it isn't activated."""
+    used = output.columns.stop - output.columns.start
+    if output.activation is None:
+        return np.zeros(used, np.int32)
+    bias: Int32 = output.activation.block["bias"][:used]
+    return bias
+
+
+def _passes(outputs: Sequence[Output]) -> Iterator[Pass]:
+    """Runs of outputs that clamp alike and have the same zero point."""
+    for clamp, run in groupby(outputs, _clamp):
+        if clamp is not None:
+            yield _pass(list(run), *clamp)
+
+
+def _clamp(output: Output) -> tuple[int, int, int] | None:
+    if output.activation is None:
+        return None
+    block = output.activation.block
+    return int(block["zero"]), int(block["low"]), int(block["high"])
+
+
+def _pass(outputs: Sequence[Output], zero: int, low: int, high: int) -> Pass:
+    columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
+    multipliers = [o.activation.block["multiplier"][: o.columns.stop - o.columns.start] for o in outputs if o.activation is not None]
+    return Pass(columns, np.concatenate(multipliers), zero, low, high)

@@ -1,0 +1,194 @@
+"""A matrix product that stands for many multiplies, and the activates that follow it, in one pass over its result.
+
+Column blocks with the same input rows lie side by side in one product [M, K] @ [K, N]. Its result is float32(acc + bias) for the exact
+integers acc and bias, obtained in one of three ways:
+
+- `SINGLE`: one part. Product and bias are exact in float32; their sum rounds once.
+- `PAIR`: two parts. The second one plus the bias is below 2^24 and exact; adding the first rounds once.
+- `WIDE`: anything else. Parts and bias are summed in int32, and the sum is converted.
+
+Rounding once is what the conversion of the int32 sum does, so the three agree in every bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from tpucc.numerics import EXACT, AnyArray, Float32, Int8, Int32, Int64, requantise_in_place
+from tpucc.sim.arithmetic import Block, activate, lookup
+from tpucc.sim.machine import Machine, Rows
+from tpucc.sim.weights import Part, Weights, spans
+
+
+class Sum(Enum):
+    SINGLE = "single"
+    PAIR = "pair"
+    WIDE = "wide"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The unified-buffer rows that one level of the product reads."""
+
+    rows: Rows
+    unsigned: bool
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Activation:
+    """Where and how an activate writes one column block.
+
+    `tail` are the lanes past the used columns [mxu - used]: they have no weights, so they are the same in every row.
+    """
+
+    dest: Rows
+    block: Block
+    tail: Int8
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Output:
+    """One column block of the product: its used columns, its accumulators if they are needed later, and its activate if it has one."""
+
+    columns: slice
+    accumulators: slice | None
+    activation: Activation | None
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Pass:
+    """Consecutive columns that requantise alike."""
+
+    columns: slice
+    multiplier: Float32
+    zero: int
+    low: int
+    high: int
+
+
+class Scratch:
+    """Float32 memory that the products share: inputs of one part at a time, results side by side."""
+
+    def __init__(self) -> None:
+        self._inputs = np.empty(0, np.float32)
+        self._results = np.empty(0, np.float32)
+
+    def reserve(self, inputs: int, results: int) -> None:
+        """Makes room for so many numbers. What the memory held is lost."""
+        if inputs > self._inputs.size:
+            self._inputs = np.empty(inputs, np.float32)
+        if results > self._results.size:
+            self._results = np.empty(results, np.float32)
+
+    def inputs(self, rows: int, columns: int) -> Float32:
+        return self._inputs[: rows * columns].reshape(rows, columns)
+
+    def result(self, offset: int, rows: int, columns: int) -> Float32:
+        return self._results[offset : offset + rows * columns].reshape(rows, columns)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Product:
+    """`rows` of every source times the weights. `offset` is where the results begin in the scratch memory."""
+
+    rows: int
+    sources: tuple[Source, ...]
+    weights: Weights
+    outputs: tuple[Output, ...]
+    bias: Int32
+    passes: tuple[Pass, ...]
+    sum: Sum
+    offset: int
+
+    @property
+    def inputs_size(self) -> int:
+        """Numbers of scratch memory for the inputs of its deepest part."""
+        return self.rows * max(len(part.matrix) for part in self.weights.parts)
+
+    @property
+    def results_size(self) -> int:
+        return self.rows * len(self.bias) * len(self.weights.parts)
+
+    def multiply(self, machine: Machine, scratch: Scratch) -> list[AnyArray]:
+        """The product of each part [M, N], in scratch memory unless it is float64."""
+        size = self.rows * len(self.bias)
+        results: list[AnyArray] = []
+        for number, part in enumerate(self.weights.parts):
+            x = self._inputs(part, machine.ub, scratch)
+            if part.matrix.dtype == np.float64:
+                results.append(x.astype(np.float64) @ part.matrix)
+            else:
+                results.append(np.matmul(x, part.matrix, out=scratch.result(self.offset + number * size, self.rows, len(self.bias))))
+        return results
+
+    def finish(self, machine: Machine, results: list[AnyArray]) -> None:
+        """Writes accumulators that are needed later, then activates into the unified buffer. Overwrites `results`."""
+        for output in self.outputs:
+            if output.accumulators is not None:
+                _store(machine.accumulators[output.accumulators], [result[:, output.columns] for result in results])
+        sums = self._biased(results)
+        for step in self.passes:
+            requantise_in_place(sums[:, step.columns], step.multiplier, step.zero, step.low, step.high)
+        for output in self.outputs:
+            if output.activation is not None:
+                _write(machine.ub, sums[:, output.columns], output.activation)
+
+    def _inputs(self, part: Part, ub: Int8, scratch: Scratch) -> Float32:
+        """The input rows of the part's levels side by side, widened."""
+        x = scratch.inputs(self.rows, len(part.matrix))
+        depths = self.weights.depths[part.first : part.last]
+        for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
+            rows = ub[source.rows, : end - start]
+            x[:, start:end] = rows.view(np.uint8) if source.unsigned else rows
+        return x
+
+    def _biased(self, results: list[AnyArray]) -> Float32:
+        """float32(acc + bias)."""
+        if self.sum is Sum.WIDE:
+            return (_total(results) + self.bias).astype(np.float32)
+        results[-1] += self.bias.astype(np.float32)
+        if self.sum is Sum.PAIR:
+            results[0] += results[1]
+        sums: Float32 = results[0]
+        return sums
+
+
+def _total(results: Sequence[AnyArray]) -> Int32:
+    total = results[0].astype(np.int32)
+    for result in results[1:]:
+        total += result.astype(np.int32)
+    return total
+
+
+def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
+    used = results[0].shape[1]
+    accumulators[:, :used] = _total(results)
+    accumulators[:, used:] = 0
+
+
+def _write(ub: Int8, values: Float32, activation: Activation) -> None:
+    """Requantised values [M, used], still float32, through the table if there is one, into the unified buffer."""
+    used, dest, block = values.shape[1], activation.dest, activation.block
+    ub[dest, :used] = lookup(values.astype(np.int8), block) if block["has_table"] else values
+    ub[dest, used:] = activation.tail
+
+
+def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
+    """The cheapest way of summing that is exact; see the module."""
+    if any(part.matrix.dtype == np.float64 for part in parts):
+        return Sum.WIDE
+    if len(parts) == 1 and (bias.astype(np.float32).astype(np.float64) == bias).all():
+        return Sum.SINGLE
+    if len(parts) == 2 and (parts[1].bound + np.abs(bias.astype(np.int64)) < EXACT).all():
+        return Sum.PAIR
+    return Sum.WIDE
+
+
+def tail_lanes(block: Block, used: int) -> Int8:
+    """What an activate gives in the lanes that have no weights: [mxu - used]."""
+    bias: Int64 = block["bias"]
+    return activate(np.zeros((1, len(bias)), np.int32), block)[0, used:]

@@ -1,0 +1,95 @@
+"""The matrix unit's time as one line of segments: what each cycle was spent on, and by which layer.
+
+The segments partition the program's time, so that every share of it adds up: rows 1, 4, 5 and 6 of the TPU paper's Table 3 are sums
+over all segments, a layer's cycles the sum over its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.sim.timing import Timeline
+
+
+class Cause(IntEnum):
+    """What the matrix unit does in a cycle; the idle ones in the order of `Stalls`."""
+
+    ACTIVE = 0
+    WEIGHT_STALL = 1
+    WEIGHT_SHIFT = 2
+    RAW_STALL = 3
+    INPUT_STALL = 4
+    OTHER = 5
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Segments:
+    """Cycles [start, end) one after the other from 0 to the makespan; one entry of each column a segment, none empty."""
+
+    start: Int64
+    end: Int64
+    cause: npt.NDArray[np.int8]
+    instruction: Int64
+    """The multiply that runs or waits; at the end, the instruction that finishes last."""
+    layer: Int64
+    """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on."""
+    activating: npt.NDArray[np.bool_]
+    """Whether the activation unit works meanwhile."""
+    transferring: npt.NDArray[np.bool_]
+    """Whether the host link does."""
+
+    @property
+    def cycles(self) -> Int64:
+        return self.end - self.start
+
+
+def matrix_segments(program: Program, timeline: Timeline) -> Segments:
+    """The segments of a program; empty when it takes no time."""
+    engine = ENGINE_OF[program.instructions["opcode"]]
+    bounds, causes, instructions = _waits_and_work(engine, timeline)
+    activation, host = _busy(engine, timeline, Engine.ACTIVATION), _busy(engine, timeline, Engine.HOST)
+    others = np.concatenate([activation, host])
+    cuts = np.unique(np.concatenate([bounds, timeline.start[others], timeline.end[others]]))
+    start, end = cuts[:-1], cuts[1:]
+    within = np.searchsorted(bounds, start, "right") - 1
+    working, transferring = _at(timeline, activation, start), _at(timeline, host, start)
+    cause = causes[within]
+    waits = (cause >= Cause.RAW_STALL) & (working >= 0)
+    layer_of = program.layer_of.astype(np.int64)
+    layer = np.where(waits, layer_of[working], layer_of[instructions[within]])
+    return Segments(start, end, cause, instructions[within], layer, working >= 0, transferring >= 0)
+
+
+def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:
+    """The start of each of the unit's states, its cause and its instruction: five waits and the work for each multiply, then the end."""
+    multiplies = np.flatnonzero(engine == Engine.MATRIX)
+    stalls = timeline.stalls
+    lengths = np.stack([c[multiplies] for c in (stalls.weight, stalls.shift, stalls.raw, stalls.input, stalls.other)], axis=1)
+    lengths = np.concatenate([lengths, (timeline.end - timeline.start)[multiplies, None]], axis=1).reshape(-1)
+    causes = np.tile(np.array([*list(Cause)[1:], Cause.ACTIVE], np.int8), len(multiplies))
+    last = int(np.argmax(timeline.end))
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+    causes, instructions = np.append(causes, np.int8(Cause.OTHER)), np.append(np.repeat(multiplies, 6), last)
+    ends = np.append(starts[1:], timeline.makespan)
+    kept = ends > starts
+    return np.append(starts[kept], timeline.makespan), causes[kept], instructions[kept]
+
+
+def _busy(engine: npt.NDArray[np.uint8], timeline: Timeline, unit: Engine) -> Int64:
+    return np.flatnonzero((engine == unit) & (timeline.end > timeline.start))
+
+
+def _at(timeline: Timeline, instructions: Int64, times: Int64) -> Int64:
+    """Which of a unit's `instructions`, in order, runs at each time; -1 where none does."""
+    if not len(instructions):
+        return np.full(len(times), -1, np.int64)
+    found = instructions[np.maximum(np.searchsorted(timeline.start[instructions], times, "right") - 1, 0)]
+    runs = (timeline.start[found] <= times) & (times < timeline.end[found])
+    return np.where(runs, found, -1)

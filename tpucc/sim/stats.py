@@ -1,0 +1,161 @@
+"""The numbers of `stats.json`: how long, how fast, where the cycles go, and what limits the model.
+
+| key | unit and meaning |
+|---|---|
+| `model`, `target`, `tpucc` | names; tpucc's version |
+| `cycles`, `seconds` | the program's makespan |
+| `macs` | multiply-accumulates of the model itself, no padding |
+| `tops` | 2 · macs ÷ seconds ÷ 10¹² |
+| `utilization` | tops ÷ the target's peak, 0…1 |
+| `peak_tops` | the target's peak: two operations a cell and cycle |
+| `instructions` | all of them, synchronisations included |
+| `tiles` | weight tiles of the program, each counted once; of a layer: distinct tiles that its multiplies use |
+| `tile_fetches` | tiles fetched; a tile that is asked for twice counts twice |
+| `weight_bytes` | bytes of the program's tiles in weight memory, padding included |
+| `macs_per_weight_byte`, `ridge_macs_per_weight_byte` | intensity: macs ÷ bytes fetched; and where the target's roofline bends |
+| `ub_peak_bytes`, `ub_lower_bound_bytes` | unified buffer: highest use, and the largest sum of what lives at one time |
+| `host_bytes` | bytes that cross the host link, spills included |
+| `breakdown` | percentages; see below |
+| `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
+| `layers` | of each: `name`, `kind`, source `line` (0: none); `cycles`, `macs`, `tiles`, `instructions`, `tops`, `breakdown` as above |
+
+The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
+arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
+`array_active` into cells with and without weights of the model. `raw_stall` (waiting for the activation unit) and `input_stall` (waiting
+for the host) are the parts of `non_matrix` that have these reasons. A layer's cycles are those that `Segments` gives it; the layers'
+sum to the program's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import tpucc
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.program import LayerInfo, Program
+from tpucc.numerics import Float64, Int64
+from tpucc.sim.bottleneck import bottleneck
+from tpucc.sim.resolve import resolve
+from tpucc.sim.segments import Cause, Segments, matrix_segments
+from tpucc.sim.timing import Timeline
+
+
+def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
+    """The dictionary that `stats.json` is made of: JSON values only."""
+    target, cycles = program.target, timeline.makespan
+    segments = matrix_segments(program, timeline)
+    work = _work(program)
+    macs = sum(layer.macs for layer in program.layers)
+    tops = _tops(program, macs, cycles)
+    fetches = len(timeline.tiles.asked)
+    name, explanation = bottleneck(program, timeline, segments)
+    return {
+        "model": program.name,
+        "target": target.name,
+        "tpucc": tpucc.__version__,
+        "cycles": cycles,
+        "seconds": cycles / target.clock_hz,
+        "macs": macs,
+        "tops": tops,
+        "utilization": tops * 1e12 / target.peak_ops,
+        "peak_tops": target.peak_ops / 1e12,
+        "instructions": len(program.instructions),
+        "tiles": len(program.tiles),
+        "tile_fetches": fetches,
+        "weight_bytes": len(program.tiles) * target.tile_bytes,
+        "macs_per_weight_byte": macs / (fetches * target.tile_bytes) if fetches else 0.0,
+        "ridge_macs_per_weight_byte": target.peak_ops / 2 / target.weight_bandwidth,
+        "ub_peak_bytes": program.peak_rows * target.mxu,
+        "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
+        "host_bytes": _host_bytes(program),
+        "breakdown": _breakdown(segments.cause, segments.cycles, float(work.useful.sum()) / target.tile_bytes),
+        "bottleneck": name,
+        "explanation": explanation,
+        "layers": _layers(program, segments, work),
+    }
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Work:
+    """Per layer: multiply-accumulates on cells that hold weights of the model, distinct tiles, instructions."""
+
+    useful: Float64
+    tiles: Int64
+    instructions: Int64
+
+
+def _work(program: Program) -> _Work:
+    touched = effects(program.instructions)
+    tile, count = resolve(program.instructions, touched).tile, len(program.layers)
+    multiplies = np.flatnonzero(touched.multiplies)
+    layer = program.layer_of[multiplies].astype(np.int64)
+    useful = touched.rows[multiplies] * _fills(program)[tile[multiplies]]
+    pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
+    return _Work(
+        np.bincount(layer, useful, minlength=count).astype(np.float64),
+        np.bincount(pairs[0], minlength=count),
+        np.bincount(program.layer_of, minlength=count),
+    )
+
+
+def _fills(program: Program) -> Int64:
+    """Used cells of each tile."""
+    fills = np.full(len(program.tiles), program.target.tile_bytes, np.int64)
+    for layer in program.layers:
+        for tile, rows, columns in layer.tile_fills:
+            fills[tile] = rows * columns
+    return fills
+
+
+def _host_bytes(program: Program) -> dict[str, int]:
+    opcode, rows = program.instructions["opcode"], program.instructions["inner"].astype(np.int64)
+    ways = {"in": Opcode.READ_HOST_MEMORY, "out": Opcode.WRITE_HOST_MEMORY}
+    return {way: int(rows[opcode == code].sum()) * program.target.mxu for way, code in ways.items()}
+
+
+def _layers(program: Program, segments: Segments, work: _Work) -> list[dict[str, Any]]:
+    order = np.argsort(segments.layer, kind="stable")
+    bounds = np.searchsorted(segments.layer[order], np.arange(len(program.layers) + 1))
+    return [_layer(program, segments, work, index, order[bounds[index] : bounds[index + 1]]) for index in range(len(program.layers))]
+
+
+def _layer(program: Program, segments: Segments, work: _Work, index: int, own: Int64) -> dict[str, Any]:
+    layer: LayerInfo = program.layers[index]
+    lengths = segments.cycles[own]
+    cycles = int(lengths.sum())
+    return {
+        "name": layer.name,
+        "kind": layer.kind,
+        "line": layer.origin.line,
+        "cycles": cycles,
+        "macs": layer.macs,
+        "tiles": int(work.tiles[index]),
+        "instructions": int(work.instructions[index]),
+        "tops": _tops(program, layer.macs, cycles),
+        "breakdown": _breakdown(segments.cause[own], lengths, float(work.useful[index]) / program.target.tile_bytes),
+    }
+
+
+def _breakdown(cause: Any, lengths: Int64, useful_cycles: float) -> dict[str, float]:
+    """Percentages; all zero where there are no cycles. `useful_cycles` are active cycles times the share of cells that hold weights."""
+    by_cause = np.bincount(cause, lengths, minlength=len(Cause))
+    percent = by_cause * (100 / max(1, lengths.sum()))
+    active, useful = float(percent[Cause.ACTIVE]), useful_cycles * 100 / max(1, int(lengths.sum()))
+    return {
+        "array_active": active,
+        "useful_macs": useful,
+        "unused_macs": active - useful,
+        "weight_stall": float(percent[Cause.WEIGHT_STALL]),
+        "weight_shift": float(percent[Cause.WEIGHT_SHIFT]),
+        "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
+        "raw_stall": float(percent[Cause.RAW_STALL]),
+        "input_stall": float(percent[Cause.INPUT_STALL]),
+    }
+
+
+def _tops(program: Program, macs: int, cycles: int) -> float:
+    return 2 * macs * program.target.clock_hz / cycles / 1e12 if cycles else 0.0

@@ -1,0 +1,195 @@
+"""Time: when every instruction starts and ends, in cycles. No data is needed, only the program.
+
+Five units work at the same time, each on its own instructions in program order; nothing limits how far one runs ahead of another.
+
+| unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
+|---|---|---|
+| host link | | its bytes over the host bandwidth; in and out share the link |
+| weight fetch | the tile `weight_fifo_tiles` before it has left the FIFO, shifted in | a tile's bytes over the weight bandwidth |
+| weight shift | its tile has arrived, and the shadow is free: the multiply that took the tile before has started | `mxu` cycles |
+| matrix | with `switch`: its tile has been shifted in | one cycle a row |
+| activation | | one cycle a row that it reads: a pool reads its whole windows; a configuration takes one |
+
+`synchronize` holds back an engine's next instruction until the named engines have finished what stands before it. The matrix unit
+has finished, for others, `pipeline_cycles` after its last row went in: the array fills and drains. Instructions of no unit take no time;
+a synchronisation stands where it is fulfilled, any other where all before it has finished. Sizes and rates are the `Target`'s, the units
+and their order those of the TPU paper (Jouppi et al., ISCA 2017, section 2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.instructions import Engine, Opcode, Records
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.target import Target
+
+UNITS = (Engine.HOST, Engine.WEIGHTS, Engine.MATRIX, Engine.ACTIVATION)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Tiles:
+    """The way of each fetched tile, in the order of the `read_weights`: cycles, int64 [fetches]. -1: it never happened."""
+
+    asked: Int64
+    """Start of the fetch."""
+    arrived: Int64
+    """End of the fetch: the tile is in the FIFO."""
+    shifting: Int64
+    """Start of the shift into the shadow tile."""
+    shifted: Int64
+    """End of the shift: the tile's place in the FIFO is free."""
+    taken: Int64
+    """Start of the multiply that switched to it."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stalls:
+    """Why the matrix unit was idle before each multiply: cycles, int64 [instructions], zero for other instructions.
+
+    A cycle counts for the first of these that holds: the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), a
+    synchronisation waits for the activation unit (`raw`), or for the host (`input`), anything else (`other`).
+    """
+
+    weight: Int64
+    shift: Int64
+    raw: Int64
+    input: Int64
+    other: Int64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Timeline:
+    """Start and end of each instruction, int64 [instructions]: cycles since the program's start, the end exclusive.
+
+    `makespan` is when everything has finished, the matrix unit's pipeline included.
+    """
+
+    start: Int64
+    end: Int64
+    tiles: Tiles
+    stalls: Stalls
+    makespan: int
+
+
+def time_program(program: Program) -> Timeline:
+    """The timeline of a verified program, in a time that is linear in its instructions."""
+    touched = effects(program.instructions)
+    clock = _Clock(program.instructions, touched, program.target)
+    clock.run()
+    start, end = np.array(clock.start, np.int64), np.array(clock.end, np.int64)
+    tiles = Tiles(*(np.array(times, np.int64) for times in (clock.asked, clock.arrived, clock.shifting, clock.shifted, clock.taken)))
+    stalls = _stalls(touched, start, end, tiles, np.array(clock.held, np.int64).reshape(-1, 2))
+    return Timeline(start, end, tiles, stalls, max(clock.finished))
+
+
+class _Clock:
+    """The event loop: plain lists and integers, one short method a unit."""
+
+    def __init__(self, records: Records, touched: Effects, target: Target) -> None:
+        self._units = touched.engine.tolist()
+        self._opcodes = records["opcode"].tolist()
+        self._durations = _durations(records, touched, target).tolist()
+        self._switches = touched.pops.tolist()
+        self._waiting, self._awaited = records["index"].tolist(), records["engines"].tolist()
+        self._places, self._shift, self._pipeline = target.weight_fifo_tiles, target.tile_shift_cycles, target.pipeline_cycles
+        self.start = [0] * len(records)
+        self.end = [0] * len(records)
+        self.free = [0] * len(UNITS)
+        """When each unit can start its next instruction, for all that it knows itself."""
+        self.finished = [0] * len(UNITS)
+        """When each unit has finished, for others."""
+        self.hold = [[0] * len(UNITS) for _ in UNITS]
+        """For each unit, until when its next instruction waits for each other unit."""
+        self.asked, self.arrived = list[int](), list[int]()
+        self.shifting, self.shifted, self.taken = list[int](), list[int](), list[int]()
+        self.held: list[tuple[int, int]] = []
+        """For each multiply, until when it waits for the activation unit and for the host."""
+
+    def run(self) -> None:
+        work = (self._plain, self._fetch, self._multiply, self._plain, self._control)
+        for index, unit in enumerate(self._units):
+            work[unit](index, unit)
+
+    def _plain(self, index: int, unit: int) -> None:
+        """A transfer, or an instruction of the activation unit."""
+        self._occupy(index, unit, max(self.free[unit], max(self.hold[unit])))
+
+    def _occupy(self, index: int, unit: int, start: int) -> None:
+        self.start[index] = start
+        self.end[index] = self.free[unit] = self.finished[unit] = start + self._durations[index]
+
+    def _fetch(self, index: int, unit: int) -> None:
+        place = len(self.asked) - self._places
+        start = max(self.free[unit], max(self.hold[unit]), self.shifted[place] if place >= 0 else 0)
+        self._occupy(index, unit, start)
+        self.asked.append(start)
+        self.arrived.append(self.end[index])
+
+    def _multiply(self, index: int, unit: int) -> None:
+        hold = self.hold[unit]
+        start = max(self.free[unit], max(hold))
+        if self._switches[index]:
+            start = max(start, self._shift_in())
+            self.taken.append(start)
+        self._occupy(index, unit, start)
+        self.finished[unit] += self._pipeline
+        self.held.append((hold[Engine.ACTIVATION], hold[Engine.HOST]))
+
+    def _shift_in(self) -> int:
+        """The shift of the next tile; the end of it."""
+        shadow_free = self.taken[-1] if self.taken else 0
+        start = max(self.arrived[len(self.shifting)], shadow_free)
+        self.shifting.append(start)
+        self.shifted.append(start + self._shift)
+        return start + self._shift
+
+    def _control(self, index: int, unit: int) -> None:
+        opcode = self._opcodes[index]
+        if opcode == Opcode.SYNCHRONIZE:
+            time = self._wait(self._waiting[index], self._awaited[index])
+        elif opcode == Opcode.SYNCHRONIZE_HOST:
+            time = max(self._wait(waiting, 1 << Engine.HOST) for waiting in UNITS)
+        else:
+            time = max(self.finished)
+        self.start[index] = self.end[index] = time
+
+    def _wait(self, waiting: int, awaited: int) -> int:
+        """Holds a unit back until others have finished; when that is."""
+        hold = self.hold[waiting]
+        for unit in UNITS:
+            if awaited >> unit & 1:
+                hold[unit] = self.finished[unit]
+        return max(self.finished[unit] for unit in UNITS if awaited >> unit & 1)
+
+
+def _durations(records: Records, touched: Effects, target: Target) -> Int64:
+    """Cycles that each instruction occupies its unit."""
+    durations = np.where(touched.configures, 1, touched.rows)
+    durations[touched.pushes] = target.tile_fetch_cycles
+    pool = records["opcode"] == Opcode.POOL
+    durations[pool] *= records["window_outer"][pool].astype(np.int64) * records["window_inner"][pool]
+    transfer = touched.engine == Engine.HOST
+    rows, which = np.unique(touched.rows[transfer], return_inverse=True)
+    durations[transfer] = np.array([target.host_cycles(int(count)) for count in rows], np.int64)[which]
+    return durations
+
+
+def _stalls(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
+    """Each multiply's idle time before it, cut at the times at which its reasons end."""
+    index = np.flatnonzero(touched.multiplies)
+    begin = start[index]
+    idle_from = np.concatenate([np.zeros(1, np.int64), end[index]])[:-1]
+    switch = touched.pops[index]
+    ends = np.zeros((4, len(index)), np.int64)
+    ends[0, switch], ends[1, switch], ends[2], ends[3] = tiles.arrived[: switch.sum()], tiles.shifted, held[:, 0], held[:, 1]
+    columns = np.zeros((5, len(start)), np.int64)
+    for reason, until in enumerate([*ends, begin]):
+        reached = np.clip(until, idle_from, begin)
+        columns[reason, index] = reached - idle_from
+        idle_from = reached
+    return Stalls(*columns)

@@ -1,0 +1,103 @@
+"""Weight tiles joined and widened to float for whole products, each combination once.
+
+A product of 8-bit integers is exact in float32, in any order of summation, as long as max|x| * sum_k |w[k, n]| stays below 2^24 in
+every column (see `tpucc.numerics.column_bound`). So the depth of a product is cut into as few parts as that allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.numerics import EXACT, AnyArray, Int8, Int64, column_bound
+
+TileGrid = tuple[tuple[int, ...], ...]
+"""Tile indices: one tuple for each column block, from the top tile to the bottom one."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Part:
+    """Weights of consecutive levels of a grid: levels `first` to `last` (exclusive).
+
+    `matrix` [depth, columns] is float32, or float64 where not even one tile meets the bound; `bound` [columns] is the largest magnitude
+    of a sum.
+    """
+
+    first: int
+    last: int
+    matrix: AnyArray
+    bound: Int64
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Weights:
+    """A grid of tiles without its trailing zero rows and columns: used rows of each level, used columns of each block."""
+
+    depths: tuple[int, ...]
+    widths: tuple[int, ...]
+    parts: tuple[Part, ...]
+
+
+class WeightStore:
+    """The widened weights of a program. Asking twice for the same grid gives the same arrays."""
+
+    def __init__(self, tiles: Int8) -> None:
+        self._tiles = tiles
+        self._used: dict[int, tuple[int, int]] = {}
+        self._made: dict[tuple[TileGrid, tuple[int, ...]], Weights] = {}
+
+    def weights(self, grid: TileGrid, largest: tuple[int, ...]) -> Weights:
+        """The weights of `grid`; `largest` is the largest magnitude of an input at each level: 128 signed, 255 unsigned."""
+        key = grid, largest
+        if key not in self._made:
+            self._made[key] = self._widened(grid, largest)
+        return self._made[key]
+
+    def _widened(self, grid: TileGrid, largest: tuple[int, ...]) -> Weights:
+        used = [[self._used_size(tile) for tile in column] for column in grid]
+        depths = tuple(max(column[level][0] for column in used) for level in range(len(largest)))
+        widths = tuple(max(width for _, width in column) for column in used)
+        matrix = self._joined(grid, depths, widths)
+        return Weights(depths, widths, tuple(_parts(matrix, depths, largest)))
+
+    def _used_size(self, tile: int) -> tuple[int, int]:
+        """Rows and columns of a tile up to its last weight that isn't zero."""
+        if tile not in self._used:
+            filled = self._tiles[tile] != 0
+            rows, columns = np.flatnonzero(filled.any(axis=1)), np.flatnonzero(filled.any(axis=0))
+            self._used[tile] = (int(rows[-1]) + 1, int(columns[-1]) + 1) if len(rows) else (0, 0)
+        return self._used[tile]
+
+    def _joined(self, grid: TileGrid, depths: Sequence[int], widths: Sequence[int]) -> Int8:
+        matrix = np.empty((sum(depths), sum(widths)), np.int8)
+        for column, (start, end) in zip(grid, spans(widths), strict=True):
+            for tile, (top, bottom) in zip(column, spans(depths), strict=True):
+                matrix[top:bottom, start:end] = self._tiles[tile, : bottom - top, : end - start]
+        return matrix
+
+
+def spans(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The (start, end) of stretches of these sizes, one after the other."""
+    start = 0
+    for size in sizes:
+        yield start, start + size
+        start += size
+
+
+def _parts(matrix: Int8, depths: Sequence[int], largest: Sequence[int]) -> Iterator[Part]:
+    """Cuts the depth into parts, each as deep as stays exact."""
+    levels = list(spans(depths))
+    bounds = [column_bound(matrix[top:bottom], limit) for (top, bottom), limit in zip(levels, largest, strict=True)]
+    if any((bound >= EXACT).any() for bound in bounds):
+        yield Part(0, len(depths), matrix.astype(np.float64), np.sum(bounds, axis=0))
+        return
+    first, total = 0, bounds[0]
+    for level, bound in enumerate(bounds[1:], start=1):
+        if (total + bound >= EXACT).any():
+            yield Part(first, level, matrix[levels[first][0] : levels[level][0]].astype(np.float32), total)
+            first, total = level, bound
+        else:
+            total = total + bound
+    yield Part(first, len(depths), matrix[levels[first][0] :].astype(np.float32), total)

@@ -1,0 +1,66 @@
+"""What a source needs from files: its text, its weights, its calibration inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, UsageError
+from tpucc.frontend.elaborate import Limits, Model
+from tpucc.interop.archive import read_arrays
+from tpucc.interop.weights import bind_archive, bind_drawn, require_source
+from tpucc.ir.graph import Graph
+from tpucc.numerics import AnyArray
+
+
+def read_source(path: Path) -> Source:
+    """The source at `path`.
+
+    Raises `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` when it isn't UTF-8.
+    """
+    most = Limits().source_bytes
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(most + 1)
+    except OSError as error:
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {error.strerror}")) from None
+    if len(data) > most:
+        raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
+    try:
+        return Source(path.name, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
+        raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=("save it as UTF-8",))) from None
+
+
+def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
+    """The operator graph with its weights: from the command line's archive, the source's, or drawn."""
+    if archive is not None:
+        return bind_archive(model.graph, archive)
+    if model.random_seed is not None:
+        return bind_drawn(model.graph, model.random_seed)
+    if model.weights is None:
+        require_source(model.graph)
+        return model.graph
+    return bind_archive(model.graph, _inside(folder, model.weights, model.weights_span, "weights"))
+
+
+def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
+    """The calibration arrays, or None when there are none."""
+    if archive is not None:
+        return read_arrays(archive)
+    if model.calibration is None:
+        return None
+    return read_arrays(_inside(folder, model.calibration, model.calibration_span, "calibration"))
+
+
+def _inside(folder: Path, name: str, span: Span | None, directive: str) -> Path:
+    """A path that the source names: relative to its folder, which it may not leave."""
+    path = folder / name
+    if "\0" in name or Path(name).is_absolute() or not path.resolve().is_relative_to(folder.resolve()):
+        labels = (Label(span, "leaves the source's folder"),) if span else ()
+        option = "--weights" if directive == "weights" else "--calibrate"
+        mend = (f"move the file beside the source, or name it on the command line: {option} {name}",)
+        raise CompileError(Diagnostic("E0428", f"the {directive} file must lie in the source's folder", labels, mend))
+    return path

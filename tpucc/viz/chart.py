@@ -1,0 +1,129 @@
+"""What the charts share: axes with round numbers, hatching for stalls, headings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from tpucc.numerics import Float64, Int64
+from tpucc.viz.palette import KINDS, Kind
+from tpucc.viz.svg import Markup, joined, label, line, tag
+from tpucc.viz.text import SMALL, number, text_width
+
+WIDTH = 1240.0
+"""The width of a chart with its margins, in pixels."""
+MARGIN = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hatch:
+    """How a stall is drawn: the hue of what it waits for, the angle of the lines, and its name."""
+
+    kind: Kind
+    angle: int
+    meaning: str
+
+
+STALLS: Mapping[str, Hatch] = MappingProxyType(
+    {
+        "weight_stall": Hatch(Kind.WEIGHTS, 45, "waits for weight memory"),
+        "weight_shift": Hatch(Kind.WEIGHTS, 135, "waits while weights shift in"),
+        "raw_stall": Hatch(Kind.VECTOR, 45, "waits for an activation"),
+        "input_stall": Hatch(Kind.HOST, 45, "waits for the host"),
+        "other": Hatch(Kind.HOST, 90, "has nothing to do"),
+    }
+)
+"""The reasons for which the matrix unit stands still, under their names in `stats.json`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """From a value to a place: linear, `low` at `start`, `high` at `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        return self.start + (value - self.low) / (self.high - self.low) * (self.end - self.start)
+
+
+def ticks(high: float, most: int = 8) -> list[float]:
+    """Round values from 0 to `high`, at most `most` steps: multiples of 1, 2 or 5 times a power of ten."""
+    step = 10.0 ** math.floor(math.log10(max(high, 1e-12) / most))
+    while high / step > most:
+        step *= 2.5 if f"{step:e}".startswith("2") else 2.0
+    return [i * step for i in range(int(high / step + 1e-9) + 1)]
+
+
+def hatches(key: str, names: Sequence[str]) -> Markup:
+    """Definitions of the hatchings that a picture uses."""
+    return tag("defs", joined(_hatch(key, name) for name in names))
+
+
+def hatch_fill(key: str, name: str) -> str:
+    return f"url(#{key}-{name})"
+
+
+def cycle_axis(scale: Scale, y: float, clock_hz: float) -> Markup:
+    """A time axis: cycles, and below them the same in seconds at the target's clock."""
+    unit, factor = _seconds_unit(scale.high / clock_hz)
+    parts = [line(scale.start, y, scale.end, y)]
+    for value in ticks(scale.high):
+        x = scale(value)
+        time = f"{number(round(value / clock_hz * factor, 6))} {unit}"
+        anchor = "end" if x > scale.end - 24 else "middle"
+        parts += [line(x, y, x, y + 5), label(number(value), x, y + 18, anchor=anchor), label(time, x, y + 33, SMALL, "soft", anchor)]
+    parts += [label("cycles", MARGIN, y + 18), label("time", MARGIN, y + 33, SMALL, "soft")]
+    return joined(parts)
+
+
+def row_axis(scale: Scale, x: float, right: float, words: str) -> Markup:
+    """A vertical axis with a grid; `words` stands above it."""
+    parts = []
+    for value in ticks(scale.high, 6):
+        y = scale(value)
+        parts += [line(x, y, right, y, "grid"), label(number(value), x - 8, y + 4, anchor="end")]
+    parts.append(label(words, x - 8, scale.end - 12, SMALL, "soft", "end"))
+    return joined(parts)
+
+
+def stall_legend(key: str, names: Sequence[str], x: float, y: float) -> Markup:
+    """Swatches of the hatchings in one line."""
+    parts = []
+    for name in names:
+        words = STALLS[name].meaning
+        parts.append(tag("rect", x=x, y=y, width=16, height=12, fill=hatch_fill(key, name)))
+        parts.append(label(words, x + 22, y + 10))
+        x += 22 + text_width(words, SMALL) + 20
+    return joined(parts)
+
+
+def coverage(starts: Int64, ends: Int64, edges: Float64) -> Float64:
+    """The share of each stretch between two edges that intervals cover. The intervals are sorted and don't overlap."""
+    if not len(starts):
+        return np.zeros(len(edges) - 1)
+    before = np.searchsorted(starts, edges, "right")
+    total = np.concatenate([[0.0], np.cumsum((ends - starts).astype(np.float64))])
+    last = np.maximum(before - 1, 0)
+    busy = np.where(before > 0, total[before] - np.maximum(0.0, ends[last] - edges), 0.0)
+    return np.diff(busy) / np.diff(edges)
+
+
+def _hatch(key: str, name: str) -> Markup:
+    hatch = STALLS[name]
+    stroke = tag("line", class_=f"t-{hatch.kind}", stroke=KINDS[hatch.kind].line, x1=0, y1=0, x2=0, y2=6, stroke_width=2.4)
+    turn = f"rotate({hatch.angle})"
+    return tag("pattern", stroke, id=f"{key}-{name}", width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)
+
+
+def _seconds_unit(seconds: float) -> tuple[str, float]:
+    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
+        if seconds * factor >= 1:
+            return unit, factor
+    return "ns", 1e9

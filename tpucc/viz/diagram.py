@@ -1,0 +1,126 @@
+"""A diagram before it is laid out: boxes, edges, clusters. Every graph-like picture is one of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from tpucc.viz.palette import Kind
+from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
+
+PADDING_X, PADDING_Y = 12.0, 7.0
+MIN_WIDTH = 56.0
+LONG_CHAIN = 10
+"""From this many boxes in a row on, a diagram runs from left to right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One box. Texts are as the user wrote them; they are escaped where they are drawn.
+
+    `beside` is the box (an index) that a small one, for weights, stands beside, or -1. `signature` is equal for boxes that do the same
+    to the same shapes. `lines` are the source lines that the box comes from. `stands_for` counts the boxes of the full picture.
+    """
+
+    title: str
+    kind: Kind
+    details: tuple[str, ...] = ()
+    cluster: int = -1
+    beside: int = -1
+    lines: tuple[int, ...] = ()
+    signature: str = ""
+    stands_for: int = 1
+
+    @property
+    def small(self) -> bool:
+        return self.beside >= 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (shown(self.title), *map(shown, self.details))
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height in pixels, from the text."""
+        head, *rest = self.texts
+        first = text_width(head, SMALL if self.small else NORMAL, bold=not self.small)
+        width = max([first, *(text_width(text, SMALL) for text in rest)])
+        height = ((SMALL if self.small else NORMAL) + SMALL * len(rest)) * LINE_HEIGHT
+        pad_x, pad_y = (8.0, 3.0) if self.small else (PADDING_X, PADDING_Y)
+        return round(max(MIN_WIDTH if not self.small else 0.0, width + 2 * pad_x)), round(height + 2 * pad_y)
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A value that goes from one box to another: its shape and, when quantised, its scale and zero point."""
+
+    tail: int
+    head: int
+    label: tuple[str, ...] = ()
+    quantised: bool = False
+
+    @property
+    def size(self) -> tuple[float, float]:
+        """Width and height of the label in pixels, with room around it; zeros when there is none."""
+        if not self.label:
+            return 0.0, 0.0
+        width = max(text_width(shown(text), SMALL) for text in self.label)
+        return round(width + 10), round(len(self.label) * SMALL * LINE_HEIGHT + 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Boxes that belong together. A `layer` becomes one box when the diagram is too large; a place (the device) does not."""
+
+    label: str
+    layer: bool = True
+
+
+@dataclass(frozen=True)
+class Diagram:
+    """Boxes in an order in which edges run forwards, small ones anywhere; edges; clusters.
+
+    `key` begins the picture's ids, `noun` is what a box is called. `title` is the answer that the picture
+    gives, `subtitle` says how to read it.
+    """
+
+    key: str
+    noun: str
+    title: str
+    subtitle: str
+    boxes: tuple[Box, ...]
+    edges: tuple[Edge, ...]
+    clusters: tuple[Cluster, ...] = field(default=())
+
+    @cached_property
+    def main_boxes(self) -> tuple[int, ...]:
+        """The boxes that aren't small."""
+        return tuple(index for index, box in enumerate(self.boxes) if not box.small)
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """For each box its longest distance from a start; a small box has the rank of the one it stands beside."""
+        ranks = [0] * len(self.boxes)
+        feeding: list[list[int]] = [[] for _ in self.boxes]
+        for edge in self.edges:
+            feeding[edge.head].append(edge.tail)
+        for index in self.main_boxes:
+            ranks[index] = max((ranks[tail] + 1 for tail in feeding[index] if not self.boxes[tail].small), default=0)
+        return tuple(ranks[box.beside] if box.small else ranks[index] for index, box in enumerate(self.boxes))
+
+    @property
+    def horizontal(self) -> bool:
+        """Whether it runs from left to right, as long ones do."""
+        return max(self.ranks, default=0) >= LONG_CHAIN
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds that occur, in the palette's order: the legend."""
+        present = {box.kind for box in self.boxes}
+        return tuple(kind for kind in Kind if kind in present)
+
+
+def bounded_lines(lines: Iterable[int], limit: int = 24) -> tuple[int, ...]:
+    """Source lines in order, without 0, at most `limit`."""
+    return tuple(sorted({line for line in lines if line > 0})[:limit])

@@ -1,0 +1,132 @@
+"""A diagram as DOT: what Graphviz lays out, and what is written beside the SVG.
+
+Sizes of boxes and labels are stated, from our own table of widths: the layout doesn't depend on the fonts of the machine.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from html import escape
+
+import graphviz
+
+from tpucc.viz.diagram import Box, Diagram, Edge
+from tpucc.viz.palette import INKS, KINDS, Kind
+from tpucc.viz.svg import escaped
+from tpucc.viz.text import NORMAL, SMALL, shown
+
+POINTS = 72.0
+FONTS = "Helvetica,Arial,sans-serif"
+
+
+def dot_source(diagram: Diagram) -> str:
+    """The diagram in DOT. Box i is the node `n<i>`, edge i has the id `<key>-e<i>`, cluster i is `cluster_<i>`."""
+    graph = graphviz.Digraph(graphviz.escape(shown(diagram.title, 200)))
+    graph.attr("graph", label=_heading(diagram), labelloc="t", labeljust="l", fontname=FONTS, fontsize=f"{NORMAL:g}")
+    graph.attr("graph", rankdir="LR" if diagram.horizontal else "TB", nodesep="0.22", ranksep="0.3", nslimit="4", mclimit="2")
+    graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=f"{SMALL:g}", margin="0")
+    graph.attr("edge", fontname=FONTS, fontsize=f"{SMALL:g}", arrowsize="0.7", color=INKS["soft"].light)
+    beside = _small_ones(diagram)
+    for index, cluster in enumerate(diagram.clusters):
+        with graph.subgraph(name=f"cluster_{index}") as inner:
+            inner.attr(label=_sized((cluster.label,), 7.0 * len(shown(cluster.label)), 14.0), style="rounded", color=INKS["rule"].light)
+            _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index], beside)
+    _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0], beside)
+    fan = Counter(edge.tail for edge in diagram.edges)
+    for index, edge in enumerate(diagram.edges):
+        graph.edge(f"n{edge.tail}", f"n{edge.head}", None, _edge_attributes(diagram, index, edge, fan[edge.tail]))
+    return str(graph.source)
+
+
+def _small_ones(diagram: Diagram) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for index, box in enumerate(diagram.boxes):
+        if box.small:
+            found.setdefault(box.beside, []).append(index)
+    return found
+
+
+def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int], beside: dict[int, list[int]]) -> None:
+    """The boxes; one with small boxes is in an unseen cluster with them, on one rank, so that nothing comes between."""
+    for index in boxes:
+        if index not in beside:
+            _add_box(graph, diagram, index)
+            continue
+        with graph.subgraph(name=f"cluster_b{index}") as close:
+            close.attr(label="", style="invis", margin="0")
+            with close.subgraph(None) as rank:
+                rank.attr(rank="same")
+                for small in (*beside[index], index):
+                    _add_box(rank, diagram, small)
+
+
+def _add_box(graph: graphviz.Digraph, diagram: Diagram, index: int) -> None:
+    graph.node(f"n{index}", _box_label(diagram.boxes[index]), _box_attributes(diagram, index))
+
+
+def _box_label(box: Box) -> str:
+    return str(graphviz.nohtml("\\n".join(graphviz.escape(escape_illegal(text)) for text in box.texts)))
+
+
+def escape_illegal(text: str) -> str:
+    """What Graphviz could not write into XML, escaped; the rest as it is."""
+    return text if "\ufffe" not in text and "\uffff" not in text else text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+
+
+def _box_attributes(diagram: Diagram, index: int) -> dict[str, str]:
+    box = diagram.boxes[index]
+    width, height = box.size
+    colour = KINDS[box.kind]
+    attributes = {
+        "id": f"{diagram.key}-b{index}",
+        "class": " ".join((str(box.kind), *(f"line-{number}" for number in box.lines))),
+        "width": f"{width / POINTS:.4f}",
+        "height": f"{height / POINTS:.4f}",
+        "fixedsize": "true",
+        "fillcolor": colour.fill,
+        "color": colour.line,
+    }
+    if box.lines:
+        attributes["tooltip"] = origin_text(box.lines)
+    if box.stands_for > 1:
+        attributes["penwidth"] = "3"
+    return attributes
+
+
+def _edge_attributes(diagram: Diagram, index: int, edge: Edge, fan: int) -> dict[str, str]:
+    attributes = {"id": f"{diagram.key}-e{index}"}
+    if diagram.boxes[edge.tail].small:
+        return {**attributes, "style": "dashed", "weight": "1"}
+    if edge.label:
+        attributes["label"] = _sized(edge.label, *edge.size)
+    attributes["penwidth"] = "2" if edge.quantised else "1"
+    attributes["weight"] = "1000" if fan == 1 else "100"
+    return attributes
+
+
+def origin_text(lines: tuple[int, ...]) -> str:
+    """`line 9`, `lines 9, 12`."""
+    return f"line{'s' if len(lines) > 1 else ''} {', '.join(map(str, lines))}" if lines else ""
+
+
+def _sized(texts: tuple[str, ...], width: float, height: float) -> str:
+    """A label of at least this size: an HTML-like table with one cell."""
+    body = "<br/>".join(escaped(shown(text)) for text in texts)
+    cell = f'<td width="{width:.0f}" height="{height:.0f}">{body}</td>'
+    return f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="0"><tr>{cell}</tr></table>>'
+
+
+def _heading(diagram: Diagram) -> str:
+    """Title, subtitle and legend, as the graph's own label."""
+    rows = [f"<b>{escaped(shown(diagram.title, 200))}</b>"]
+    rows += [escaped(shown(diagram.subtitle, 300))] if diagram.subtitle else []
+    span = f' colspan="{max(1, len(diagram.kinds))}" align="left"'
+    lines = "".join(f"<tr><td{span}>{row}</td></tr>" for row in rows)
+    cells = "".join(_legend_cell(kind) for kind in diagram.kinds)
+    legend = f"<tr>{cells}</tr>" if cells else ""
+    return f'<<table border="0" cellborder="0" cellspacing="4">{lines}{legend}</table>>'
+
+
+def _legend_cell(kind: Kind) -> str:
+    colour = KINDS[kind]
+    return f'<td border="1" bgcolor="{colour.fill}" color="{colour.line}">{escape(colour.meaning)}</td>'

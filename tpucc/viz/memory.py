@@ -1,0 +1,119 @@
+"""The memory map: who lives in the unified buffer, where, and when."""
+
+from __future__ import annotations
+
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.program import Program, Resident
+from tpucc.numerics import Int64
+from tpucc.viz.chart import WIDTH, Scale, cycle_axis, row_axis
+from tpucc.viz.layout import Rect
+from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
+from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
+
+LEFT = 92.0
+LOW, HIGH, NAMED_ROW = 300.0, 760.0, 17.0
+"""The least and the greatest height of the map; within them, most rectangles are high enough for a name."""
+DRAWN = 1500
+"""Rectangles that a map may have; the largest are drawn."""
+KEY = "memory"
+
+
+def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int) -> str:
+    """Every stay of a buffer as a rectangle, time to the right and rows upwards; the peak and its lower bound as lines.
+
+    `starts` and `ends` are the cycles of each instruction, `cycles` the makespan.
+    """
+    drawn = _largest(program, starts, ends)
+    kinds = tuple(kind for kind in Kind if any(_kind(program, resident) is kind for resident in drawn))
+    head = heading(_title(program), _subtitle(program, len(drawn)), kinds)
+    top, height = EDGE + head.height + 26, _height(program)
+    across = Scale(0, max(1, cycles), LEFT, WIDTH - EDGE)
+    up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)
+    rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
+    parts = [
+        head.markup,
+        row_axis(up, LEFT, WIDTH - EDGE, "rows"),
+        rects,
+        _limits(program, up),
+        cycle_axis(across, top + height, program.target.clock_hz),
+    ]
+    return picture(KEY, _title(program), WIDTH, top + height + 44, *parts)
+
+
+def _height(program: Program) -> float:
+    """High enough for a name in a rectangle of middle size, within bounds."""
+    rows = sorted(resident.rows for resident in program.residents)
+    return min(HIGH, max(LOW, NAMED_ROW * program.peak_rows / rows[len(rows) // 2])) if rows else LOW
+
+
+def _title(program: Program) -> str:
+    size = program.peak_rows * program.target.mxu
+    share = percent(program.peak_rows, program.target.unified_buffer_rows)
+    return f"{program.name}: at most {program.peak_rows:,} rows of the unified buffer are in use ({bytes_text(size)}, {share} of it)"
+
+
+def _subtitle(program: Program, drawn: int) -> str:
+    hidden = len(program.residents) - drawn
+    more = f"; the {hidden:,} smallest are not drawn" if hidden else ""
+    return f"A rectangle is a buffer: the rows that it takes and the time that it stays{more}."
+
+
+def bytes_text(size: int) -> str:
+    """`37.5 KiB`, `1.2 MiB`."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= factor:
+            return f"{size / factor:,.4g} {unit}"
+    return f"{size:,} bytes"
+
+
+def _largest(program: Program, starts: Int64, ends: Int64) -> list[Resident]:
+    if len(program.residents) <= DRAWN:
+        return list(program.residents)
+    areas = [(-r.rows * int(ends[r.last] - starts[r.first]), i) for i, r in enumerate(program.residents)]
+    return [program.residents[i] for _, i in sorted(sorted(areas)[:DRAWN], key=lambda pair: pair[1])]
+
+
+def _kind(program: Program, resident: Resident) -> Kind:
+    """Grey for what the host brings, else the colour of the layer that computes it."""
+    if program.instructions["opcode"][resident.first] == Opcode.READ_HOST_MEMORY or resident.layer >= len(program.layers):
+        return Kind.HOST
+    return Kind.MATRIX if program.layers[resident.layer].weights[0] else Kind.VECTOR
+
+
+def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, across: Scale, up: Scale) -> Markup:
+    first, last = int(starts[resident.first]), int(ends[resident.last])
+    left, right = across(first), max(across(last), across(first) + 1)
+    bottom, top = up(resident.start), up(resident.start + resident.rows)
+    name = shown(resident.name)
+    place = f"rows {resident.start:,}–{resident.start + resident.rows - 1:,} · cycles {first:,}–{last:,}"
+    shape = kind_rect(_kind(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=1)
+    return joined([shape, _name(name, Rect(left, top, right, bottom), up(program.lower_bound_rows))])
+
+
+def _name(name: str, rect: Rect, bound: float) -> Markup:
+    """The name where it fits: along the longer side, and not where the line of the lower bound runs."""
+    left, right = rect.left, rect.right
+    width, height = right - left - 8, rect.bottom - rect.top
+    middle = (rect.top + rect.bottom) / 2
+    if height >= SMALL + 2 and (words := fitted(name, SMALL, width)):
+        return label(words, left + 4, middle + (20 if abs(middle - bound) < 10 and height > 50 else 4))
+    if width >= 6 and text_width(name, SMALL) <= height - 4:
+        x = (left + right) / 2 + 4
+        return label(name, x, middle, anchor="middle", transform=f"rotate(-90 {x:.1f} {middle:.1f})")
+    return NOTHING
+
+
+def _limits(program: Program, up: Scale) -> Markup:
+    peak, bound = program.peak_rows, program.lower_bound_rows
+    words = f"peak {peak:,} rows" + (" = lower bound" if peak == bound else "")
+    parts = [_limit(words, up(peak), -5, None)]
+    if bound and peak != bound:
+        parts.append(_limit(f"lower bound {bound:,} rows", up(bound), 14, "6 4"))
+    return joined(parts)
+
+
+def _limit(words: str, y: float, above: float, dashes: str | None) -> Markup:
+    stroke = tag("line", attributes=ink_line("alarm"), x1=LEFT, y1=y, x2=WIDTH - EDGE, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
+    return joined([stroke, label(words, WIDTH - EDGE, y + above, SMALL, "alarm", "end", font_weight="bold")])

@@ -1,0 +1,163 @@
+"""A laid-out diagram as SVG: title, legend, frames, edges, boxes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tpucc.viz.diagram import Box, Diagram
+from tpucc.viz.dot import origin_text
+from tpucc.viz.layout import Layout, Point, Rect, Route, box_rect, hull, label_rect
+from tpucc.viz.palette import INKS, KINDS, Kind, ink_fill, ink_line
+from tpucc.viz.svg import NOTHING, Markup, Value, ink_rect, joined, kind_rect, label, number_text, picture, tag, title
+from tpucc.viz.text import LARGE, LINE_HEIGHT, NORMAL, SMALL, shown, text_width
+
+EDGE = 20.0
+"""The margin around a picture."""
+RADIUS = {Kind.MATRIX: 3.0, Kind.VECTOR: 10.0, Kind.MOVE: 3.0, Kind.WEIGHTS: 8.0, Kind.BOUNDARY: 3.0, Kind.HOST: 10.0}
+ARROW = 8.0
+HALO: dict[str, Value] = {
+    "class": "f-soft h-paper",
+    "stroke": INKS["paper"].light,
+    "stroke-width": 4,
+    "stroke-linejoin": "round",
+    "paint-order": "stroke",
+}
+"""Attributes of text that lines may cross: it is drawn on a rim of the page's colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Title, reading aid and legend above a picture: their markup, and the size they take."""
+
+    markup: Markup
+    width: float
+    height: float
+
+
+def painted(diagram: Diagram, layout: Layout) -> str:
+    """The whole picture as SVG."""
+    area = _extent(diagram, layout)
+    head = heading(diagram.title, diagram.subtitle, diagram.kinds, any(edge.quantised for edge in diagram.edges), area.right - area.left)
+    frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
+    routes = joined(_route(diagram, route) for route in layout.routes)
+    labels = joined(_edge_label(diagram, route) for route in layout.routes)
+    boxes = joined(_box(diagram, index, box_rect(diagram, layout, index)) for index in range(len(diagram.boxes)))
+    width = max(head.width, area.right - area.left) + 2 * EDGE
+    dx = (width - (area.right - area.left)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
+    dy = EDGE + head.height - area.top
+    body = tag("g", frames, routes, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
+    return picture(diagram.key, diagram.title, width, head.height + area.bottom - area.top + 2 * EDGE, head.markup, body)
+
+
+def heading(name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool = False, width: float = 0.0) -> Heading:
+    """The title in large type, the subtitle, and a swatch with its meaning for every kind."""
+    name, subtitle = shown(name, 160), shown(subtitle, 240)
+    width = max(width, text_width(name, LARGE, bold=True), text_width(subtitle, NORMAL), 420.0)
+    parts = [label(name, EDGE, EDGE + LARGE, LARGE, font_weight="bold")]
+    height = LARGE + 8
+    if subtitle:
+        parts.append(label(subtitle, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
+        height += NORMAL + 8
+    x, y = EDGE, EDGE + height
+    for key, words in [*((str(kind), KINDS[kind].meaning) for kind in kinds), *([("int8", "int8 values")] if quantised else [])]:
+        step = 20 + text_width(words, SMALL) + 18
+        if x + step > EDGE + width and x > EDGE:
+            x, y = EDGE, y + 20
+        parts += [_swatch(key, x, y + 4), label(words, x + 20, y + 14)]
+        x += step
+    return Heading(joined(parts), width, y - EDGE + (34 if kinds else 14))
+
+
+def _swatch(key: str, x: float, y: float) -> Markup:
+    if key == "int8":
+        return tag("line", attributes=ink_line("soft"), x1=x, y1=y + 6, x2=x + 15, y2=y + 6, stroke_width=2.5)
+    return kind_rect(Kind(key), x, y, 14, 12, rx=min(4.0, RADIUS[Kind(key)]))
+
+
+def _extent(diagram: Diagram, layout: Layout) -> Rect:
+    rects = [box_rect(diagram, layout, index) for index in range(len(diagram.boxes))]
+    rects += [frame.rect for frame in layout.frames]
+    rects += [rect for route in layout.routes if (rect := label_rect(diagram, route))]
+    for route in layout.routes:
+        xs, ys = [p[0] for p in route.points], [p[1] for p in route.points]
+        rects.append(Rect(min(xs), min(ys), max(xs), max(ys)))
+    return hull(rects)
+
+
+def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
+    width = rect.right - rect.left
+    back = ink_rect("band", rect.left, rect.top, width, rect.bottom - rect.top, rx=8)
+    edge = tag("rect", attributes=ink_line("grid"), x=rect.left, y=rect.top, width=width, height=rect.bottom - rect.top, rx=8)
+    name = label(shown(diagram.clusters[cluster].label), rect.left + 9, rect.top + 16, SMALL, "soft", font_weight="bold")
+    return tag("g", back, edge, name, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
+
+
+def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
+    box = diagram.boxes[index]
+    width, height = rect.right - rect.left, rect.bottom - rect.top
+    radius = min(RADIUS[box.kind], height / 2)
+    behind = kind_rect(box.kind, rect.left + 4, rect.top + 4, width, height, rx=radius) if box.stands_for > 1 else NOTHING
+    shape = kind_rect(box.kind, rect.left, rect.top, width, height, rx=radius, stroke_width=1.0 if box.small else 1.4)
+    words = "\n".join((*box.texts, *([origin_text(box.lines)] if box.lines else [])))
+    classes = " ".join(("box", *(f"line-{number}" for number in box.lines)))
+    inside = joined([title(words), behind, shape, _texts(box, rect)])
+    body = tag("a", inside, href=f"#line-{box.lines[0]}") if box.lines else inside
+    return tag("g", body, id=f"{diagram.key}-b{index}", class_=classes)
+
+
+def _texts(box: Box, rect: Rect) -> Markup:
+    x = (rect.left + rect.right) / 2
+    size = SMALL if box.small else NORMAL
+    total = (size + SMALL * len(box.details)) * LINE_HEIGHT
+    y = (rect.top + rect.bottom - total) / 2 + size
+    parts = [label(box.texts[0], x, y, size, "ink", "middle", font_weight=None if box.small else "bold")]
+    for text in box.texts[1:]:
+        y += SMALL * LINE_HEIGHT
+        parts.append(label(text, x, y, SMALL, "soft", "middle"))
+    return joined(parts)
+
+
+def _route(diagram: Diagram, route: Route) -> Markup:
+    edge = diagram.edges[route.edge]
+    small = diagram.boxes[edge.tail].small
+    points = list(route.points)
+    tip, angle = points[-1], _angle(points)
+    if route.arrow and not small:
+        points[-1] = (tip[0] - 0.8 * ARROW * math.cos(angle), tip[1] - 0.8 * ARROW * math.sin(angle))
+    thickness = 2.2 if edge.quantised else 1.2
+    way = tag("path", attributes=ink_line("soft"), d=_path(points), stroke_width=thickness, stroke_dasharray="3 3" if small else None)
+    return joined([way, _arrow(tip, angle) if route.arrow and not small else NOTHING])
+
+
+def _path(points: list[Point]) -> str:
+    numbers = [f"{number_text(x)},{number_text(y)}" for x, y in points]
+    return f"M{numbers[0]}C{' '.join(numbers[1:])}"
+
+
+def _angle(points: list[Point]) -> float:
+    """The direction in which a route arrives."""
+    (x1, y1) = points[-1]
+    for x0, y0 in reversed(points[:-1]):
+        if abs(x1 - x0) + abs(y1 - y0) > 0.5:
+            return math.atan2(y1 - y0, x1 - x0)
+    return 0.0
+
+
+def _arrow(tip: Point, angle: float) -> Markup:
+    sides = (angle - 0.38, angle + 0.38)
+    corners = [tip, *((tip[0] - ARROW * math.cos(side), tip[1] - ARROW * math.sin(side)) for side in sides)]
+    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in corners)
+    return tag("polygon", attributes=ink_fill("soft"), points=points)
+
+
+def _edge_label(diagram: Diagram, route: Route) -> Markup:
+    rect = label_rect(diagram, route)
+    if rect is None:
+        return NOTHING
+    x, y = (rect.left + rect.right) / 2, rect.top + 2 + SMALL * 0.95
+    parts = []
+    for text in diagram.edges[route.edge].label:
+        parts.append(label(shown(text), x, y, SMALL, "soft", "middle", **HALO))
+        y += SMALL * LINE_HEIGHT
+    return joined(parts)

@@ -1,0 +1,102 @@
+"""Colours: one colour means one thing in every picture.
+
+The hues are those of Okabe and Ito, "Color Universal Design", 2008, which people with any colour vision tell apart; shape, hatching and
+words say the same again. Shapes carry the light theme as plain attributes, so that every viewer shows them; `style_sheet` recolours
+them where the reader prefers a dark page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+
+FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
+
+
+class Kind(StrEnum):
+    """What a box, a bar or a rectangle stands for."""
+
+    MATRIX = "matrix"
+    VECTOR = "vector"
+    MOVE = "move"
+    WEIGHTS = "weights"
+    BOUNDARY = "boundary"
+    HOST = "host"
+
+
+@dataclass(frozen=True, slots=True)
+class Colour:
+    """A fill and an outline for the light theme and for the dark one, and what they mean."""
+
+    meaning: str
+    fill: str
+    line: str
+    dark_fill: str
+    dark_line: str
+
+
+KINDS: Mapping[Kind, Colour] = MappingProxyType(
+    {
+        Kind.MATRIX: Colour("matrix unit", "#cfe5f3", "#0072b2", "#12405c", "#56b4e9"),
+        Kind.VECTOR: Colour("activation unit", "#cfeee3", "#00855f", "#0d4a39", "#2fc79b"),
+        Kind.MOVE: Colour("another view of the data", "#ffffff", "#6e7781", "#20262d", "#8b949e"),
+        Kind.WEIGHTS: Colour("weights and constants", "#fdf0d0", "#b97f00", "#4d3a0c", "#e6a92b"),
+        Kind.BOUNDARY: Colour("between float32 and int8", "#f6dfec", "#a9527f", "#4f2a40", "#d98bb4"),
+        Kind.HOST: Colour("host", "#e3e6ea", "#59636e", "#343b44", "#9aa4af"),
+    }
+)
+"""Every kind's colour. `host` is grey, as the host's part stands back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ink:
+    """A colour of text or lines: light and dark."""
+
+    light: str
+    dark: str
+
+
+INKS: Mapping[str, Ink] = MappingProxyType(
+    {
+        "ink": Ink("#1f2328", "#e6edf3"),
+        "soft": Ink("#57606a", "#9ea7b1"),
+        "rule": Ink("#8c959f", "#6e7781"),
+        "grid": Ink("#d8dee4", "#30363d"),
+        "band": Ink("#f3f5f7", "#1b2128"),
+        "paper": Ink("#ffffff", "#0d1117"),
+        "alarm": Ink("#b3470a", "#f08a4b"),
+    }
+)
+"""Text and lines: `ink` for what is read, `soft` for what stands beside it, `rule` and `grid` for lines, `alarm` for limits."""
+
+
+def kind_paint(kind: Kind) -> dict[str, str]:
+    """Attributes of a shape of this kind: its fill and its outline."""
+    colour = KINDS[kind]
+    return {"class": f"k-{kind}", "fill": colour.fill, "stroke": colour.line}
+
+
+def solid_paint(kind: Kind) -> dict[str, str]:
+    """Attributes of a bar or a mark in the strong colour of its kind."""
+    return {"class": f"s-{kind}", "fill": KINDS[kind].line}
+
+
+def ink_fill(ink: str) -> dict[str, str]:
+    return {"class": f"f-{ink}", "fill": INKS[ink].light}
+
+
+def ink_line(ink: str) -> dict[str, str]:
+    return {"class": f"l-{ink}", "stroke": INKS[ink].light, "fill": "none"}
+
+
+def style_sheet() -> str:
+    """CSS that recolours every picture for a dark page."""
+    rules = [
+        f".k-{kind}{{fill:{c.dark_fill};stroke:{c.dark_line}}}.s-{kind}{{fill:{c.dark_line}}}.t-{kind}{{stroke:{c.dark_line}}}"
+        for kind, c in KINDS.items()
+    ]
+    rules += [f".f-{name}{{fill:{ink.dark}}}.l-{name}{{stroke:{ink.dark}}}" for name, ink in INKS.items()]
+    rules.append(f".h-paper{{stroke:{INKS['paper'].dark}}}")
+    return "@media (prefers-color-scheme:dark){" + "".join(rules) + "}"

@@ -1,0 +1,205 @@
+"""The roofline: how far each layer is from what the target could do at its intensity.
+
+As in the TPU paper, intensity counts multiply-accumulates for each byte of weights that is read: Jouppi et al., 2017, figure 5, after
+Williams, Waterman and Patterson, "Roofline", 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpucc.diagnostics import counted
+from tpucc.target import Target
+from tpucc.viz.chart import Scale
+from tpucc.viz.layout import Rect
+from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
+from tpucc.viz.svg import Markup, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.text import SMALL, number, percent, shown, text_width
+
+WIDTH, HEIGHT, LEFT = 860.0, 430.0, 92.0
+NAMED = 24
+KEY = "roofline"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a layer or a whole model does: multiply-accumulates, bytes of weights that it reads, and the cycles it takes."""
+
+    name: str
+    macs: int
+    weight_bytes: int
+    cycles: int
+
+    @property
+    def intensity(self) -> float:
+        return self.macs / self.weight_bytes
+
+    def rate(self, target: Target) -> float:
+        """Operations a second: two a multiply-accumulate."""
+        return 2.0 * self.macs * target.clock_hz / self.cycles
+
+    @property
+    def drawable(self) -> bool:
+        return self.macs > 0 and self.weight_bytes > 0 and self.cycles > 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Axes:
+    """Logarithmic axes."""
+
+    across: Scale
+    up: Scale
+
+    def point(self, intensity: float, rate: float) -> tuple[float, float]:
+        return self.across(math.log10(intensity)), self.up(math.log10(rate))
+
+
+def roofline_svg(target: Target, model: Work, layers: Sequence[Work]) -> str:
+    """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic."""
+    layers = [layer for layer in layers if layer.drawable]
+    head = heading(_title(target, model), "Across: multiply-accumulates for each byte of weights. Up: operations a second.", ())
+    top = EDGE + head.height + 20
+    axes = _axes(target, [*layers, *([model] if model.drawable else [])], top)
+    taken = _along_roof(target, axes)
+    points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
+    star = _star(target, axes, model, taken) if model.drawable else joined([])
+    names = _names(target, axes, layers, taken)
+    width = max(WIDTH, head.width + 2 * EDGE)
+    parts = [head.markup, _grid(axes, top), _ceilings(target, axes), *points, names, star]
+    return picture(KEY, _title(target, model), width, top + HEIGHT + 52, *parts)
+
+
+def ridge(target: Target) -> float:
+    """The intensity from which on the matrix unit, not weight memory, is the limit: about 1,350 on TPU v1."""
+    return target.peak_ops / 2.0 / target.weight_bandwidth
+
+
+def rate_text(rate: float) -> str:
+    """`12.3 TOPS`, `8 MOPS`."""
+    for unit, factor in (("TOPS", 1e12), ("GOPS", 1e9), ("MOPS", 1e6), ("kOPS", 1e3)):
+        if rate >= factor:
+            return f"{number(float(f'{rate / factor:.3g}'))} {unit}"
+    return f"{number(float(f'{rate:.3g}'))} OPS"
+
+
+def _title(target: Target, model: Work) -> str:
+    if not model.drawable:
+        return f"{model.name}: no matrix products, so no point on the roofline"
+    rate = model.rate(target)
+    roof = min(target.peak_ops, 2.0 * model.intensity * target.weight_bandwidth)
+    side = "below" if model.intensity < ridge(target) else "above"
+    limit = "weight memory" if side == "below" else "the matrix unit"
+    return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows at its intensity"
+
+
+def _axes(target: Target, works: Sequence[Work], top: float) -> _Axes:
+    intensities = [ridge(target), *(work.intensity for work in works)]
+    rates = [target.peak_ops, *(work.rate(target) for work in works)]
+    low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
+    bottom, ceiling = math.floor(math.log10(min(rates)) - 0.3), math.log10(target.peak_ops) + 0.25
+    return _Axes(Scale(low, high, LEFT, WIDTH - EDGE), Scale(bottom, ceiling, top + HEIGHT, top))
+
+
+def _grid(axes: _Axes, top: float) -> Markup:
+    parts = []
+    for power in range(math.ceil(axes.across.low), math.floor(axes.across.high) + 1):
+        x = axes.across(power)
+        parts += [line(x, top, x, top + HEIGHT, "grid"), label(number(10.0**power), x, top + HEIGHT + 18, anchor="middle")]
+    for power in range(math.ceil(axes.up.low), math.floor(axes.up.high) + 1):
+        y = axes.up(power)
+        parts += [line(LEFT, y, WIDTH - EDGE, y, "grid"), label(rate_text(10.0**power), LEFT - 8, y + 4, anchor="end")]
+    middle = (LEFT + WIDTH - EDGE) / 2
+    parts += [label("multiply-accumulates for each byte of weights", middle, top + HEIGHT + 38, SMALL, "soft", "middle")]
+    return joined(parts)
+
+
+def _ceilings(target: Target, axes: _Axes) -> Markup:
+    """Weight memory's slope up to the ridge, and the matrix unit's flat roof."""
+    at = ridge(target)
+    corner = axes.point(at, target.peak_ops)
+    lowest = 10.0 ** max(axes.across.low, axes.up.low - math.log10(2.0 * target.weight_bandwidth))
+    start = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
+    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (start, corner, (axes.across.end, corner[1])))
+    roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
+    foot = line(corner[0], corner[1], corner[0], axes.up.start, "rule", stroke_dasharray="4 4")
+    words = label(f"matrix unit: {rate_text(target.peak_ops)}", axes.across.end, corner[1] - 8, anchor="end")
+    under = label(f"ridge {number(round(at))}", corner[0] + 6, axes.up.start - 8, SMALL, "soft")
+    slope = math.degrees(math.atan2(corner[1] - start[1], corner[0] - start[0]))
+    x, y = start[0] + (corner[0] - start[0]) * 0.5, start[1] + (corner[1] - start[1]) * 0.5
+    bandwidth = f"weight memory: {number(target.weight_bandwidth / 1e9)} GB/s"
+    along = label(bandwidth, x, y - 8, anchor="middle", transform=f"rotate({slope:.2f} {x:.1f} {y:.1f})")
+    return joined([foot, roof, words, under, along])
+
+
+def _along_roof(target: Target, axes: _Axes) -> list[Rect]:
+    """Small rectangles along the ceilings, so that no name is written over them."""
+    corner = axes.point(ridge(target), target.peak_ops)
+    slope = (axes.up(1.0) - axes.up(0.0)) / (axes.across(1.0) - axes.across(0.0))
+    steps = range(0, int(corner[0] - LEFT), 4)
+    found = [Rect(corner[0] - d - 3, corner[1] - d * slope - 3, corner[0] - d + 3, corner[1] - d * slope + 3) for d in steps]
+    return [*found, Rect(corner[0], corner[1] - 20, axes.across.end, corner[1] + 3)]
+
+
+def _words(target: Target, work: Work) -> str:
+    rate = rate_text(work.rate(target))
+    return f"{shown(work.name)}\n{rate} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}"
+
+
+def _apart(target: Target, axes: _Axes, layers: Sequence[Work]) -> list[Work]:
+    """The layers without those that would be drawn on the very pixel of another."""
+    pixels: dict[tuple[int, int], Work] = {}
+    for layer in layers:
+        x, y = axes.point(layer.intensity, layer.rate(target))
+        pixels.setdefault((round(x), round(y)), layer)
+    return list(pixels.values())
+
+
+def _point(target: Target, axes: _Axes, work: Work) -> Markup:
+    x, y = axes.point(work.intensity, work.rate(target))
+    return tag("circle", title(_words(target, work)), attributes=kind_paint(Kind.MATRIX), cx=x, cy=y, r=5, stroke_width=1.5)
+
+
+def _star(target: Target, axes: _Axes, model: Work, taken: list[Rect]) -> Markup:
+    x, y = axes.point(model.intensity, model.rate(target))
+    corners = []
+    for tip in range(10):
+        radius, angle = (10.0 if tip % 2 == 0 else 4.2), math.pi * (tip / 5 - 0.5)
+        corners.append(f"{number_text(x + radius * math.cos(angle))},{number_text(y + radius * math.sin(angle))}")
+    shape = tag("polygon", title(_words(target, model)), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
+    words = f"{shown(model.name)}, all layers"
+    taken.append(Rect(x - 10, y - 10, x + 10, y + 10))
+    return joined([shape, _placed(words, x, y, 14, taken, bold=True)])
+
+
+def _names(target: Target, axes: _Axes, layers: Sequence[Work], taken: list[Rect]) -> Markup:
+    """Names beside the points; one name for points that lie on each other."""
+    groups: list[tuple[float, float, list[str]]] = []
+    for layer in layers:
+        x, y = axes.point(layer.intensity, layer.rate(target))
+        near = next((names for gx, gy, names in groups[:NAMED] if abs(gx - x) < 9 and abs(gy - y) < 9), None)
+        if near is None:
+            groups.append((x, y, [layer.name]))
+        else:
+            near.append(layer.name)
+    taken += [Rect(x - 6, y - 6, x + 6, y + 6) for x, y, _ in groups[:NAMED]]
+    return joined(_placed(_together(names), x, y, 9, taken) for x, y, names in groups[:NAMED])
+
+
+def _together(names: list[str]) -> str:
+    if len(names) <= 2:
+        return shown(", ".join(names))
+    return f"{shown(names[0], 16)} … {shown(names[-1], 16)} ({len(names)})"
+
+
+def _placed(words: str, x: float, y: float, away: float, taken: list[Rect], bold: bool = False) -> Markup:
+    """The words right, left, above or below the point, where nothing is yet; nowhere if there is no room."""
+    width = text_width(words, SMALL, bold)
+    for left, base in ((x + away, y + 4), (x - away - width, y + 4), (x - width / 2, y - away), (x - width / 2, y + away + 10)):
+        rect = Rect(left, base - SMALL, left + width, base + 3)
+        if rect.left > LEFT and rect.right < WIDTH and not any(rect.meets(other) for other in taken):
+            taken.append(rect)
+            return label(words, left, base, font_weight="bold" if bold else None)
+    return joined([])

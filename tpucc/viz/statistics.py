@@ -1,0 +1,59 @@
+"""The numbers that the report shows: the part of `stats.json` that it needs, with types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+
+class Breakdown(msgspec.Struct, frozen=True):
+    """Percentages of cycles, as `stats.json` defines them; `useful_macs` and `unused_macs` are parts of `array_active`."""
+
+    array_active: float = 0.0
+    useful_macs: float = 0.0
+    unused_macs: float = 0.0
+    weight_stall: float = 0.0
+    weight_shift: float = 0.0
+    non_matrix: float = 0.0
+    raw_stall: float = 0.0
+    input_stall: float = 0.0
+
+
+class LayerStatistics(msgspec.Struct, frozen=True):
+    name: str
+    kind: str
+    line: int = 0
+    cycles: int = 0
+    macs: int = 0
+    tiles: int = 0
+    instructions: int = 0
+    tops: float = 0.0
+    breakdown: Breakdown = Breakdown()
+
+
+class Statistics(msgspec.Struct, frozen=True):
+    model: str
+    target: str
+    cycles: int
+    seconds: float
+    macs: int
+    tops: float
+    utilization: float
+    instructions: int
+    tiles: int
+    weight_bytes: int
+    ub_peak_bytes: int
+    ub_lower_bound_bytes: int
+    host_bytes: dict[str, int]
+    breakdown: Breakdown
+    bottleneck: str
+    layers: list[LayerStatistics]
+    tpucc: str = ""
+    explanation: str = ""
+    tile_fetches: int = 0
+
+
+def read_statistics(stats: Mapping[str, object]) -> Statistics:
+    """The numbers of a dictionary made for `stats.json`. Raises `msgspec.ValidationError` when it isn't one."""
+    return msgspec.convert(dict(stats), Statistics)

@@ -1,0 +1,94 @@
+"""Writing SVG: markup is made here and nowhere else, so that every text and attribute is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NewType
+
+from tpucc.viz.palette import FONT, Kind, ink_fill, ink_line, kind_paint, style_sheet
+from tpucc.viz.text import SMALL
+
+Markup = NewType("Markup", str)
+"""Text that is already XML."""
+
+Value = str | float | int | None
+NOTHING = Markup("")
+_ESCAPES = {ord("&"): "&amp;", ord("<"): "&lt;", ord(">"): "&gt;", ord('"'): "&quot;", ord("'"): "&#39;"}
+
+
+def escaped(text: str) -> Markup:
+    """`text` as XML: the five special characters, and what XML 1.0 has no way to write, as `\\x1f`."""
+    return Markup("".join(map(_legal, text)).translate(_ESCAPES))
+
+
+def joined(parts: Iterable[Markup]) -> Markup:
+    return Markup("".join(parts))
+
+
+def tag(name: str, *children: Markup, attributes: Mapping[str, Value] | None = None, **more: Value) -> Markup:
+    """An element. An attribute that is None is left out; `class_` and `stroke_width` stand for `class` and `stroke-width`."""
+    pairs = dict(attributes or {})
+    pairs.update((key.rstrip("_").replace("_", "-"), value) for key, value in more.items())
+    written = "".join(f' {key}="{_value(value)}"' for key, value in pairs.items() if value is not None)
+    body = "".join(children)
+    return Markup(f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>")
+
+
+def number_text(value: float) -> str:
+    """A coordinate with one decimal at most."""
+    text = f"{value:.1f}"
+    return text[:-2] if text.endswith(".0") else text
+
+
+def label(text: str, x: float, y: float, size: float = SMALL, ink: str = "ink", anchor: str = "start", **more: Value) -> Markup:
+    """One line of text; `y` is its baseline."""
+    place = None if anchor == "start" else anchor
+    return tag("text", escaped(text), attributes=ink_fill(ink), x=x, y=y, font_size=size, text_anchor=place, **more)
+
+
+def line(x1: float, y1: float, x2: float, y2: float, ink: str = "rule", **more: Value) -> Markup:
+    return tag("line", attributes=ink_line(ink), x1=x1, y1=y1, x2=x2, y2=y2, **more)
+
+
+def kind_rect(kind: Kind, x: float, y: float, width: float, height: float, *children: Markup, **more: Value) -> Markup:
+    """A rectangle in the colours of its kind."""
+    return tag("rect", *children, attributes=kind_paint(kind), x=x, y=y, width=max(0.0, width), height=max(0.0, height), **more)
+
+
+def ink_rect(ink: str, x: float, y: float, width: float, height: float, *children: Markup, **more: Value) -> Markup:
+    """A plain rectangle without an outline."""
+    return tag("rect", *children, attributes=ink_fill(ink), x=x, y=y, width=max(0.0, width), height=max(0.0, height), **more)
+
+
+def title(text: str) -> Markup:
+    """What a viewer shows when the pointer rests on the element."""
+    return tag("title", escaped(text)) if text else NOTHING
+
+
+def picture(key: str, name: str, width: float, height: float, *children: Markup) -> str:
+    """A whole SVG file: `name` is read aloud in its place, `key` begins all of its ids."""
+    width, height = round(width + 0.5), round(height + 0.5)
+    attributes: dict[str, Value] = {
+        "xmlns": "http://www.w3.org/2000/svg",
+        "id": key,
+        "role": "img",
+        "aria-label": name,
+        "width": width,
+        "height": height,
+        "viewBox": f"0 0 {width} {height}",
+        "font-family": FONT,
+        "font-size": SMALL,
+    }
+    style = tag("style", Markup(style_sheet()))
+    return tag("svg", style, ink_rect("paper", 0, 0, width, height), *children, attributes=attributes) + "\n"
+
+
+def _value(value: str | float | int) -> str:
+    return escaped(value) if isinstance(value, str) else number_text(value)
+
+
+def _legal(character: str) -> str:
+    code = ord(character)
+    if (code >= 0x20 and not 0xD800 <= code < 0xE000 and code not in (0xFFFE, 0xFFFF)) or character in "\t\n\r":
+        return character
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"

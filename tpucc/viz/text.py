@@ -1,0 +1,73 @@
+"""How wide text is, and how names and numbers are written in pictures.
+
+Widths come from a table, not from the fonts of the machine that compiles: pictures have the same bytes everywhere. The table is that
+of Helvetica (Adobe's font metrics, thousandths of the size), which Arial and Liberation Sans share.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from tpucc.diagnostics import printable
+
+SMALL, NORMAL, LARGE = 12.0, 13.0, 17.0
+"""Sizes in CSS pixels; 12 pixels are 9 points."""
+LINE_HEIGHT = 1.25
+MAX_NAME = 40
+
+_ASCII = (
+    [278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333, 278, 278]  # space to /
+    + [556] * 10
+    + [278, 278, 584, 584, 584, 556, 1015]  # : to @
+    + [667, 667, 722, 722, 667, 611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667, 611, 722, 667, 944, 667, 667, 611]
+    + [278, 278, 278, 469, 556, 333]  # [ to `
+    + [556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500]
+    + [334, 260, 334, 584]
+)
+_OTHER, _WIDE, _BOLD = 700, 1000, 1.08
+
+
+def text_width(text: str, size: float, bold: bool = False) -> float:
+    """The width of one line in pixels, never too small for the fonts that pictures ask for."""
+    return sum(map(_thousandths, text)) * size / 1000 * (_BOLD if bold else 1.0)
+
+
+def shown(text: str, limit: int = MAX_NAME) -> str:
+    """`text` with control and bidirectional characters escaped, at most `limit` characters: the middle goes first."""
+    safe = printable(text)
+    if len(safe) <= limit:
+        return safe
+    head = (limit - 1) * 2 // 3
+    return f"{safe[:head]}…{safe[len(safe) - (limit - 1 - head) :]}"
+
+
+def fitted(text: str, size: float, width: float) -> str:
+    """`text` cut to `width` pixels, or nothing when fewer than four characters would be left."""
+    if text_width(text, size) <= width:
+        return text
+    kept = text
+    while kept and text_width(kept + "…", size) > width:
+        kept = kept[:-1]
+    return kept + "…" if len(kept) >= 4 else ""
+
+
+def number(value: float) -> str:
+    """Four significant digits at most: `0.00392`, `1,349`, `2.5e-07`."""
+    if value == int(value) and abs(value) < 1e7:
+        return f"{int(value):,}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:.4g}"
+
+
+def percent(part: float, whole: float) -> str:
+    """`61 %`, `0.3 %`; 0 % of nothing."""
+    share = 100.0 * part / whole if whole else 0.0
+    return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
+
+
+def _thousandths(character: str) -> int:
+    code = ord(character)
+    if 32 <= code < 127:
+        return _ASCII[code - 32]
+    if unicodedata.combining(character):
+        return 0
+    return _WIDE if unicodedata.east_asian_width(character) in "WF" else _OTHER

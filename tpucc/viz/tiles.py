@@ -1,0 +1,156 @@
+"""The tiles of a layer: its weight matrix cut to the matrix unit's size, how full each tile is, and when it is used."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.diagnostics import counted
+from tpucc.isa.instructions import Flag, Opcode
+from tpucc.isa.program import LayerInfo, Program
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.viz.chart import WIDTH
+from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
+from tpucc.viz.text import NORMAL, SMALL, number, percent, shown, text_width
+
+LARGEST, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 6.0, 300.0, 60.0, 28.0
+MOST = 4096
+"""Tiles that one grid may show."""
+KEY = "tiles"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One tile of the grid: its index in weight memory, used rows and columns, and its places in the order of execution, from 1."""
+
+    index: int
+    rows: int
+    columns: int
+    turns: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A drawn grid and its size."""
+
+    markup: Markup
+    width: float
+    height: float
+
+
+def tiles_svg(program: Program | TileProgram, layers: Sequence[int] | None = None) -> str:
+    """The grids of these layers (indices), or of the three largest, side by side as long as there is room."""
+    chosen = largest_layers(program) if layers is None else list(layers)
+    order = _order(program)
+    head = heading(_title(program), SUBTITLE, (Kind.WEIGHTS,) if chosen else ())
+    grids = [_grid(program.layers[index], program.target.mxu, order.get(index, ())) for index in chosen]
+    x, y, row, width = EDGE, EDGE + head.height + 10, 0.0, head.width + EDGE
+    parts = [head.markup]
+    for grid in grids:
+        if x > EDGE and x + grid.width > WIDTH - EDGE:
+            x, y, row = EDGE, y + row + GAP, 0.0
+        parts.append(tag("g", grid.markup, transform=f"translate({number_text(x)} {number_text(y)})"))
+        x, row, width = x + grid.width + GAP, max(row, grid.height), max(width, x + grid.width)
+    return picture(KEY, _title(program), width + EDGE, y + row + EDGE, *parts)
+
+
+SUBTITLE = "The filled part of a tile is used, the rest is padding; the number is the tile's turn in the order of execution."
+
+
+def largest_layers(program: Program | TileProgram, count: int = 3) -> list[int]:
+    """The layers with the most weights, in program order; layers without weights never."""
+    sizes = [(-layer.weights[0] * layer.weights[1], index) for index, layer in enumerate(program.layers) if layer.tile_fills]
+    return sorted(index for _, index in sorted(sizes)[:count])
+
+
+def _title(program: Program | TileProgram) -> str:
+    used = sum(rows * columns for layer in program.layers for _, rows, columns in layer.tile_fills)
+    count = sum(len(layer.tile_fills) for layer in program.layers)
+    if not count:
+        return f"{program.name}: no layer has weights, so there are no tiles"
+    return f"{program.name}: {counted(count, 'weight tile')}, {percent(used, count * program.target.mxu**2)} full"
+
+
+def _order(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
+    """For each layer the tiles in the order in which multiplies switch to them."""
+    records = program.instructions
+    if isinstance(program, TileProgram):
+        chosen = ((records["flags"] & Flag.SWITCH) != 0) & np.isin(records["opcode"], (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE))
+        layers = records["layer"][chosen]
+    else:
+        chosen = records["opcode"] == Opcode.READ_WEIGHTS
+        layers = program.layer_of[chosen]
+    found: dict[int, list[int]] = defaultdict(list)
+    for layer, tile in zip(layers.tolist(), records["index"][chosen].tolist(), strict=True):
+        found[layer].append(tile)
+    return {layer: tuple(tiles) for layer, tiles in found.items()}
+
+
+def _tiles(layer: LayerInfo, order: Sequence[int]) -> list[Tile]:
+    """The layer's tiles, row by row of the grid. Equal tiles at several places take their turns one after the other."""
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, (index, _, _) in enumerate(layer.tile_fills):
+        places[index].append(place)
+    turns: list[list[int]] = [[] for _ in layer.tile_fills]
+    seen: dict[int, int] = defaultdict(int)
+    for turn, index in enumerate(order):
+        if index in places:
+            turns[places[index][seen[index] % len(places[index])]].append(turn + 1)
+            seen[index] += 1
+    return [Tile(*fill, tuple(own)) for fill, own in zip(layer.tile_fills, turns, strict=True)]
+
+
+def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
+    """One layer's grid with its name and axes, its upper left corner at the origin."""
+    down, across = (-(-size // mxu) for size in layer.weights)
+    cell = min(LARGEST, max(SMALLEST, SIDE / max(down, across)))
+    inputs, outputs = layer.weights
+    facts = _facts(layer, mxu, order)
+    left, upper = SIDEWAYS, NORMAL + 50
+    axis = [
+        label(f"{outputs:,} outputs →", left, upper - 8, SMALL, "soft"),
+        label(f"{inputs:,}", left - 8, upper + SMALL, SMALL, "soft", "end"),
+    ]
+    axis.append(label("inputs ↓", left - 8, upper + 2 * SMALL + 3, SMALL, "soft", "end"))
+    name = [label(shown(layer.name), 0, NORMAL, NORMAL, font_weight="bold"), label(facts, 0, NORMAL + 18, SMALL, "soft")]
+    if len(layer.tile_fills) > MOST:
+        size = min(SIDE, SMALLEST * across), min(SIDE, SMALLEST * down)
+        cells = joined([kind_rect(Kind.WEIGHTS, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
+    else:
+        size = cell * across, max(cell * down, 2.5 * SMALL)
+        cells = joined(_cell(tile, mxu, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, order)))
+    words = max(text_width(facts, SMALL), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
+    return _Part(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
+
+
+def _facts(layer: LayerInfo, mxu: int, order: Sequence[int]) -> str:
+    used = sum(rows * columns for _, rows, columns in layer.tile_fills)
+    words = [counted(len(layer.tile_fills), "tile"), f"{percent(used, len(layer.tile_fills) * mxu * mxu)} full"]
+    if order and len(order) != len(layer.tile_fills):
+        words.append(f"loaded {number(round(len(order) / len(layer.tile_fills), 2))} times each")
+    return ", ".join([*words, *([shown(layer.choice, 160)] if layer.choice else [])])
+
+
+def _cell(tile: Tile, mxu: int, place: int, across: int, cell: float, left: float, top: float) -> Markup:
+    row, column = divmod(place, across)
+    x, y, inner = left + column * cell, top + row * cell, cell - 2.0
+    outline = tag("rect", attributes=ink_line("grid"), x=x, y=y, width=inner, height=inner)
+    width, height = max(1.5, inner * tile.columns / mxu), max(1.5, inner * tile.rows / mxu)
+    used = kind_rect(Kind.WEIGHTS, x, y, width, height, stroke_width=1)
+    turns = ", ".join(map(str, tile.turns[:8])) + (", …" if len(tile.turns) > 8 else "")
+    words = f"tile {tile.index:,} · {tile.rows} × {tile.columns} of {mxu} × {mxu} used · turn {turns or '–'}"
+    turn = f"{tile.turns[0]:,}" if tile.turns else ""
+    fits = cell >= SMALL + 6 and text_width(turn, SMALL) < inner - 2
+    middle = _inside(width, inner, text_width(turn, SMALL) + 2), _inside(height, inner, SMALL + 2)
+    text = label(turn, x + middle[0], y + middle[1] + 4, SMALL, "ink", "middle") if fits else NOTHING
+    return tag("g", title(words), outline, used, text)
+
+
+def _inside(used: float, whole: float, needed: float) -> float:
+    """The middle of the used part, or of the rest when the used part is too small for what is written there."""
+    return used / 2 if used >= needed else (used + whole) / 2

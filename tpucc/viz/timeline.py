@@ -1,0 +1,203 @@
+"""The timeline: five units at work, cycle by cycle, and why the matrix unit stood still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from tpucc.diagnostics import counted
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
+from tpucc.isa.program import Program
+from tpucc.numerics import Float64, Int64
+from tpucc.viz.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
+from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.palette import Kind, solid_paint
+from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
+from tpucc.viz.text import SMALL, fitted, percent, shown
+
+LEFT = 92.0
+LANE, LANE_GAP = 26.0, 10.0
+SINGLE = 300
+"""Up to so many intervals in a lane, each is a bar of its own; past that, a bar is a stretch of pixels, as high as its share of work."""
+STRETCH = 4.0
+KEY = "timeline"
+
+
+@dataclass(frozen=True, eq=False)
+class Times:
+    """When everything happens, in cycles from the program's start; an interval is [start, end).
+
+    `starts`, `ends`: one entry an instruction. `shift_starts`, `shift_ends`: one for each tile that is shifted in. `stalls`: for each name
+    of `chart.STALLS` the intervals in which the matrix unit stood still for that reason, sorted. `cycles`: the makespan.
+    """
+
+    starts: Int64
+    ends: Int64
+    shift_starts: Int64
+    shift_ends: Int64
+    stalls: Mapping[str, tuple[Int64, Int64]]
+    cycles: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Lane:
+    """One unit's intervals, sorted, and the instructions that they belong to (-1: none)."""
+
+    name: str
+    kind: Kind
+    starts: Int64
+    ends: Int64
+    instructions: Int64
+
+
+def timeline_svg(program: Program, times: Times) -> str:
+    """Lanes for host, weights, shift, matrix and activate over a common axis; the layers above, stalls hatched."""
+    head = heading(headline(program.name, times), _subtitle(program, times), ())
+    scale = Scale(0, max(1, times.cycles), LEFT, WIDTH - EDGE)
+    top = EDGE + head.height
+    names = [name for name in STALLS if name in times.stalls and len(times.stalls[name][0])]
+    parts = [hatches(KEY, names), head.markup, stall_legend(KEY, names, EDGE, top)]
+    top += 30 if names else 0
+    parts.append(_layers(program, times, scale, top, top + 28 + 5 * (LANE + LANE_GAP)))
+    top += 28
+    for lane in _lanes(program, times):
+        parts += [label(lane.name, LEFT - 12, top + LANE / 2 + 4, anchor="end"), _bars(program, lane, scale, top)]
+        if lane.name == "matrix":
+            parts.append(_stalls(times, names, scale, top))
+        top += LANE + LANE_GAP
+    parts.append(cycle_axis(scale, top, program.target.clock_hz))
+    return picture(KEY, headline(program.name, times), WIDTH, top + 44, *parts)
+
+
+def headline(name: str, times: Times) -> str:
+    """What takes the most of the matrix unit's time: `61 % of cycles wait for weight memory`."""
+    waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
+    active = times.cycles - sum(waits.values())
+    words, most = max([("the matrix unit works", active), *waits.items()], key=lambda pair: pair[1])
+    verb = words if most == active and words.startswith("the matrix") else f"the matrix unit {words}"
+    return f"{name}: in {percent(most, times.cycles)} of {counted(times.cycles, 'cycle')} {verb}"
+
+
+def _subtitle(program: Program, times: Times) -> str:
+    seconds, clock = times.cycles / program.target.clock_hz, program.target.clock_hz / 1e6
+    dense = max(len(lane.starts) for lane in _lanes(program, times)) > SINGLE
+    bars = "the height of a bar is the share of time that a unit works" if dense else "a bar is an instruction at its unit"
+    return f"{seconds * 1e6:,.1f} µs at {clock:,.0f} MHz on {program.target.name}; {bars}."
+
+
+def _lanes(program: Program, times: Times) -> Iterator[Lane]:
+    engine = ENGINE_OF[program.instructions["opcode"]]
+
+    def lane(name: str, kind: Kind, unit: Engine) -> Lane:
+        own = np.flatnonzero((engine == unit) & (times.ends > times.starts))
+        return Lane(name, kind, times.starts[own], times.ends[own], own)
+
+    yield lane("host", Kind.HOST, Engine.HOST)
+    yield lane("weights", Kind.WEIGHTS, Engine.WEIGHTS)
+    yield Lane("shift", Kind.WEIGHTS, times.shift_starts, times.shift_ends, np.full(len(times.shift_starts), -1))
+    yield lane("matrix", Kind.MATRIX, Engine.MATRIX)
+    yield lane("activate", Kind.VECTOR, Engine.ACTIVATION)
+
+
+def _bars(program: Program, lane: Lane, scale: Scale, top: float) -> Markup:
+    back = ink_rect("band", scale.start, top, scale.end - scale.start, LANE)
+    if len(lane.starts) > SINGLE:
+        return joined([back, *_shares(lane, scale, top)])
+    bars = []
+    for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
+        words = f"{_name(program, index, lane)} · cycles {start:,}–{end:,}"
+        width = max(0.8, scale(end) - scale(start) - 0.4)
+        bars.append(tag("rect", title(words), attributes=solid_paint(lane.kind), x=scale(start), y=top, width=width, height=LANE))
+    return joined([back, *bars])
+
+
+def _name(program: Program, index: int, lane: Lane) -> str:
+    if index < 0:
+        return lane.name
+    layer = int(program.layer_of[index])
+    owner = f" · {shown(program.layers[layer].name)}" if layer < len(program.layers) else ""
+    return f"{Opcode(int(program.instructions['opcode'][index])).mnemonic}{owner} · instruction {index:,}"
+
+
+def _shares(lane: Lane, scale: Scale, top: float) -> Iterator[Markup]:
+    """A bar for each stretch of pixels, as high as the share of time in which the unit works."""
+    edges = _edges(scale)
+    shares = coverage(lane.starts, lane.ends, edges)
+    for first, last, height in _steps(shares):
+        x, width = scale(edges[first]), scale(edges[last]) - scale(edges[first])
+        yield tag("rect", attributes=solid_paint(lane.kind), x=x, y=top + LANE - height, width=width, height=height)
+
+
+def _edges(scale: Scale) -> Float64:
+    """The cycles at which stretches of about `STRETCH` pixels begin and end."""
+    return np.linspace(scale.low, scale.high, max(1, int((scale.end - scale.start) / STRETCH)) + 1)
+
+
+def _steps(shares: Float64) -> list[tuple[int, int, float]]:
+    """Neighbouring stretches of one height in half pixels, which is above zero: first, after the last, height."""
+    halves = np.rint(shares * LANE * 2).astype(np.int64)
+    return [(int(a), int(b), float(halves[a]) / 2) for a, b in pairwise(_cuts(halves)) if halves[a]]
+
+
+def _cuts(values: Int64) -> Int64:
+    """Where stretches of equal values begin, and the end."""
+    return np.concatenate([[0], np.flatnonzero(np.diff(values)) + 1, [len(values)]])
+
+
+def _stalls(times: Times, names: list[str], scale: Scale, top: float) -> Markup:
+    """The stalls, hatched on the lane of the matrix unit; where they are too many, stacked from the top by their shares."""
+    if max((len(times.stalls[name][0]) for name in names), default=0) <= SINGLE:
+        return joined(_stalled(name, *times.stalls[name], scale, top) for name in names)
+    edges = _edges(scale)
+    used = np.zeros(len(edges) - 1)
+    parts = []
+    for name in reversed(names):
+        shares = coverage(*times.stalls[name], edges)
+        for place in np.flatnonzero(np.rint(shares * LANE * 2)).tolist():
+            x, width = scale(edges[place]), scale(edges[place + 1]) - scale(edges[place])
+            words = title(f"{STALLS[name].meaning}: {percent(shares[place], 1)}")
+            y, height = top + used[place] * LANE, shares[place] * LANE
+            parts.append(tag("rect", words, x=x, y=y, width=width, height=height, fill=hatch_fill(KEY, name)))
+        used += shares
+    return joined(parts)
+
+
+def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) -> Markup:
+    fill, words = hatch_fill(KEY, name), title(STALLS[name].meaning)
+    spans = [(scale(start), scale(end)) for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    return joined(tag("rect", words, x=a, y=top, width=max(0.5, b - a), height=LANE, fill=fill) for a, b in spans)
+
+
+def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
+    """For each layer that computes: its number, and the cycles from its first to its last multiply, or activation if it has none."""
+    engine = ENGINE_OF[program.instructions["opcode"]]
+    multiplies = np.bincount(program.layer_of[engine == Engine.MATRIX], minlength=len(program.layers)) > 0
+    unit = np.where(multiplies[program.layer_of], Engine.MATRIX, Engine.ACTIVATION)
+    works = (engine == unit) & (times.ends > times.starts)
+    layer = program.layer_of[works].astype(np.int64)
+    first = np.full(len(program.layers), np.iinfo(np.int64).max)
+    last = np.full(len(program.layers), -1, np.int64)
+    np.minimum.at(first, layer, times.starts[works])
+    np.maximum.at(last, layer, times.ends[works])
+    return [(number, int(a), int(b)) for number, (a, b) in enumerate(zip(first, last, strict=True)) if b >= 0]
+
+
+def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
+    """The layers' names over the stretch in which they compute, and a line where each begins."""
+    parts = [label("layer", LEFT - 12, top + 14, SMALL, "soft", "end")]
+    free = scale.start
+    for number, start, end in layer_spans(program, times):
+        left, right = scale(start), scale(end)
+        if right - left < 2:
+            continue
+        name = shown(program.layers[number].name)
+        parts.append(line(left, top, left, bottom, "grid"))
+        words = fitted(name, SMALL, right - max(left + 4, free))
+        if words:
+            parts.append(label(words, max(left + 4, free), top + 14))
+            free = right
+        parts.append(tag("rect", title(name), x=left, y=top, width=right - left, height=20, fill_opacity=0))
+    return joined(parts)
