@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy.typing as npt
 
+from tpucc import pictures
 from tpucc.diagnostics import Diagnostic, Source, UsageError
 from tpucc.driver import Compilation, Options
 from tpucc.driver import compile_source as drive
@@ -19,8 +20,8 @@ from tpucc.numerics import AnyArray
 from tpucc.passes.base import Pass
 from tpucc.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.sources import read_source
-from tpucc.target import Target, load_target
 from tpucc.tables import memory_table, timeline_table
+from tpucc.target import Target, load_target
 
 PathLike = str | os.PathLike[str]
 
@@ -83,49 +84,37 @@ class Executable:
     @property
     def graph(self) -> Shown:
         """The operator graph with its weights, as elaborated."""
-        from tpucc import pictures
-
         graph = self._stage("graph")
         return Shown(graph, lambda: str(graph), lambda: pictures.graph_svg(graph))
 
     @property
     def layers(self) -> Shown:
         """The layer graph: int8 layers between host operators."""
-        from tpucc import pictures
-
         layers = self._stage("layers")
         return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers))
 
     @property
     def tiles(self) -> Shown:
         """The tile program."""
-        from tpucc import pictures
-
         tiles = self._stage("tiles")
         return Shown(tiles, lambda: print_tiles(tiles), lambda: pictures.tiles_svg(tiles))
 
     @property
     def program(self) -> Shown:
         """The machine program."""
-        from tpucc import pictures
-
         program = self.runtime.program
         return Shown(program, lambda: disassemble(program), lambda: pictures.program_svg(program))
 
     @property
     def timeline(self) -> Shown:
         """When every instruction starts and ends."""
-        from tpucc import pictures
-
-        return Shown(self.runtime.timeline, lambda: timeline_table(self.runtime), lambda: pictures.timeline_svg(self.runtime))
+        return Shown(self.runtime.timeline, lambda: timeline_table(self.runtime), lambda: pictures.timeline_of(self.runtime))
 
     @property
     def memory(self) -> Shown:
         """Who lives in the unified buffer, where, and when."""
-        from tpucc import pictures
-
         residents = self.runtime.program.residents
-        return Shown(residents, lambda: memory_table(self.runtime), lambda: pictures.memory_svg(self.runtime))
+        return Shown(residents, lambda: memory_table(self.runtime), lambda: pictures.memory_of(self.runtime))
 
     def _stage(self, name: str) -> Any:
         value = getattr(self.compilation, name, None)

@@ -151,5 +151,3 @@ def _classes(output: AnyArray) -> AnyArray:
         return output.reshape(-1)
     flat = output.reshape(output.shape[0], -1)
     return (flat[:, 0] >= 0.5).astype(np.int64) if flat.shape[1] == 1 else flat.argmax(axis=1)
-
-

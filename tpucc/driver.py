@@ -178,9 +178,8 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
 
     Raises `CompileError`, `InputError`, `LimitError` or `UsageError`, each with its diagnostics and the source they speak of.
     """
-    stages = stage_names(options)
-    if options.stop_after is not None and options.stop_after not in stages:
-        raise _unknown("stage", options.stop_after, stages)
+    if options.stop_after is not None:
+        require_stage(options.stop_after, options)
     recorder, state = _Recorder(observer, options.stop_after), _State(source)
     try:
         _stages(state, folder, options, recorder)
@@ -205,12 +204,20 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
     required = {p.name for p in passes if p.level == 0}
     if blocked := sorted(options.omit & required):
         raise UsageError(Diagnostic("E0506", f"compiling needs the pass {blocked[0]}; it can't be left out"))
-    return tuple(_configured(p, options.settings.get(p.name, {})) for p in passes if p.level <= options.level and p.name not in options.omit)
+    return tuple(
+        _configured(p, options.settings.get(p.name, {})) for p in passes if p.level <= options.level and p.name not in options.omit
+    )
 
 
 def stage_names(options: Options) -> tuple[str, ...]:
     """The names that `--stop-after` and `--print-after` take, in order."""
     return (*FRONT_STAGES, *dict.fromkeys(p.name for p in pipeline(options)), *BACK_STAGES)
+
+
+def require_stage(name: str, options: Options) -> None:
+    """Raises `UsageError` when no stage is named so."""
+    if name not in stage_names(options):
+        raise _unknown("stage", name, stage_names(options))
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
@@ -318,4 +325,6 @@ def _require_supported(activation_bits: int | None, cores: int) -> None:
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> UsageError:
     near = did_you_mean(name, known)
-    return UsageError(Diagnostic("E0509", f"no {kind} is named {name}", help=tuple(t for t in (near, f"there are {', '.join(known)}") if t)))
+    return UsageError(
+        Diagnostic("E0509", f"no {kind} is named {name}", help=tuple(t for t in (near, f"there are {', '.join(known)}") if t))
+    )

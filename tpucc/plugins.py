@@ -53,7 +53,11 @@ def _line(error: Exception, path: Path) -> str:
     """`:LINE` of the file that the error comes from, when it is known."""
     if isinstance(error, SyntaxError) and error.lineno:
         return f":{error.lineno}"
-    lines = [frame.lineno for frame in inspect.getinnerframes(error.__traceback__) if frame.filename == str(path)] if error.__traceback__ else []
+    lines = (
+        [frame.lineno for frame in inspect.getinnerframes(error.__traceback__) if frame.filename == str(path)]
+        if error.__traceback__
+        else []
+    )
     return f":{lines[-1]}" if lines else ""
 
 

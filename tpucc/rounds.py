@@ -43,7 +43,9 @@ def rows_given(inputs: Mapping[str, TensorType], arrays: Arrays, batch: int | No
 
 def run_in_rounds(run: Callable[[Arrays], dict[str, AnyArray]], arrays: Arrays, rows: int, batch: int) -> dict[str, AnyArray]:
     """Calls `run` on `batch` rows at a time, the last round filled up with its own last row; returns `rows` rows of each result."""
-    results = [run({name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}) for start in range(0, rows, batch)]
+    results = [
+        run({name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}) for start in range(0, rows, batch)
+    ]
     return {name: np.concatenate([result[name] for result in results])[:rows] for name in results[0]}
 
 

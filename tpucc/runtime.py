@@ -23,7 +23,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
 from tpucc.rounds import model_batch, rows_given, run_in_rounds
-from tpucc.sim.execute import Simulator
+from tpucc.sim.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
 
@@ -124,7 +124,7 @@ class Runtime:
 
     def _device(self, values: Arrays, plain: bool = False) -> dict[str, AnyArray]:
         feeds = {port.name: values[port.name] for port in self.program.inputs}
-        return interpret(self.program, feeds) if plain else self.simulator.run(feeds)
+        return Interpreter(self.program).run(feeds) if plain else self.simulator.run(feeds)
 
     @cached_property
     def _device_outputs(self) -> dict[str, tuple[str, Quantisation]]:

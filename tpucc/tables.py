@@ -28,7 +28,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
     cells = [list(map(printable, head)), *(list(map(printable, row)) for row in rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
     widths[0] = max(8, min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(head) - 1)))
-    return "\n".join("  ".join(_cell(cell, width, i < left) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells)
+    return "\n".join(
+        "  ".join(_cell(cell, width, i < left) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells
+    )
 
 
 def timeline_table(runtime: Runtime) -> str:
@@ -84,7 +86,15 @@ def size(count: float) -> str:
 def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
     b = layer["breakdown"]
     shares = (f"{b[key]:.1f}" for key in ("array_active", "weight_stall", "weight_shift", "non_matrix"))
-    return (layer["name"], layer["kind"], str(layer["line"]), f"{layer['cycles']:,}", f"{layer['tiles']:,}", f"{layer['tops']:.2f}", *shares)
+    return (
+        layer["name"],
+        layer["kind"],
+        str(layer["line"]),
+        f"{layer['cycles']:,}",
+        f"{layer['tiles']:,}",
+        f"{layer['tops']:.2f}",
+        *shares,
+    )
 
 
 def _cell(text: str, width: int, left: bool) -> str:

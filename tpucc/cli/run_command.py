@@ -23,15 +23,13 @@ from tpucc.checking import (
 )
 from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.summary import run_text
-from tpucc.cli.work import executable_from, print_json
+from tpucc.cli.work import LABELS, executable_from, held_out, print_json
 from tpucc.diagnostics import CheckError, Diagnostic, counted
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.npz import npz_bytes
 from tpucc.numerics import AnyArray
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime
-
-LABELS = "labels"
 
 
 @click.command("run")
@@ -115,12 +113,9 @@ def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, Any
 
 def _accuracy(exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None) -> dict[str, Any]:
     """Accuracy on labelled inputs: those of --input, else the held-out set that lies beside the source."""
-    held_out = model.with_name(f"{model.stem}_test.npz")
     source = "the given inputs"
-    if inputs is None and exe.compilation and held_out.is_file():
-        arrays = read_arrays(held_out)
-        labels = arrays.pop(LABELS, None)
-        inputs, source = arrays, str(held_out)
+    if inputs is None and exe.compilation and (found := held_out(model)) is not None:
+        (inputs, labels), source = found, f"{model.stem}_test.npz"
     graph = exe.compilation.graph if exe.compilation else None
     if graph is None or inputs is None or labels is None or not labels_fit(exe.runtime, inputs, labels):
         return {}

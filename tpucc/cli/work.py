@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,13 +12,19 @@ import click
 import msgspec
 
 from tpucc.api import Executable
+from tpucc.checking import accuracy, labels_fit
 from tpucc.cli.options import options_from
-from tpucc.driver import Compilation, Observer, Snapshot, compile_source
+from tpucc.diagnostics import counted
+from tpucc.driver import Compilation, Observer, Snapshot, compile_source, require_stage
+from tpucc.interop.archive import read_arrays
+from tpucc.numerics import AnyArray
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime, load_program
 from tpucc.sources import read_source
 
 PROGRAM_SUFFIX = ".tpub"
+LABELS = "labels"
+WARNING = re.compile(r"^(\S+: )?warning ")
 
 
 @dataclass
@@ -47,15 +54,42 @@ def executable_from(path: Path, given: Mapping[str, Any], quiet: bool) -> Execut
 
 
 def compiled(
-    path: Path, given: Mapping[str, Any], quiet: bool, observer: Observer | None = None, stop_after: str | None = None
+    path: Path,
+    given: Mapping[str, Any],
+    quiet: bool,
+    observer: Observer | None = None,
+    stop_after: str | None = None,
+    print_after: str | None = None,
 ) -> Compilation:
     """Compiles a source with the options of the command line; prints its warnings to standard error."""
     options = options_from(given, stop_after)
+    if print_after not in (None, "all"):
+        require_stage(str(print_after), options)
     compilation = compile_source(read_source(path), path.parent, options, observer)
     if not quiet:
         for warning in compilation.warnings:
-            click.echo(warning if warning.lstrip().startswith("warning") or ": warning " in warning else f"note: {warning}", err=True)
+            click.echo(warning if WARNING.search(warning) else f"note: {warning}", err=True)
     return compilation
+
+
+def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
+    """Inputs and labels from the archive `STEM_test.npz` beside a source, where there is one that has labels."""
+    place = path.with_name(f"{path.stem}_test.npz")
+    if not place.is_file():
+        return None
+    arrays = read_arrays(place)
+    labels = arrays.pop(LABELS, None)
+    return None if labels is None else (arrays, labels)
+
+
+def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) -> list[str]:
+    """The accuracy on the held-out set beside the source, as sentences for the page; none where there is no such set."""
+    found = held_out(path)
+    if found is None or compilation.graph is None or not labels_fit(runtime, *found):
+        return []
+    measured = accuracy(runtime, compilation.graph, *found)
+    rows = counted(measured.rows, "held-out row")
+    return [f"It is right on {measured.int8:.1%} of {rows}; in float32 it is right on {measured.float32:.1%}"]
 
 
 def print_json(value: object) -> None:

@@ -20,6 +20,8 @@ MAXIMUM = {field: int(np.iinfo(RECORD[field]).max) for field in FIELDS}
 
 def kinds(records: Records) -> list[tuple[int, int, Int64]]:
     """The instructions by opcode and function: (opcode, function, indices in order), in the order of these."""
+    if not len(records):
+        return []
     key = records["opcode"].astype(np.int64) * 256 + records["function"]
     order = np.argsort(key, kind="stable")
     found, starts = np.unique(key[order], return_index=True)

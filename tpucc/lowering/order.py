@@ -6,7 +6,7 @@ Two orders compete: the graph's own, and a greedy one that always takes the read
 from __future__ import annotations
 
 import heapq
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tpucc.lowering.tensors import Step, Tensor
@@ -14,34 +14,28 @@ from tpucc.lowering.tensors import Step, Tensor
 
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
     """`steps`, which are in some topological order, in the one with the smaller live sum; ties go to the order given."""
-    sizes = _Sizes(mxu)
     given = tuple(steps)
+    sizes = {tensor: tensor.rows * tensor.blocks(mxu) for step in given for tensor in (*step.reads, step.y)}
     greedy = _Greedy(given, sizes).order()
     return greedy if live_rows(greedy, sizes) < live_rows(given, sizes) else given
 
 
-@dataclass(slots=True)
-class _Sizes:
-    """Rows that a tensor takes in the unified buffer."""
-
-    mxu: int
-
-    def __call__(self, tensor: Tensor) -> int:
-        return tensor.rows * tensor.blocks(self.mxu)
+Sizes = Mapping[Tensor, int]
+"""Rows that each tensor takes in the unified buffer, all its column blocks together."""
 
 
-def live_rows(steps: Sequence[Step], sizes: _Sizes) -> int:
+def live_rows(steps: Sequence[Step], sizes: Sizes) -> int:
     """The largest sum of rows alive at a step. Whole tensors count, from their step or their first reader to their last reader."""
     last = {tensor: index for index, step in enumerate(steps) for tensor in (*step.reads, step.y)}
     alive: set[Tensor] = set()
     total = peak = 0
     for index, step in enumerate(steps):
         touched = dict.fromkeys((*step.reads, step.y))
-        total += sum(sizes(tensor) for tensor in touched if tensor not in alive)
+        total += sum(sizes[tensor] for tensor in touched if tensor not in alive)
         alive.update(touched)
         peak = max(peak, total)
         dead = [tensor for tensor in touched if last[tensor] == index]
-        total -= sum(sizes(tensor) for tensor in dead)
+        total -= sum(sizes[tensor] for tensor in dead)
         alive.difference_update(dead)
     return peak
 
@@ -62,7 +56,7 @@ class _Greedy:
     Near-linear: a step's change is computed again only when a tensor it reads changes state.
     """
 
-    def __init__(self, steps: tuple[Step, ...], sizes: _Sizes) -> None:
+    def __init__(self, steps: tuple[Step, ...], sizes: Sizes) -> None:
         self._steps = steps
         self._sizes = sizes
         self._use: dict[Tensor, _Use] = {}
@@ -100,11 +94,11 @@ class _Greedy:
 
     def _change(self, step: Step) -> int:
         """Rows alive after the step, less those alive before it."""
-        change = self._sizes(step.y) if self._use[step.y].left else 0
+        change = self._sizes[step.y] if self._use[step.y].left else 0
         for tensor in step.reads:
             use = self._use[tensor]
             new, dies = tensor.comes_from_host and not use.loaded, use.left == 1
-            change += self._sizes(tensor) * (new - dies)
+            change += self._sizes[tensor] * (new - dies)
         return change
 
     def _take(self, index: int) -> None:

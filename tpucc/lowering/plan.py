@@ -42,17 +42,18 @@ class Plan:
     blocks: AnyArray
     batch: int
 
-    def layers(self, rows: int) -> tuple[LayerInfo, ...]:
-        """What the program remembers of the steps; `rows` of the batch are computed at a time."""
-        return tuple(self._layer(step, rows) for step in self.steps)
+    def layers(self, splits: tuple[int, ...]) -> tuple[LayerInfo, ...]:
+        """What the program remembers of the steps; `splits` are the rows of the batch's parts."""
+        return tuple(self._layer(step, splits) for step in self.steps)
 
-    def _layer(self, step: Step, rows: int) -> LayerInfo:
+    def _layer(self, step: Step, splits: tuple[int, ...]) -> LayerInfo:
         match step:
             case FcStep():
-                part = rows if step.y.rows == self.batch else step.y.rows
-                blocking = choose_blocking(part, *step.tiles.shape, self.target)
+                whole = len(splits) == 1 or step.y.rows != self.batch
+                choice = choose_blocking(step.y.rows if whole else max(splits), *step.tiles.shape, self.target).choice
                 macs = step.y.rows * step.weights[0] * step.weights[1]
-                return LayerInfo(step.name, "fc", step.origin, macs, step.weights, step.fills, blocking.choice)
+                each = choice if whole else f"in each of {len(splits):,} parts: {choice}"
+                return LayerInfo(step.name, "fc", step.origin, macs, step.weights, step.fills, each)
             case VectorStep():
                 return LayerInfo(step.name, "vector", step.origin, 0, (0, 0), ())
             case MoveStep():

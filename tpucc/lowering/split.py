@@ -46,7 +46,7 @@ def choose_split(plan: Plan, parts: int | None) -> tuple[Draft, tuple[str, ...]]
     rows = whole.live_sum()
     if rows <= plan.target.unified_buffer_rows or not _splittable(plan):
         return whole, ()
-    count = _fewest_parts(plan, rows)
+    count = _fewest_parts(plan)
     return (_draft(plan, _even(plan.batch, count)), (_note(plan, rows, count),)) if count > 1 else (whole, ())
 
 
@@ -76,15 +76,14 @@ def _require_splittable(plan: Plan, parts: int) -> None:
         raise UsageError(Diagnostic("E0520", f"a batch of {counted(plan.batch, 'row')} can't be split into {parts} parts"))
 
 
-def _fewest_parts(plan: Plan, whole: int) -> int:
-    """The fewest parts that fit; when not even single rows do, as few as leave room for spilling. `whole` is the unsplit live sum."""
+def _fewest_parts(plan: Plan) -> int:
+    """The fewest parts that fit; when not even single rows do, as few as leave room for spilling. The whole batch doesn't fit."""
     room = plan.target.unified_buffer_rows
     if not _fits(plan, plan.batch):
         return -(-plan.batch // max(1, room // SPILL_SHARE))
-    low = high = max(2, -(-whole // room))
-    while not _fits(plan, min(high, plan.batch)):
-        low, high = high + 1, 2 * high
-    high = min(high, plan.batch)
+    low = high = 2
+    while not _fits(plan, high):
+        low, high = high + 1, min(2 * high, plan.batch)
     while low < high:
         middle = (low + high) // 2
         low, high = (low, middle) if _fits(plan, middle) else (middle + 1, high)

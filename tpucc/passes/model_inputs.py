@@ -24,8 +24,8 @@ def checked(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -
     """The arrays in the data types of the model's inputs; `what` names them in messages ("calibration").
 
     Each array has its input's shape, or another leading size: then it goes in rounds. Floating-point inputs take real numbers of any type,
-    integer inputs only integers. Raises `InputError` with all that is wrong: E0450 missing, E0451 unknown, E0452 shape, E0453 data type,
-    E0454 NaN or infinity, E0455 integers out of range, E0456 inputs that need different numbers of rounds.
+    integer inputs only integers. Raises `InputError` with all that is wrong: E0441 missing, E0442 unknown, E0443 shape, E0444 data type,
+    E0445 NaN or infinity, E0446 integers out of range, E0447 inputs that need different numbers of rounds.
     """
     found = [*_names(inputs, arrays, what), *(d for node in inputs if node.name in arrays for d in _array(node, arrays[node.name], what))]
     found = found or list(_round_counts(inputs, arrays, what))
@@ -77,10 +77,10 @@ def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) ->
     for node in inputs:
         if node.name not in arrays:
             near = did_you_mean(node.name, arrays.keys() - wanted)
-            yield _diagnostic("E0450", f"the {what} has no array {node.name}, which the model takes as {node.type.brief}", near)
+            yield _diagnostic("E0441", f"the {what} has no array {node.name}, which the model takes as {node.type.brief}", near)
     for name in sorted(arrays.keys() - wanted):
         near = did_you_mean(name, wanted - arrays.keys())
-        yield _diagnostic("E0451", f"the {what} has an array {name}, but the model has no such input", near)
+        yield _diagnostic("E0442", f"the {what} has an array {name}, but the model has no such input", near)
 
 
 def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
@@ -88,15 +88,15 @@ def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
     fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
     if not fits:
         rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
-        yield _diagnostic("E0452", f"{about} has shape {list(array.shape)}", f"the model takes {rest}")
+        yield _diagnostic("E0443", f"{about} has shape {list(array.shape)}", f"the model takes {rest}")
     elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
-        yield _diagnostic("E0453", f"{about} is of type {array.dtype}", f"the model takes {node.type.brief}")
+        yield _diagnostic("E0444", f"{about} is of type {array.dtype}", f"the model takes {node.type.brief}")
     elif node.type.dtype == "f32":
-        yield from _at_first(_not_finite(array), "E0454", lambda index: f"{about} is {array[index]} at {_place(index)}")
+        yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {_place(index)}")
     else:
         low, high = _integer_limits(node.type)
         outside = (array < low) | (array > high)
-        yield from _at_first(outside, "E0455", lambda index: f"{about} is {array[index]} at {_place(index)}, outside {low:,}…{high:,}")
+        yield from _at_first(outside, "E0446", lambda index: f"{about} is {array[index]} at {_place(index)}, outside {low:,}…{high:,}")
 
 
 def _not_finite(array: AnyArray) -> AnyArray:
@@ -127,7 +127,7 @@ def _round_counts(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: 
     several = {name: count for name, count in counts.items() if count > 1}
     if len(set(several.values())) > 1:
         sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
-        yield _diagnostic("E0456", f"the arrays of the {what} don't have the same number of examples: {sizes}", "")
+        yield _diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}", "")
 
 
 def _rounds_of(type_: TensorType, array: AnyArray, limit: int = 0) -> int:

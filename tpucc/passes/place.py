@@ -35,7 +35,9 @@ class Place:
 
 
 def placement(graph: Graph) -> Mapping[str, Side]:
-    """Where each node of an operator graph runs. Constants, and what is computed from constants alone, are the host's.
+    """Where each node of an operator graph runs.
+
+    Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
 
     Raises `CompileError` with every `E0801` (an operator that the device lacks, between products) and `E0802` (a product of two computed
     operands), in the order of the graph; `ProgramError` E0806 for a layer graph.
@@ -45,7 +47,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     if errors := list(_errors(relations)):
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
-    device = {node.name for node in graph if node.name not in on_host and _computes(relations, node)}
+    device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
     device |= _adjacent(relations, device, on_host, Boundary, both_sides=False)
     device |= _adjacent(relations, device, on_host, View, both_sides=True)
     return {node.name: "device" if node.name in device else "host" for node in graph}
@@ -66,13 +68,22 @@ def constant_values(graph: Graph) -> frozenset[str]:
     return frozenset(found)
 
 
+def needed_values(graph: Graph) -> frozenset[str]:
+    """The nodes that the outputs depend on."""
+    found = set(graph.output_nodes)
+    for node in reversed(graph.nodes):
+        if node.name in found:
+            found.update(node.operands)
+    return frozenset(found)
+
+
 def needs_host(node: Node, graph: Graph) -> str:
     """Why the device can't run the operator; empty when it can. A product of two computed values is another matter."""
     legalisation = OPS[node.op].legalisation
     operands = graph.operands(node)
     if isinstance(legalisation, OnHost):
         return legalisation.why
-    if isinstance(legalisation, Boundary):
+    if isinstance(legalisation, Boundary | Given):
         return ""
     if isinstance(legalisation, View):
         kept = keeps_rows(operands[0].type.shape, node.type.shape)
@@ -88,12 +99,13 @@ def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
 
 
 class Relations:
-    """What of a graph lies before and after what, for the nodes that depend on inputs; each question is one sweep."""
+    """What of a graph lies before and after what, for the nodes that depend on inputs and lead to outputs; each question is one sweep."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self.constants = constant_values(graph)
-        self.computed = tuple(node for node in graph if node.name not in self.constants)
+        needed = needed_values(graph) - self.constants
+        self.computed = tuple(node for node in graph if node.name in needed)
 
     @cached_property
     def products(self) -> frozenset[str]:
@@ -127,9 +139,8 @@ class Relations:
         return found
 
 
-def _computes(relations: Relations, node: Node) -> bool:
-    kind = OPS[node.op].legalisation
-    return node.name not in relations.constants and not isinstance(kind, Given | View | Boundary)
+def _computes(node: Node) -> bool:
+    return not isinstance(OPS[node.op].legalisation, Given | View | Boundary)
 
 
 def _forced_to_host(relations: Relations) -> set[str]:
@@ -151,7 +162,7 @@ def _free_after(relations: Relations, last: set[str], free: set[str]) -> set[str
             started.add(node.name)
             if node.name in free:
                 ends.add(node.name)
-        elif node.name not in relations.host_only and _computes(relations, node):
+        elif node.name not in relations.host_only and _computes(node):
             started.add(node.name)
     return ends
 

@@ -22,7 +22,7 @@ from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layer_graph import LayerGraph
-from tpucc.passes.place import constant_values, placement
+from tpucc.passes.place import constant_values, needed_values, placement
 from tpucc.passes.to_layers import layer
 
 GRANULARITIES = ("per_channel", "per_tensor")
@@ -77,10 +77,7 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
 
 def _live(graph: Graph) -> Graph:
     """The inputs, and what the outputs need."""
-    needed = set(graph.output_nodes)
-    for node in reversed(graph.nodes):
-        if node.name in needed:
-            needed.update(node.operands)
+    needed = needed_values(graph)
     return graph.with_nodes(node for node in graph if node.name in needed or node.op == "input")
 
 

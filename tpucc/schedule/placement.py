@@ -12,6 +12,7 @@ from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows, largest_live_sum
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives, allocate
+from tpucc.schedule.overlap import with_transfers
 from tpucc.schedule.spill import Stay, spill
 
 
@@ -34,10 +35,12 @@ def place_buffers(tiles: TileProgram) -> Placement:
     first, last = live_ranges(tiles.instructions, len(tiles.buffers))
     lives = Lives(first, last, buffer_rows(tiles.buffers))
     lower_bound = largest_live_sum(first, last, lives.rows)
-    if lower_bound <= tiles.target.unified_buffer_rows:
-        starts = allocate(lives, lower_bound)
-        if lives.peak(starts) <= tiles.target.unified_buffer_rows:
-            return _resident(tiles, lives, starts, lower_bound)
+    for wanted in (with_transfers(tiles, lives), lives):
+        needed = largest_live_sum(wanted.first, wanted.last, wanted.rows)
+        if needed <= tiles.target.unified_buffer_rows:
+            starts = allocate(wanted, needed)
+            if wanted.peak(starts) <= tiles.target.unified_buffer_rows:
+                return _resident(tiles, lives, starts, lower_bound)
     return _spilled(tiles, lower_bound)
 
 

@@ -211,7 +211,7 @@ def _layer_box(program: Program, layer: int, count: int, cycles: Sequence[int]) 
     if info.tile_fills:
         words.insert(0, counted(len(info.tile_fills), "tile"))
     details.append(", ".join(words))
-    if layer < len(cycles):
+    if layer < len(cycles) and cycles[layer]:
         details.append(f"{counted(int(cycles[layer]), 'cycle')}, {percent(cycles[layer], sum(cycles))}")
     kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
     return Box(info.name, kind, tuple(details), lines=bounded_lines(info.origin.lines), signature=f"{info.kind} {info.weights}")

@@ -34,7 +34,7 @@ def dot_source(diagram: Diagram) -> str:
     _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0], beside)
     fan = Counter(edge.tail for edge in diagram.edges)
     for index, edge in enumerate(diagram.edges):
-        graph.edge(f"n{edge.tail}", f"n{edge.head}", None, _edge_attributes(diagram, index, edge, fan[edge.tail]))
+        graph.edge(f"n{edge.tail}", f"n{edge.head}", _attributes=_edge_attributes(diagram, index, edge, fan[edge.tail]))
     return str(graph.source)
 
 
@@ -61,16 +61,11 @@ def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int], besi
 
 
 def _add_box(graph: graphviz.Digraph, diagram: Diagram, index: int) -> None:
-    graph.node(f"n{index}", _box_label(diagram.boxes[index]), _box_attributes(diagram, index))
+    graph.node(f"n{index}", _box_label(diagram.boxes[index]), _attributes=_box_attributes(diagram, index))
 
 
 def _box_label(box: Box) -> str:
-    return str(graphviz.nohtml("\\n".join(graphviz.escape(escape_illegal(text)) for text in box.texts)))
-
-
-def escape_illegal(text: str) -> str:
-    """What Graphviz could not write into XML, escaped; the rest as it is."""
-    return text if "\ufffe" not in text and "\uffff" not in text else text.replace("\ufffe", "\\ufffe").replace("\uffff", "\\uffff")
+    return str(graphviz.nohtml("\\n".join(graphviz.escape(text) for text in box.texts)))
 
 
 def _box_attributes(diagram: Diagram, index: int) -> dict[str, str]:

@@ -51,7 +51,8 @@ def _on_device(node: Node) -> bool:
 
 
 def _box(node: Node, graph: Graph) -> Box:
-    kind, details = kind_of(node.op), attribute_label(node)
+    kind = kind_of(node.op)
+    details = attribute_label(node) if kind is not Kind.BOUNDARY else ()
     title = node.op
     match node.attributes:
         case Fc():

@@ -81,9 +81,11 @@ class _Picture:
         for operand in self.graph.operands(node):
             if operand.name in self.index:
                 self.edges.append(self._edge(operand, own))
-        for constant in dict.fromkeys(constants):
+        if constants:
+            words = tuple(dict.fromkeys(map(constant_label, constants)))
+            lines = bounded_lines(line for constant in constants for line in constant.origin.lines)
             self.edges.append(Edge(len(self.boxes), own))
-            self.boxes.append(Box(constant_label(constant), Kind.WEIGHTS, beside=own, lines=bounded_lines(constant.origin.lines)))
+            self.boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, lines=lines))
 
     def _edge(self, tail: Node, head: int) -> Edge:
         return Edge(self.index[tail.name], head, edge_label(tail.type), tail.type.quantisation is not None)

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
+from tpucc.viz.collapse import collapsed
 from tpucc.viz.diagram import Diagram
 from tpucc.viz.dot import dot_source
 from tpucc.viz.graphviz_layout import read_layouts
@@ -76,7 +77,8 @@ def render(diagram: Diagram, limit: float = LIMIT) -> Rendered:
 
 
 def render_all(diagrams: Sequence[Diagram], limit: float = LIMIT) -> list[Rendered]:
-    """The diagrams as SVG, all laid out in one child process."""
+    """The diagrams as SVG, those with too many boxes collapsed, all laid out in one child process."""
+    diagrams = [collapsed(diagram) for diagram in diagrams]
     sources = [dot_source(diagram) for diagram in diagrams]
     layouts, name, failures = _laid_out(diagrams, sources, limit)
     pictures = [painted(d, wrapped(d, layout)) for d, layout in zip(diagrams, layouts, strict=True)]

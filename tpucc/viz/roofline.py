@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tpucc.diagnostics import counted
 from tpucc.target import Target
 from tpucc.viz.chart import Scale
-from tpucc.viz.layout import Rect
+from tpucc.viz.layout import Point, Rect
 from tpucc.viz.paint import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.svg import Markup, joined, label, line, number_text, picture, tag, title
@@ -62,13 +62,15 @@ def roofline_svg(target: Target, model: Work, layers: Sequence[Work]) -> str:
     layers = [layer for layer in layers if layer.drawable]
     head = heading(_title(target, model), "Across: multiply-accumulates for each byte of weights. Up: operations a second.", ())
     top = EDGE + head.height + 20
-    axes = _axes(target, [*layers, *([model] if model.drawable else [])], top)
+    drawn = [*layers, *([model] if model.drawable else [])]
+    axes = _axes(target, drawn, top)
     taken = _along_roof(target, axes)
     points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
     star = _star(target, axes, model, taken) if model.drawable else joined([])
     names = _names(target, axes, layers, taken)
     width = max(WIDTH, head.width + 2 * EDGE)
-    parts = [head.markup, _grid(axes, top), _ceilings(target, axes), *points, names, star]
+    places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
+    parts = [head.markup, _grid(axes, top), _ceilings(target, axes, places), *points, names, star]
     return picture(KEY, _title(target, model), width, top + HEIGHT + 52, *parts)
 
 
@@ -116,7 +118,7 @@ def _grid(axes: _Axes, top: float) -> Markup:
     return joined(parts)
 
 
-def _ceilings(target: Target, axes: _Axes) -> Markup:
+def _ceilings(target: Target, axes: _Axes, taken: Sequence[Point]) -> Markup:
     """Weight memory's slope up to the ridge, and the matrix unit's flat roof."""
     at = ridge(target)
     corner = axes.point(at, target.peak_ops)
@@ -128,10 +130,16 @@ def _ceilings(target: Target, axes: _Axes) -> Markup:
     words = label(f"matrix unit: {rate_text(target.peak_ops)}", axes.across.end, corner[1] - 8, anchor="end")
     under = label(f"ridge {number(round(at))}", corner[0] + 6, axes.up.start - 8, SMALL, "soft")
     slope = math.degrees(math.atan2(corner[1] - start[1], corner[0] - start[0]))
-    x, y = start[0] + (corner[0] - start[0]) * 0.5, start[1] + (corner[1] - start[1]) * 0.5
+    x, y = _free_place(start, corner, taken)
     bandwidth = f"weight memory: {number(target.weight_bandwidth / 1e9)} GB/s"
     along = label(bandwidth, x, y - 8, anchor="middle", transform=f"rotate({slope:.2f} {x:.1f} {y:.1f})")
     return joined([foot, roof, words, under, along])
+
+
+def _free_place(start: Point, end: Point, taken: Sequence[Point]) -> Point:
+    """The place on the line, at a quarter, a half or three quarters of it, that is the farthest from all that is drawn."""
+    places = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (0.5, 0.25, 0.75)]
+    return max(places, key=lambda place: min([math.dist(place, other) for other in taken], default=0.0))
 
 
 def _along_roof(target: Target, axes: _Axes) -> list[Rect]:
@@ -195,9 +203,11 @@ def _together(names: list[str]) -> str:
 
 
 def _placed(words: str, x: float, y: float, away: float, taken: list[Rect], bold: bool = False) -> Markup:
-    """The words right, left, above or below the point, where nothing is yet; nowhere if there is no room."""
+    """The words beside, above or below the point, where nothing is yet; nowhere if there is no room."""
     width = text_width(words, SMALL, bold)
-    for left, base in ((x + away, y + 4), (x - away - width, y + 4), (x - width / 2, y - away), (x - width / 2, y + away + 10)):
+    right, before, centred = x + away, x - away - width, x - width / 2
+    places = [(right, y + 4), (before, y + 4), (centred, y - away), (centred, y + away + 10), (right, y + 22), (before, y - 14)]
+    for left, base in places:
         rect = Rect(left, base - SMALL, left + width, base + 3)
         if rect.left > LEFT and rect.right < WIDTH and not any(rect.meets(other) for other in taken):
             taken.append(rect)

@@ -24,6 +24,8 @@ _ASCII = (
     + [556, 556, 500, 556, 556, 278, 556, 556, 222, 222, 500, 222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500, 500]
     + [334, 260, 334, 584]
 )
+_NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
+"""What XML has no way to write, and `printable` lets pass."""
 _OTHER, _WIDE, _BOLD = 700, 1000, 1.08
 
 
@@ -34,7 +36,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 def shown(text: str, limit: int = MAX_NAME) -> str:
     """`text` with control and bidirectional characters escaped, at most `limit` characters: the middle goes first."""
-    safe = printable(text)
+    safe = printable(text).translate(_NO_CHARACTERS)
     if len(safe) <= limit:
         return safe
     head = (limit - 1) * 2 // 3
@@ -49,6 +51,17 @@ def fitted(text: str, size: float, width: float) -> str:
     while kept and text_width(kept + "…", size) > width:
         kept = kept[:-1]
     return kept + "…" if len(kept) >= 4 else ""
+
+
+def broken(text: str, size: float, width: float) -> list[str]:
+    """`text` in lines of at most `width` pixels, broken between words; a longer word has a line of its own."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width(f"{lines[-1]} {word}", size) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def number(value: float) -> str:

@@ -16,9 +16,10 @@ from tpucc.viz.chart import WIDTH
 from tpucc.viz.paint import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
-from tpucc.viz.text import NORMAL, SMALL, number, percent, shown, text_width
+from tpucc.viz.text import NORMAL, SMALL, broken, number, percent, shown, text_width
 
 LARGEST, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 6.0, 300.0, 60.0, 28.0
+LINE = 16.0
 MOST = 4096
 """Tiles that one grid may show."""
 KEY = "tiles"
@@ -111,29 +112,31 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
     cell = min(LARGEST, max(SMALLEST, SIDE / max(down, across)))
     inputs, outputs = layer.weights
     facts = _facts(layer, mxu, order)
-    left, upper = SIDEWAYS, NORMAL + 50
+    left, upper = SIDEWAYS, NORMAL + 32 + LINE * len(facts)
     axis = [
         label(f"{outputs:,} outputs →", left, upper - 8, SMALL, "soft"),
         label(f"{inputs:,}", left - 8, upper + SMALL, SMALL, "soft", "end"),
     ]
     axis.append(label("inputs ↓", left - 8, upper + 2 * SMALL + 3, SMALL, "soft", "end"))
-    name = [label(shown(layer.name), 0, NORMAL, NORMAL, font_weight="bold"), label(facts, 0, NORMAL + 18, SMALL, "soft")]
+    name = [label(shown(layer.name), 0, NORMAL, NORMAL, font_weight="bold")]
+    name += [label(text, 0, NORMAL + 18 + LINE * row, SMALL, "soft") for row, text in enumerate(facts)]
     if len(layer.tile_fills) > MOST:
         size = min(SIDE, SMALLEST * across), min(SIDE, SMALLEST * down)
         cells = joined([kind_rect(Kind.WEIGHTS, left, upper, *size), label(f"{down:,} × {across:,} tiles", left + 12, upper + 24, NORMAL)])
     else:
         size = cell * across, max(cell * down, 2.5 * SMALL)
         cells = joined(_cell(tile, mxu, place, across, cell, left, upper) for place, tile in enumerate(_tiles(layer, order)))
-    words = max(text_width(facts, SMALL), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
+    words = max(*(text_width(text, SMALL) for text in facts), text_width(shown(layer.name), NORMAL, bold=True), left + 110)
     return _Part(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
 
-def _facts(layer: LayerInfo, mxu: int, order: Sequence[int]) -> str:
+def _facts(layer: LayerInfo, mxu: int, order: Sequence[int]) -> list[str]:
+    """Lines about the layer: its tiles, how often each is loaded, and how it was blocked."""
     used = sum(rows * columns for _, rows, columns in layer.tile_fills)
     words = [counted(len(layer.tile_fills), "tile"), f"{percent(used, len(layer.tile_fills) * mxu * mxu)} full"]
     if order and len(order) != len(layer.tile_fills):
         words.append(f"loaded {number(round(len(order) / len(layer.tile_fills), 2))} times each")
-    return ", ".join([*words, *([shown(layer.choice, 160)] if layer.choice else [])])
+    return [", ".join(words), *broken(shown(layer.choice, 240), SMALL, SIDE + SIDEWAYS)]
 
 
 def _cell(tile: Tile, mxu: int, place: int, across: int, cell: float, left: float, top: float) -> Markup:

@@ -18,7 +18,7 @@ from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, percent, shown
 
-LEFT = 92.0
+LEFT = 84.0
 LANE, LANE_GAP = 26.0, 10.0
 SINGLE = 300
 """Up to so many intervals in a lane, each is a bar of its own; past that, a bar is a stretch of pixels, as high as its share of work."""
@@ -64,7 +64,7 @@ def timeline_svg(program: Program, times: Times) -> str:
     parts.append(_layers(program, times, scale, top, top + 28 + 5 * (LANE + LANE_GAP)))
     top += 28
     for lane in _lanes(program, times):
-        parts += [label(lane.name, LEFT - 12, top + LANE / 2 + 4, anchor="end"), _bars(program, lane, scale, top)]
+        parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top)]
         if lane.name == "matrix":
             parts.append(_stalls(times, names, scale, top))
         top += LANE + LANE_GAP
@@ -186,18 +186,14 @@ def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
 
 
 def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
-    """The layers' names over the stretch in which they compute, and a line where each begins."""
-    parts = [label("layer", LEFT - 12, top + 14, SMALL, "soft", "end")]
-    free = scale.start
-    for number, start, end in layer_spans(program, times):
-        left, right = scale(start), scale(end)
-        if right - left < 2:
-            continue
+    """Each layer's name where it begins to compute, as far as there is room before the next one."""
+    parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
+    spans = sorted(layer_spans(program, times), key=lambda span: span[1])
+    places = [*(scale(start) for _, start, _ in spans), scale.end]
+    for (number, _, _), left, right in zip(spans, places, places[1:], strict=False):
         name = shown(program.layers[number].name)
-        parts.append(line(left, top, left, bottom, "grid"))
-        words = fitted(name, SMALL, right - max(left + 4, free))
+        words = fitted(name, SMALL, right - left - 8)
         if words:
-            parts.append(label(words, max(left + 4, free), top + 14))
-            free = right
-        parts.append(tag("rect", title(name), x=left, y=top, width=right - left, height=20, fill_opacity=0))
+            hover = tag("rect", title(name), x=left, y=top, width=right - left, height=20, fill_opacity=0)
+            parts += [line(left, top, left, bottom, "grid"), label(words, left + 4, top + 14), hover]
     return joined(parts)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tpucc.viz.diagram import Diagram
-from tpucc.viz.layout import Frame, Layout, Point, Rect, Route, box_rect, hull, label_rect
+from tpucc.viz.layout import HEADROOM, MARGIN, Frame, Layout, Point, Rect, Route, box_rect, hull, label_rect
 
 WIDTH = 1140.0
 """Pixels that a line should not pass."""
@@ -82,6 +82,7 @@ class _Lines:
     def __init__(self, diagram: Diagram, layout: Layout, cuts: list[float]) -> None:
         self.diagram, self.source, self.cuts = diagram, layout, cuts
         self.routes = [piece for route in layout.routes for piece in self._pieces(route)]
+        self.inside = self._inside()
         self.frames = [piece for frame in layout.frames for piece in self._parts(frame)]
         self.moves = self._moves()
 
@@ -135,12 +136,31 @@ class _Lines:
         return found
 
     def _parts(self, frame: Frame) -> list[tuple[int, Frame]]:
+        """The frame in pieces, each as high as what it holds on its line; a line that holds nothing of it has no piece."""
         rect, parts = frame.rect, []
         for line in range(self.line(rect.left), self.line(rect.right) + 1):
+            inside = self.inside.get((line, frame.cluster))
+            if inside is None:
+                continue
             left = rect.left if line == self.line(rect.left) else self.cuts[line - 1]
             right = rect.right if line == self.line(rect.right) else self.cuts[line]
-            parts.append((line, replace(frame, rect=Rect(left, rect.top, right, rect.bottom))))
+            area = hull(inside)
+            top, bottom = max(rect.top, area.top - HEADROOM - MARGIN), min(rect.bottom, area.bottom + MARGIN)
+            parts.append((line, replace(frame, rect=Rect(left, top, right, bottom))))
         return parts
+
+    def _inside(self) -> dict[tuple[int, int], list[Rect]]:
+        """For each line and cluster the boxes, and the labels between two of them."""
+        found: dict[tuple[int, int], list[Rect]] = defaultdict(list)
+        boxes = self.diagram.boxes
+        owners = [boxes[box.beside].cluster if box.small else box.cluster for box in boxes]
+        for index, (x, _) in enumerate(self.source.boxes):
+            found[self.line(x), owners[index]].append(box_rect(self.diagram, self.source, index))
+        for route in self.source.routes:
+            edge = self.diagram.edges[route.edge]
+            if route.label and owners[edge.tail] == owners[edge.head] and (rect := label_rect(self.diagram, route)):
+                found[self.line(route.label[0]), owners[edge.head]].append(rect)
+        return found
 
 
 def split(points: tuple[Point, ...], cut: float) -> tuple[tuple[Point, ...], tuple[Point, ...]]:

@@ -1,0 +1,113 @@
+"""The rewriting passes in any order, in any number, and on large graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, drawn_graph
+from tpucc.diagnostics import Origin, Span
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.printer import print_graph
+from tpucc.ir.types import f32
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.transpose import TransposeAttributes
+from tpucc.passes.base import Pass
+from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.fuse_activation import FuseActivation
+from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.push_slices import PushSlices
+from tpucc.passes.sink_transposes import SinkTransposes
+
+PASSES: tuple[Pass, ...] = (
+    ConstantFolding(),
+    SinkTransposes(),
+    FoldScales(),
+    PushSlices(),
+    CommonSubexpressions(),
+    DeadCode(),
+    FuseBias(),
+    FuseActivation(),
+)
+
+
+def run(graph: Graph, passes: Iterator[Pass]) -> Graph:
+    for optimisation in passes:
+        result = optimisation.run(graph, CONTEXT)
+        check(result)
+        assert [output.name for output in result.outputs] == [output.name for output in graph.outputs]
+        assert set(result.inputs) == set(graph.inputs)
+        graph = result
+    return graph
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_any_passes_in_any_order_keep_the_results(part: int) -> None:
+    for seed in range(50 * part, 50 * part + 50):
+        random = np.random.default_rng([seed, 1])
+        graph = drawn_graph(seed, int(random.integers(4, 40)))
+        chosen = random.integers(len(PASSES), size=int(random.integers(1, 12)))
+        before = print_graph(graph)
+        result = run(graph, (PASSES[index] for index in chosen))
+        assert_close(graph, result, seed)
+        assert print_graph(graph) == before
+        text = print_graph(result)
+        assert print_graph(parse_graph(text, "again.graph", ATTRIBUTES)) == text
+
+
+def test_passes_say_what_they_are() -> None:
+    assert all(isinstance(optimisation, Pass) and optimisation.summary for optimisation in PASSES)
+    assert len({optimisation.name for optimisation in PASSES}) == len(PASSES)
+
+
+ORIGIN = Origin((Span(1, 1, 1, 2),))
+COUNT = 20_000
+
+
+def chain(*steps: tuple[str, tuple[str, ...], Attributes], shape: tuple[int, ...] = (2, 2)) -> Graph:
+    """A graph of 20,000 nodes in a row that repeats the steps; the operand "" is the node before."""
+    constants = {
+        "w": np.eye(2, dtype=np.float32),
+        "b": np.array([1, -1], np.float32),
+        "one": np.array(1, np.float32),
+    }
+    nodes = [Node("n0", "input", (), NoAttributes(), f32(*shape), ORIGIN)]
+    nodes += [Node(name, "constant", (), ConstantAttributes(Array(value)), f32(*value.shape), ORIGIN) for name, value in constants.items()]
+    for number in range(COUNT):
+        op, operands, attributes = steps[number % len(steps)]
+        read = tuple(operand or f"n{number}" for operand in operands)
+        nodes.append(Node(f"n{number + 1}", op, read, attributes, f32(*shape), Origin((Span(number + 2, 1, number + 2, 2),))))
+    return Graph("chain", tuple(nodes), (Output("y", f"n{COUNT}"), Output("half", f"n{COUNT // 2}")))
+
+
+NONE = NoAttributes()
+CHAINS = {
+    "sums": chain(("add", ("", "b"), NONE)),
+    "factors": chain(("mul", ("", "b"), NONE)),
+    "identities": chain(("mul", ("one", ""), NONE)),
+    "views": chain(("reshape", ("",), ReshapeAttributes((2, 2))), ("flatten", ("",), NONE)),
+    "transposes": chain(("transpose", ("",), TransposeAttributes((1, 0)))),
+    "left products": chain(("matmul", ("w", ""), NONE), ("relu", ("",), NONE)),
+    "layers": chain(("matmul", ("", "w"), NONE), ("add", ("", "b"), NONE), ("mul", ("", "b"), NONE), ("tanh", ("",), NONE)),
+    "slices": chain(("matmul", ("", "w"), NONE), ("slice", ("",), SliceAttributes((0, 0), (2, 2))), ("relu", ("",), NONE)),
+    "squares": chain(("mul", ("", ""), NONE)),
+    "equal nodes": chain(("relu", ("n0",), NONE)),
+    "constants": chain(("add", ("w", "b"), NONE), ("add", ("", "b"), NONE)),
+}
+
+
+@pytest.mark.parametrize("graph", CHAINS.values(), ids=CHAINS.keys())
+def test_large_graphs_take_time_in_proportion(graph: Graph) -> None:
+    """A quadratic step would take minutes here."""
+    result = run(graph, iter(PASSES))
+    assert result.inputs == graph.inputs
+    assert len(result.nodes) <= len(graph.nodes) + 5

@@ -1,0 +1,255 @@
+"""Charts: what is drawn has the size that the numbers say, and is named."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.pictures import HOSTILE, chain_program, steady_times
+from tpucc.isa.program import LayerInfo, Program
+from tpucc.target import load_target
+from tpucc.viz.chart import STALLS, Scale, coverage, ticks
+from tpucc.viz.memory import bytes_text, memory_svg
+from tpucc.viz.palette import Kind
+from tpucc.viz.roofline import Work, rate_text, ridge, roofline_svg
+from tpucc.viz.text import fitted, number, percent, shown, text_width
+from tpucc.viz.tiles import largest_layers, tiles_svg
+from tpucc.viz.timeline import SINGLE, Times, headline, timeline_svg
+
+LANES = ("host", "weights", "shift", "matrix", "activate")
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+def titles(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}title")]
+
+
+def hostile_program() -> Program:
+    program = chain_program("iris", 150, [4, 256, 3])
+    layers = tuple(replace(layer, name=HOSTILE) for layer in program.layers)
+    residents = tuple(replace(resident, name=HOSTILE) for resident in program.residents)
+    return replace(program, name=HOSTILE, layers=layers, residents=residents)
+
+
+def all_charts(program: Program) -> dict[str, str]:
+    times = steady_times(program)
+    work = [Work(layer.name, layer.macs, 65536, 1000) for layer in program.layers]
+    return {
+        "timeline": timeline_svg(program, times),
+        "memory": memory_svg(program, times.starts, times.ends, times.cycles),
+        "tiles": tiles_svg(program),
+        "roofline": roofline_svg(program.target, work[0], work),
+    }
+
+
+@pytest.mark.parametrize("kind", ["timeline", "memory", "tiles", "roofline"])
+def test_charts_are_well_formed_escaped_and_always_the_same(kind: str) -> None:
+    svg = all_charts(hostile_program())[kind]
+    root = ET.fromstring(svg)
+    assert "<script" not in svg.lower()
+    assert svg == all_charts(hostile_program())[kind]
+    assert root.get("id") == kind
+    assert all(float(element.get("font-size", "0")) >= 12 for element in root.iter(f"{SVG}text"))
+    assert any(HOSTILE in text for text in texts(svg))
+
+
+@pytest.mark.parametrize("kind", ["timeline", "memory", "tiles", "roofline"])
+@pytest.mark.parametrize(
+    "program", [chain_program("hello", 8, [256, 256]), chain_program("tiny", 6, [9, 7, 3], "tiny")], ids=["v1", "tiny"]
+)
+def test_no_text_leaves_the_picture(kind: str, program: Program) -> None:
+    root = ET.fromstring(all_charts(program)[kind])
+    if kind == "tiles":
+        return
+    width, height = float(root.get("width", "")), float(root.get("height", ""))
+    for element in root.iter(f"{SVG}text"):
+        if element.get("transform"):
+            continue
+        long = text_width(element.text or "", float(element.get("font-size", "")))
+        x = float(element.get("x", "")) - long * {"middle": 0.5, "end": 1.0}.get(element.get("text-anchor", ""), 0.0)
+        assert x >= 0, element.text
+        assert x + long <= width + 1, element.text
+        assert 0 <= float(element.get("y", "")) <= height
+
+
+def test_the_timeline_says_what_takes_most_of_the_time() -> None:
+    program = chain_program("iris", 150, [4, 256, 3])
+    times = steady_times(program)
+    assert headline("iris", times) == "iris: in 87 % of 150 cycles the matrix unit waits for weight memory"
+    assert headline("iris", replace_stalls(times)) == "iris: in 100 % of 150 cycles the matrix unit works"
+
+
+def replace_stalls(times: Times) -> Times:
+    return Times(times.starts, times.ends, times.shift_starts, times.shift_ends, {}, times.cycles)
+
+
+def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:
+    program = chain_program("iris", 150, [4, 256, 3])
+    svg = timeline_svg(program, steady_times(program))
+    bars = [element for element in ET.fromstring(svg).iter(f"{SVG}rect") if element.get("class", "").startswith("s-")]
+    kinds = [element.get("class") for element in bars]
+    assert {kind: kinds.count(f"s-{kind}") for kind in ("host", "weights", "matrix", "vector")} == {
+        "host": 2,
+        "weights": 4,
+        "matrix": 2,
+        "vector": 4,
+    }
+    assert [text for text in texts(svg) if text in LANES] == list(LANES)
+    assert "matrix_multiply · fc2 · instruction 9\n".strip() in [title.split(" · cycles")[0] for title in titles(svg)]
+
+
+def test_many_instructions_become_shares_of_time() -> None:
+    program = chain_program("deep", 8, [256] * (SINGLE + 2))
+    svg = timeline_svg(program, steady_times(program))
+    root = ET.fromstring(svg)
+    assert len(list(root.iter(f"{SVG}rect"))) < 4000
+    heights = [float(e.get("height", "")) for e in root.iter(f"{SVG}rect") if e.get("class") == "s-matrix"]
+    assert all(0 < height < 26 for height in heights)
+    assert "share of time" in "".join(texts(svg))
+
+
+def test_coverage_is_the_exact_share_of_each_stretch() -> None:
+    generator = np.random.default_rng(0)
+    cuts = np.sort(generator.choice(1000, 60, replace=False)).astype(np.int64)
+    starts, ends, edges = cuts[::2], cuts[1::2], np.linspace(0, 1000, 26)
+    busy = np.zeros(1000)
+    for start, end in zip(starts, ends, strict=True):
+        busy[start:end] = 1
+    np.testing.assert_allclose(coverage(starts, ends, edges), busy.reshape(25, 40).mean(axis=1), atol=1e-12)
+    assert coverage(starts[:0], ends[:0], edges).tolist() == [0.0] * 25
+
+
+def test_memory_rectangles_have_their_rows_and_times() -> None:
+    program = chain_program("iris", 150, [4, 256, 3])
+    times = steady_times(program)
+    svg = memory_svg(program, times.starts, times.ends, times.cycles)
+    rects = [e for e in ET.fromstring(svg).iter(f"{SVG}rect") if e.get("class", "").startswith("k-") and e.find(f"{SVG}title") is not None]
+    assert len(rects) == len(program.residents) == 3
+    heights = {round(float(rect.get("height", ""))) for rect in rects}
+    assert len(heights) == 1
+    widths = [float(rect.get("width", "")) for rect in rects]
+    lasting = [r.last + 1 - r.first for r in program.residents]
+    assert widths == pytest.approx([1128 * length / 15 for length in lasting], abs=0.2)
+    assert {"h0.0", "h1.0", "y.0", "peak 450 rows", "lower bound 225 rows"} <= set(texts(svg))
+    assert [rect.get("class") for rect in rects] == ["k-host", "k-matrix", "k-matrix"]
+
+
+def test_peak_and_lower_bound_are_one_line_when_equal() -> None:
+    program = replace(chain_program("iris", 150, [4, 256, 3]), lower_bound_rows=450)
+    times = steady_times(program)
+    written = texts(memory_svg(program, times.starts, times.ends, times.cycles))
+    assert "peak 450 rows = lower bound" in written
+    assert not [text for text in written if text.startswith("lower bound")]
+
+
+def test_a_program_without_residents_has_a_map() -> None:
+    program = replace(chain_program("iris", 150, [4, 256, 3]), residents=(), lower_bound_rows=0)
+    times = steady_times(program)
+    assert ET.fromstring(memory_svg(program, times.starts, times.ends, times.cycles)) is not None
+
+
+def test_tiles_show_fill_and_order() -> None:
+    svg = tiles_svg(chain_program("ragged", 8, [300, 260]))
+    cells = [t for t in titles(svg) if t.startswith("tile")]
+    assert cells == [
+        "tile 0 · 256 × 256 of 256 × 256 used · turn 1",
+        "tile 1 · 256 × 4 of 256 × 256 used · turn 3",
+        "tile 2 · 44 × 256 of 256 × 256 used · turn 2",
+        "tile 3 · 44 × 4 of 256 × 256 used · turn 4",
+    ]
+    used = [e for e in ET.fromstring(svg).iter(f"{SVG}rect") if e.get("class") == "k-weights"][1:]
+    sizes = [(float(e.get("width", "")), float(e.get("height", ""))) for e in used]
+    assert sizes[1][0] == pytest.approx(58 * 4 / 256, abs=0.7)
+    assert sizes[2] == pytest.approx((58, 58 * 44 / 256), abs=0.1)
+    assert "ragged: 4 weight tiles, 30 % full" in texts(svg)
+
+
+def test_equal_tiles_take_their_turns_one_after_the_other() -> None:
+    program = chain_program("same", 8, [512, 256])
+    layer = replace(program.layers[0], tile_fills=((0, 256, 256), (0, 256, 256)))
+    instructions = program.instructions.copy()
+    instructions["index"][instructions["opcode"] == 3] = 0
+    cells = titles(tiles_svg(replace(program, layers=(layer,), instructions=instructions)))
+    assert [cell.rsplit(" ", 1)[1] for cell in cells if cell.startswith("tile")] == ["1", "2"]
+
+
+def test_the_largest_layers_are_shown_and_a_vast_one_is_not_drawn_tile_by_tile() -> None:
+    program = chain_program("three", 4, [8, 4, 16, 4, 4], "tiny")
+    assert largest_layers(program, 2) == [1, 2]
+    vast = LayerInfo("vast", "fc", program.layers[0].origin, 1, (400, 400), tuple((0, 4, 4) for _ in range(10000)))
+    svg = tiles_svg(replace(program, layers=(vast,)))
+    assert "100 × 100 tiles" in texts(svg)
+    assert len(svg) < 20000
+
+
+def test_a_program_without_weights_says_so() -> None:
+    program = chain_program("iris", 150, [4, 3])
+    bare = replace(program, layers=(replace(program.layers[0], tile_fills=(), weights=(0, 0)),))
+    assert "iris: no layer has weights, so there are no tiles" in texts(tiles_svg(bare))
+
+
+def test_the_roofline_puts_points_where_the_numbers_say() -> None:
+    target = load_target("tpu_v1")
+    assert ridge(target) == pytest.approx(1349.3, abs=0.1)
+    layers = [Work("slow", 10**6, 10**4, 10**5), Work("fast", 10**9, 10**5, 10**5)]
+    svg = roofline_svg(target, Work("model", 2 * 10**9, 2 * 10**5, 3 * 10**5), layers)
+    circles = [(float(c.get("cx", "")), float(c.get("cy", ""))) for c in ET.fromstring(svg).iter(f"{SVG}circle")]
+    assert len(circles) == 2
+    decade = (840 - 92) / (math.ceil(4.3) - math.floor(2 - 0.3))
+    assert circles[1][0] - circles[0][0] == pytest.approx(2 * decade, abs=0.2)
+    rates = [work.rate(target) for work in layers]
+    assert rates == [2 * 10**6 * 7000.0, 2 * 10**9 * 7000.0]
+    assert {"slow", "fast", "model, all layers", "matrix unit: 91.8 TOPS", "weight memory: 34 GB/s"} <= set(texts(svg))
+    assert len(list(ET.fromstring(svg).iter(f"{SVG}polygon"))) == 1
+
+
+def test_equal_layers_share_a_point_and_a_name() -> None:
+    target = load_target("tpu_v1")
+    layers = [Work(f"fc{i}", 10**6, 65536, 1349) for i in range(300)]
+    svg = roofline_svg(target, Work("deep", 300 * 10**6, 300 * 65536, 300 * 1349), layers)
+    assert "fc0 … fc299 (300)" in texts(svg)
+    assert len(list(ET.fromstring(svg).iter(f"{SVG}circle"))) == 1
+
+
+def test_a_model_without_products_has_an_empty_roofline() -> None:
+    svg = roofline_svg(load_target("tiny"), Work("sum", 0, 0, 10), [])
+    assert "sum: no matrix products, so no point on the roofline" in texts(svg)
+
+
+@pytest.mark.parametrize("high", [1e-3, 0.7, 1, 7, 8, 9, 72, 150, 999, 1000, 453063, 2.7e6, 1e12])
+def test_ticks_are_round_and_few(high: float) -> None:
+    found = ticks(high)
+    assert 2 <= len(found) <= 9
+    assert found[0] == 0
+    assert found[-1] <= high * (1 + 1e-9)
+    step = found[1]
+    assert round(step / 10 ** math.floor(math.log10(step) + 1e-9), 6) in (1, 2, 5)
+
+
+def test_numbers_and_names_in_words() -> None:
+    assert [number(v) for v in (0, 1349.0, 0.003906, 1234.5, 2.5e-7, -3)] == ["0", "1,349", "0.003906", "1,234", "2.5e-07", "-3"]
+    assert [percent(*p) for p in ((1, 2), (1, 1000), (999, 1000), (0, 0), (0, 5))] == ["50 %", "0.1 %", "100 %", "0 %", "0 %"]
+    assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
+    assert [bytes_text(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
+    assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13
+    assert fitted("a long name", 12, 30) == "a lo…"
+    assert fitted("name", 12, 5) == ""
+
+
+def test_widths_are_those_of_helvetica() -> None:
+    assert text_width("matmul", 1000) == 833 + 556 + 278 + 833 + 556 + 222
+    assert text_width("界", 10) == 10.0
+    assert text_width("e\u0301", 1000) == 556.0
+
+
+def test_scales_and_hatches() -> None:
+    assert Scale(0, 10, 100, 200)(2.5) == 125
+    assert {stall.kind for stall in STALLS.values()} <= set(Kind)

@@ -1,0 +1,172 @@
+"""Diagrams: what has a box, what is on the edges, what belongs together, and what is collapsed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.pictures import branching, chain_program, dense_chain, hostile, layer_chain, recurrent
+from tpucc.ir.graph import Graph
+from tpucc.ops import OPS
+from tpucc.viz.collapse import READABLE, collapsed
+from tpucc.viz.dataflow import SMALL_PROGRAM, program_diagram
+from tpucc.viz.diagram import Diagram
+from tpucc.viz.dot import dot_source
+from tpucc.viz.layergraph import layer_diagram
+from tpucc.viz.operators import clusters, kind_of, operator_diagram
+from tpucc.viz.palette import Kind
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "dot"
+
+
+def boxes(diagram: Diagram, title: str) -> list[int]:
+    return [index for index, box in enumerate(diagram.boxes) if box.title == title]
+
+
+def golden_cases() -> dict[str, Diagram]:
+    return {
+        "iris_operators": operator_diagram(dense_chain("iris", 150, [4, 256, 3], "sigmoid")),
+        "iris_layers": layer_diagram(layer_chain("iris", 150, [4, 256, 3])),
+        "iris_program": program_diagram(chain_program("iris", 150, [4, 256, 3])),
+        "branching_operators": operator_diagram(branching()),
+        "hostile_operators": operator_diagram(hostile()),
+        "large_program": program_diagram(chain_program("large", 200, [800] * 4), [300, 200, 100]),
+        "recurrent_collapsed": collapsed(operator_diagram(recurrent(100))),
+    }
+
+
+@pytest.mark.parametrize("name", golden_cases())
+def test_dot_is_the_golden_file(name: str, request: pytest.FixtureRequest) -> None:
+    path, found = GOLDEN / f"{name}.dot", dot_source(golden_cases()[name])
+    if request.config.getoption("--update-golden", default=False):
+        path.write_text(found, "utf-8")
+    assert found == path.read_text("utf-8")
+
+
+def test_every_operator_has_a_box_and_every_value_an_edge_with_its_shape() -> None:
+    graph = dense_chain("iris", 150, [4, 256, 3])
+    diagram = operator_diagram(graph)
+    operators = [node for node in graph if node.op != "weight"]
+    assert len(diagram.main_boxes) == len(operators) + 1
+    assert [diagram.boxes[index].title for index in diagram.main_boxes] == [*(node.op for node in operators), "output"]
+    main = [edge for edge in diagram.edges if not diagram.boxes[edge.tail].small]
+    shapes = [("f32[150, 4]",), *[("f32[150, 256]",)] * 3, *[("f32[150, 3]",)] * 3]
+    assert sorted(edge.label for edge in main) == sorted(shapes)
+
+
+def test_weights_are_small_and_beside_their_reader() -> None:
+    diagram = operator_diagram(dense_chain("iris", 150, [4, 256, 3]))
+    small = {box.title: diagram.boxes[box.beside].title for box in diagram.boxes if box.small}
+    assert small == {"fc1.w f32[4, 256]": "matmul", "fc1.b f32[256]": "add", "fc2.w f32[256, 3]": "matmul", "fc2.b f32[3]": "add"}
+    assert all(box.kind is Kind.WEIGHTS for box in diagram.boxes if box.small)
+
+
+def test_a_shared_weight_stands_beside_each_reader() -> None:
+    diagram = operator_diagram(recurrent(3))
+    readers = [diagram.boxes[box.beside].details[0] for box in diagram.boxes if box.small and box.title == "k f32[4, 3]"]
+    assert readers == ["a", "a.1", "a.2"]
+
+
+def test_layers_are_clusters_of_product_bias_and_activation() -> None:
+    graph = dense_chain("iris", 150, [4, 256, 3])
+    cluster_of, found = clusters(graph)
+    assert [cluster.label for cluster in found] == ["fc1 · line 9", "fc2 · line 9"]
+    assert {name: cluster_of[name] for name in cluster_of} == {"product": 0, "sum": 0, "h": 0, "product.1": 1, "sum.1": 1}
+
+
+def test_two_products_summed_are_one_layer_and_a_product_of_two_layers_is_none() -> None:
+    cluster_of, found = clusters(recurrent(2))
+    assert len(found) == 2
+    assert [cluster_of[name] for name in ("a", "b", "z", "h", "a.1", "b.1", "z.1", "h.1")] == [0, 0, 0, 0, 1, 1, 1, 1]
+    assert "joined" not in clusters(branching())[0]
+
+
+@pytest.mark.parametrize("op", sorted(OPS))
+def test_every_operator_has_a_kind(op: str) -> None:
+    assert kind_of(op) in Kind
+
+
+def test_unknown_operators_are_the_hosts() -> None:
+    assert kind_of("of a plug-in") is Kind.HOST
+
+
+def test_layer_graph_shows_scales_and_frames_the_device() -> None:
+    diagram = layer_diagram(layer_chain("iris", 150, [4, 256, 3]))
+    labels = [edge.label for edge in diagram.edges if edge.quantised]
+    assert labels == [("i8[150, 4]", "0.03137 · (q + 3)"), ("i8[150, 256]", "0.003906 · (q - 5)"), ("i8[150, 3]", "0.003906 · (q - 5)")]
+    assert [diagram.boxes[i].details[0] for i in diagram.main_boxes if diagram.boxes[i].cluster == 0] == ["fc1", "fc2"]
+    assert diagram.title == "iris: 2 layers on the device in int8, 1 operator on the host in float32"
+
+
+def test_a_small_program_is_drawn_by_instructions() -> None:
+    diagram = program_diagram(chain_program("iris", 150, [4, 256, 3]))
+    titles = [diagram.boxes[index].title for index in diagram.main_boxes]
+    assert titles == ["read host memory", *["matrix multiply", "activate"] * 2, "write host memory"]
+    assert [edge.label for edge in diagram.edges if edge.label] == [
+        ("ub 0–149",), ("acc 0–149",), ("ub 150–299",), ("acc 0–149",), ("ub 300–449",),
+    ]  # fmt: skip
+    assert [box.title for box in diagram.boxes if box.small] == ["tile 0 · 4×256", "parameters 0", "tile 1 · 256×3", "parameters 1"]
+
+
+def test_accumulating_multiplies_are_chained() -> None:
+    diagram = program_diagram(chain_program("deep", 8, [600, 10]))
+    multiplies = boxes(diagram, "matrix multiply")
+    chained = {(edge.tail, edge.head) for edge in diagram.edges}
+    assert len(multiplies) == 3
+    assert {(multiplies[0], multiplies[1]), (multiplies[1], multiplies[2]), (multiplies[2], boxes(diagram, "activate")[0])} <= chained
+
+
+def test_a_larger_program_is_drawn_by_layers() -> None:
+    program = chain_program("large", 200, [800] * 4)
+    assert (program.instructions["inner"] > 0).sum() > SMALL_PROGRAM
+    diagram = program_diagram(program, [300, 200, 100])
+    assert [box.title for box in diagram.boxes] == ["host input", "fc1", "fc2", "fc3", "host output"]
+    assert [(edge.tail, edge.head, edge.label) for edge in diagram.edges] == [
+        (0, 1, ("800 rows",)), (1, 2, ("800 rows",)), (2, 3, ("800 rows",)), (3, 4, ("800 rows",)),
+    ]  # fmt: skip
+    assert diagram.boxes[1].details == ("fc 800 → 800", "16 tiles, 49 instructions", "300 cycles, 50 %")
+
+
+def test_up_to_the_limit_nothing_is_collapsed() -> None:
+    diagram = operator_diagram(dense_chain("deep", 8, [16] * 66))
+    assert len(diagram.main_boxes) == 3 * 65 + 2 <= READABLE
+    assert collapsed(diagram) is diagram
+
+
+def test_past_the_limit_a_box_is_a_layer() -> None:
+    sizes = [16 + (index % 7) * index for index in range(70)]
+    diagram = collapsed(operator_diagram(dense_chain("deep", 8, sizes)))
+    assert len(diagram.main_boxes) == 69 + 3
+    layer = diagram.boxes[1]
+    assert (layer.title, layer.details[0], layer.kind, layer.stands_for) == ("fc1 · line 9", "matmul, add, relu", Kind.MATRIX, 3)
+    assert "in 72 boxes" in diagram.subtitle
+
+
+def test_repeated_layers_are_one_box() -> None:
+    diagram = collapsed(operator_diagram(dense_chain("deep", 8, [16] * 301)))
+    assert [diagram.boxes[i].title for i in diagram.main_boxes] == ["input", "299 × 3 operators", "fc300 · line 9", "softmax", "output"]
+    assert diagram.boxes[1].stands_for == 897
+
+
+def test_an_unrolled_loop_is_one_box() -> None:
+    diagram = collapsed(operator_diagram(recurrent(100)))
+    assert len(diagram.main_boxes) < 12
+    assert max(box.stands_for for box in diagram.boxes) > 400
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 40, 150])
+@pytest.mark.parametrize("graph", [recurrent(60), dense_chain("deep", 8, [7 + i * i % 31 for i in range(90)])], ids=["loop", "chain"])
+def test_collapsing_keeps_the_limit_every_box_and_the_order(graph: Graph, limit: int) -> None:
+    full = operator_diagram(graph)
+    diagram = collapsed(full, limit)
+    assert len(diagram.main_boxes) <= limit
+    assert sum(diagram.boxes[i].stands_for for i in diagram.main_boxes) == len(full.main_boxes)
+    main = [edge for edge in diagram.edges if not diagram.boxes[edge.tail].small]
+    assert all(edge.tail < edge.head for edge in main)
+    assert limit == 1 or {edge.head for edge in main} | {edge.tail for edge in main} == set(diagram.main_boxes)
+
+
+def test_large_graphs_are_quick() -> None:
+    diagram = collapsed(operator_diagram(recurrent(4000)))
+    assert len(diagram.main_boxes) <= READABLE

@@ -1,0 +1,232 @@
+"""The rendering chain: every renderer can be forced, none can hurt, and the picture is well-formed and the same every time."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+from tests.support.pictures import BIDI, HOSTILE, branching, dense_chain, hostile, layer_chain, recurrent
+from tpucc.viz.collapse import collapsed
+from tpucc.viz.diagram import Box, Diagram, Edge
+from tpucc.viz.graphviz_layout import read_layouts
+from tpucc.viz.layergraph import layer_diagram
+from tpucc.viz.layout import Layout, Rect, box_rect, label_rect, layered
+from tpucc.viz.operators import operator_diagram
+from tpucc.viz.palette import KINDS, Kind
+from tpucc.viz.render import BUILT_IN, VARIABLE, render, render_all, renderers
+from tpucc.viz.wrap import WIDTH, split, wrapped
+
+SVG = "{http://www.w3.org/2000/svg}"
+DIAGRAMS = {
+    "iris": operator_diagram(dense_chain("iris", 150, [4, 256, 3])),
+    "layers": layer_diagram(layer_chain("iris", 150, [4, 256, 3])),
+    "branching": operator_diagram(branching()),
+    "loop": operator_diagram(recurrent(4)),
+    "deep": operator_diagram(dense_chain("deep", 8, [256] * 31)),
+    "collapsed": collapsed(operator_diagram(dense_chain("deep", 8, [256] * 301))),
+    "hostile": operator_diagram(hostile()),
+    "empty": Diagram("graph", "operator", "nothing", "", (), ()),
+}
+
+
+@pytest.fixture(params=["", "builtin"], ids=["graphviz", "builtin"])
+def chain(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Both ends of the chain; with Graphviz only where there is one."""
+    monkeypatch.setenv(VARIABLE, request.param)
+    if not request.param and renderers()[0].name == BUILT_IN:
+        pytest.skip("no Graphviz here")
+    return str(request.param)
+
+
+def texts(svg: str) -> list[str]:
+    return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
+
+
+@pytest.mark.parametrize("name", DIAGRAMS)
+def test_every_box_label_and_legend_entry_is_in_the_picture(chain: str, name: str) -> None:
+    diagram = DIAGRAMS[name]
+    found = render(diagram)
+    assert not found.failures
+    root = ET.fromstring(found.svg)
+    ids = {element.get("id") for element in root.iter(f"{SVG}g")}
+    assert {f"graph-b{i}" for i in range(len(diagram.boxes))} <= ids or diagram.key != "graph"
+    written = texts(found.svg)
+    for box in diagram.boxes:
+        assert all(text in written for text in box.texts)
+    for edge in diagram.edges:
+        assert all(text in written for text in edge.label)
+    assert all(KINDS[kind].meaning in written for kind in diagram.kinds)
+    assert all(float(element.get("font-size", "0")) >= 12 for element in root.iter(f"{SVG}text"))
+
+
+@pytest.mark.parametrize("name", ["iris", "layers", "branching", "loop", "deep"])
+def test_boxes_do_not_overlap_and_lie_in_the_picture(chain: str, name: str) -> None:
+    svg = render(DIAGRAMS[name]).svg
+    root = ET.fromstring(svg)
+    rects = [rect_of(group) for group in root.iter(f"{SVG}g") if "box" in group.get("class", "").split()]
+    assert len(rects) == len(DIAGRAMS[name].boxes)
+    assert not [1 for i, rect in enumerate(rects) for other in rects[:i] if rect.meets(other)]
+
+
+def rect_of(group: ET.Element) -> Rect:
+    shape = next(group.iter(f"{SVG}rect"))
+    x, y, width, height = (float(shape.get(key, "")) for key in ("x", "y", "width", "height"))
+    return Rect(x, y, x + width, y + height)
+
+
+@pytest.mark.parametrize("name", ["iris", "layers"])
+def test_straight_chains_are_straight(chain: str, name: str) -> None:
+    diagram = DIAGRAMS[name]
+    groups = {g.get("id"): g for g in ET.fromstring(render(diagram).svg).iter(f"{SVG}g")}
+    rects = [rect_of(groups[f"{diagram.key}-b{index}"]) for index in diagram.main_boxes]
+    centres = [(rect.left + rect.right) / 2 for rect in rects]
+    assert max(centres) - min(centres) < 2
+    assert [rect.top for rect in rects] == sorted(rect.top for rect in rects)
+
+
+def test_the_same_bytes_every_time(chain: str) -> None:
+    diagrams = list(DIAGRAMS.values())
+    first, second = render_all(diagrams), render_all(diagrams[::-1])[::-1]
+    assert [r.svg for r in first] == [r.svg for r in second]
+    assert [r.dot for r in first] == [r.dot for r in second]
+    assert not re.search(r"version \d|20\d\d-\d\d", first[0].svg)
+
+
+def test_hostile_names_are_shown_escaped(chain: str) -> None:
+    found = render(DIAGRAMS["hostile"])
+    assert "<script" not in found.svg.lower()
+    written = texts(found.svg)
+    assert HOSTILE in written
+    assert BIDI.replace("\u202e", r"\u202e").replace("\n", r"\x0a").replace("\x00", r"\x00").replace("\uffff", r"\uffff") in written
+    assert not re.search("[\u202e\x00-\x08\uffff]", found.svg + found.dot)
+
+
+def test_a_box_links_to_its_source_line(chain: str) -> None:
+    root = ET.fromstring(render(DIAGRAMS["iris"]).svg)
+    box = next(group for group in root.iter(f"{SVG}g") if group.get("id") == "graph-b1")
+    assert "line-9" in box.get("class", "").split()
+    assert [link.get("href") for link in box.iter(f"{SVG}a")] == ["#line-9"]
+
+
+def test_the_built_in_layout_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "builtin")
+    assert [(link.name, link.available) for link in renderers()] == [(BUILT_IN, True)]
+    assert render(DIAGRAMS["iris"]).renderer == BUILT_IN
+
+
+def test_without_any_renderer_there_is_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("tpucc.viz.render.shutil.which", lambda _: None)
+    monkeypatch.setattr("tpucc.viz.render.util.find_spec", lambda _: None)
+    assert [link.available for link in renderers()] == [False, False, True]
+    found = render(DIAGRAMS["iris"])
+    assert found.renderer == BUILT_IN
+    assert "matmul" in texts(found.svg)
+
+
+def only(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
+    """The chain has this program, and then only the built-in layout."""
+    monkeypatch.setenv(VARIABLE, str(program))
+    monkeypatch.setattr("tpucc.viz.render.util.find_spec", lambda _: None)
+    which = {str(program): str(program)}
+    monkeypatch.setattr("tpucc.viz.render.shutil.which", which.get)
+
+
+def script(folder: Path, body: str) -> Path:
+    path = folder / "dot"
+    path.write_text(f"#!{sys.executable}\n{body}\n", "utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs executable scripts")
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("raise SystemExit(3)", "exit status 3"),
+        ("print('<svg/>')", "Expecting value"),
+        ("print('{}' * 9)", "not the layout"),
+        ("import os; os.kill(os.getpid(), 11)", "exit status -11"),
+        ("import sys; sys.stdout.buffer.write(b'\\xff' * 99)", "Expecting value"),
+        ("print('[' * 100000)", "recursion"),
+        ("print('{\"objects\": 5}')", "not the layout"),
+    ],
+)
+def test_a_renderer_that_fails_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, reason: str) -> None:
+    only(monkeypatch, script(tmp_path, body))
+    found = render(DIAGRAMS["iris"])
+    assert found.renderer == BUILT_IN
+    assert len(found.failures) == 1
+    assert reason in found.failures[0]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs executable scripts")
+def test_a_renderer_that_hangs_is_ended_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    only(monkeypatch, script(tmp_path, "import subprocess, time; subprocess.Popen(['sleep', '60']); time.sleep(60)"))
+    before = time.monotonic()
+    found = render(DIAGRAMS["iris"], limit=0.5)
+    assert time.monotonic() - before < 8
+    assert found.renderer == BUILT_IN
+    assert "no answer in 0.5 s" in found.failures[0]
+
+
+def test_a_program_that_is_not_there_is_not_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "/nowhere/dot")
+    assert renderers()[0].name == f"${VARIABLE}"
+    assert not renderers()[0].available
+    assert render(DIAGRAMS["iris"]).failures == ()
+
+
+def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.setattr("tpucc.viz.render.util.find_spec", lambda _: object())
+    monkeypatch.setattr("tpucc.viz.render.metadata.version", lambda _: "1.14")
+    link = next(link for link in renderers() if link.name == "pygraphviz")
+    assert not link.available
+    assert "too old" in link.detail
+
+
+def test_long_diagrams_are_cut_into_lines(chain: str) -> None:
+    root = ET.fromstring(render(DIAGRAMS["deep"]).svg)
+    assert float(root.get("width", "0")) <= WIDTH + 140
+    assert float(root.get("height", "0")) > 1000
+
+
+def test_wrapping_moves_every_box_into_the_width_without_overlaps() -> None:
+    diagram = DIAGRAMS["deep"]
+    layout = wrapped(diagram, layered(diagram), 600.0)
+    rects = [box_rect(diagram, layout, index) for index in range(len(diagram.boxes))]
+    assert max(rect.right for rect in rects) < 700
+    assert not [1 for i, rect in enumerate(rects) for other in rects[:i] if rect.meets(other)]
+    assert {route.edge for route in layout.routes} == set(range(len(diagram.edges)))
+    assert sum(label_rect(diagram, route) is not None for route in layout.routes) == sum(bool(edge.label) for edge in diagram.edges)
+
+
+def test_splitting_a_curve_keeps_its_ends() -> None:
+    curve = ((0.0, 0.0), (10.0, 5.0), (20.0, -5.0), (30.0, 0.0), (40.0, 1.0), (50.0, 2.0), (60.0, 3.0))
+    first, second = split(curve, 45.0)
+    assert (first[0], second[-1]) == (curve[0], curve[-1])
+    assert first[-1] == pytest.approx(second[0])
+    assert first[-1][0] == pytest.approx(45.0)
+    assert (len(first) % 3, len(second) % 3) == (1, 1)
+
+
+def test_a_layout_of_another_graph_is_refused() -> None:
+    with pytest.raises(ValueError, match="not the layout"):
+        read_layouts('{"objects": [{"name": "n0", "pos": "1,2"}]}', [DIAGRAMS["iris"]])
+
+
+def test_long_edges_bend_around_what_lies_between() -> None:
+    chain = tuple(Box(str(i), Kind.MATRIX) for i in range(4))
+    edges = (Edge(0, 1), Edge(1, 2), Edge(2, 3), Edge(0, 3))
+    diagram = Diagram("graph", "operator", "", "", chain, edges)
+    layout = layered(diagram)
+    assert isinstance(layout, Layout)
+    middle = box_rect(diagram, layout, 1)
+    passing = layout.routes[3].points
+    assert not any(middle.left < x < middle.right and middle.top < y < middle.bottom for x, y in passing)

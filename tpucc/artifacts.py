@@ -1,0 +1,68 @@
+"""The files that `tpucc compile` writes, as bytes by name."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from tpucc import pictures
+from tpucc.driver import Compilation
+from tpucc.isa.container import encode
+from tpucc.isa.disassembler import disassemble
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.runtime import Runtime
+
+EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
+"""The kinds that `--emit` takes."""
+
+
+@dataclass(frozen=True)
+class Artifacts:
+    """Files by name; who laid the diagrams out, and how long drawing took in seconds."""
+
+    files: dict[str, bytes]
+    renderer: str = ""
+    seconds: float = 0.0
+
+
+def artifacts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], accuracy: Sequence[str] = ()) -> Artifacts:
+    """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` are sentences for the page."""
+    files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds).items()}
+    if "tpub" in kinds:
+        files[f"{stem}.tpub"] = encode(runtime.program)
+    if "stats" in kinds:
+        files["stats.json"] = msgspec.json.format(msgspec.json.encode(runtime.stats), indent=2) + b"\n"
+    if "svg" not in kinds and "report" not in kinds:
+        return Artifacts(files)
+    return _with_pictures(files, compilation, runtime, kinds, accuracy)
+
+
+def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    if "graph" in kinds and compilation.graph is not None:
+        found[f"{stem}.graph"] = str(compilation.graph)
+    if "layers" in kinds and compilation.layers is not None:
+        found[f"{stem}.layers.graph"] = str(compilation.layers)
+    if "tile" in kinds and compilation.tiles is not None:
+        found[f"{stem}.tile"] = print_tiles(compilation.tiles)
+    if "asm" in kinds:
+        found[f"{stem}.asm"] = disassemble(runtime.program)
+    return found
+
+
+def _with_pictures(
+    files: dict[str, bytes], compilation: Compilation, runtime: Runtime, kinds: Collection[str], accuracy: Sequence[str]
+) -> Artifacts:
+    started = time.perf_counter()
+    diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
+    svgs = {kind: drawn.svg for kind, drawn in diagrams.items()} | {kind: pictures.draw_chart(kind, runtime) for kind in pictures.CHARTS}
+    renderer = next(iter(diagrams.values())).renderer
+    if "svg" in kinds:
+        files |= {f"{kind}.svg": svg.encode() for kind, svg in svgs.items()}
+        files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
+    if "report" in kinds:
+        files["report.html"] = pictures.page(runtime, svgs, renderer, accuracy, compilation.warnings).encode()
+    return Artifacts(files, renderer, time.perf_counter() - started)

@@ -1,0 +1,63 @@
+"""`tpucc compile MODEL.tpu [-o DIR]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.artifacts import EMIT, artifacts
+from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.summary import compile_summary, compile_text
+from tpucc.cli.work import Dump, compiled, held_out_accuracy, print_json
+from tpucc.diagnostics import did_you_mean
+from tpucc.outputs import write_files
+from tpucc.runtime import Runtime
+
+
+def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
+    if text is None:
+        return EMIT
+    kinds = tuple(kind.strip() for kind in text.split(",") if kind.strip())
+    for kind in kinds:
+        if kind not in EMIT:
+            near = did_you_mean(kind, EMIT)
+            raise click.BadParameter(f"nothing is named {kind}; {near or 'there are ' + ', '.join(EMIT)}")
+    return kinds
+
+
+@click.command("compile")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", type=FILE, metavar="DIR", help="Where to write the files (default: build/MODEL).")
+@compile_options
+@click.option("--emit", callback=_kinds, metavar="KIND,…", help=f"Only these files: {', '.join(EMIT)}.")
+@click.option("--print-after", metavar="STAGE|all", help="Print the result of a stage in its text form.")
+@click.option("--dump-dir", type=FILE, metavar="DIR", help="Write every stage's result there, numbered.")
+@click.option("--stop-after", metavar="STAGE", help="Stop after this stage; write nothing.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@click.option("--quiet", is_flag=True, help="Print no summary and no warnings.")
+def command(
+    model: Path,
+    output: Path | None,
+    emit: tuple[str, ...],
+    print_after: str | None,
+    dump_dir: Path | None,
+    stop_after: str | None,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
+    """Compile MODEL; write its files and pictures; print a summary."""
+    compilation = compiled(model, given, quiet, Dump(print_after, dump_dir), stop_after, print_after)
+    if compilation.program is None or stop_after is not None:
+        return
+    runtime = Runtime(compilation.program)
+    made = artifacts(compilation, runtime, model.stem, emit, held_out_accuracy(compilation, runtime, model))
+    folder = output or Path("build") / model.stem
+    write_files(folder, made.files)
+    files = [folder / name for name in made.files]
+    if as_json:
+        print_json(compile_summary(compilation, runtime, files))
+    elif not quiet:
+        click.echo(compile_text(compilation, runtime, files, (made.renderer, made.seconds) if made.renderer else None))

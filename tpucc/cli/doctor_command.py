@@ -1,0 +1,37 @@
+"""`tpucc doctor`."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+
+import click
+
+import tpucc
+from tpucc.viz.render import renderers
+
+NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
+EXTRAS = {"pygraphviz": "draws diagrams where there is no system Graphviz", "onnxruntime": "a second opinion in the tests"}
+
+
+@click.command("doctor")
+def command() -> None:
+    """Print what is installed, which renderer will be used, and what is missing and how to get it."""
+    click.echo(f"tpucc {tpucc.__version__}, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    for name in NEEDED:
+        click.echo(f"  {name:<14} {_version(name) or f'missing: python -m pip install {name}'}")
+    for name, purpose in EXTRAS.items():
+        click.echo(f"  {name:<14} {_version(name) or f'not installed ({purpose}): python -m pip install {name}'}")
+    click.echo("renderers, the first that is there will be used:")
+    chosen = False
+    for renderer in renderers():
+        mark = "→" if renderer.available and not chosen else " "
+        chosen = chosen or renderer.available
+        click.echo(f"{mark} {renderer.name:<16} {'yes' if renderer.available else 'no':<4} {renderer.detail}")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,36 @@
+"""`tpucc viz MODEL.tpu --kind KIND -o FILE.svg`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.work import executable_from
+from tpucc.outputs import write_file
+from tpucc.pictures import CHARTS, KINDS, draw_chart, draw_diagrams
+
+
+@click.command("viz")
+@click.argument("model", type=FILE)
+@click.option("--kind", type=click.Choice(KINDS), default="layers", show_default=True, help="What to draw.")
+@click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Where to write it (default: KIND.svg). A diagram may end in .dot.")
+@compile_options
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: Any) -> None:
+    """Draw one picture of MODEL, a source (.tpu) or a program (.tpub)."""
+    exe = executable_from(model, given, quiet)
+    place = output or Path(f"{kind}.svg")
+    if kind in CHARTS:
+        text, how = draw_chart(kind, exe.runtime), ""
+    else:
+        compilation = exe.compilation
+        drawn = draw_diagrams((kind,), compilation and compilation.graph, compilation and compilation.layers, exe.runtime)
+        if kind not in drawn:
+            raise click.UsageError(f"a program has no {kind} to draw; name its source")
+        text, how = drawn[kind].dot if place.suffix == ".dot" else drawn[kind].svg, f" with {drawn[kind].renderer}"
+    write_file(place, text.encode())
+    if not quiet:
+        click.echo(f"{place}: {kind} of {exe.runtime.program.name}{how}")

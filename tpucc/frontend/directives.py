@@ -1,0 +1,90 @@
+"""The directives of a source: `weights`, `calibration`, `activations`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.diagnostics import Label, Span, did_you_mean
+from tpucc.frontend import ast
+from tpucc.frontend.expressions import evaluate
+from tpucc.frontend.frame import Frame, Run
+from tpucc.frontend.reports import Problem
+from tpucc.frontend.values import Poison, Value, describe, is_integer
+
+WIDTHS = {"i8": 8, "i16": 16}
+
+
+@dataclass(eq=False)
+class Directives:
+    """What the directives say; None where there is none."""
+
+    weights: str | None = None
+    weights_span: Span | None = None
+    random_seed: int | None = None
+    calibration: str | None = None
+    calibration_span: Span | None = None
+    activation_bits: int = 8
+
+
+def read_directives(module: ast.Module, run: Run) -> Directives:
+    """The directives of a module; what is wrong is reported."""
+    found, seen, frame = Directives(), dict[str, Span](), Frame(run)
+    for item in module.items:
+        if not isinstance(item, ast.Directive):
+            continue
+        try:
+            if item.keyword in seen:
+                note = (Label(seen[item.keyword], "first here"),)
+                raise Problem("E0228", f"{item.keyword} is said twice", item.span, "", ("keep one of them",), note)
+            seen[item.keyword] = item.span
+            _read(found, item, frame)
+        except Problem as problem:
+            frame.report(problem)
+    return found
+
+
+def _read(found: Directives, item: ast.Directive, frame: Frame) -> None:
+    if item.keyword == "activations":
+        found.activation_bits = _width(item.value)
+    elif item.keyword == "calibration":
+        found.calibration, found.calibration_span = _path(item, frame), item.value.span
+    elif _is_random(item.value):
+        assert isinstance(item.value, ast.Call)
+        found.random_seed = _seed(item.value, frame)
+    else:
+        found.weights, found.weights_span = _path(item, frame), item.value.span
+
+
+def _width(value: ast.Expression) -> int:
+    name = value.text if isinstance(value, ast.Name) else ""
+    if name not in WIDTHS:
+        raise Problem("E0227", "activations are i8 or i16", value.span, "", (did_you_mean(name, WIDTHS),))
+    return WIDTHS[name]
+
+
+def _path(item: ast.Directive, frame: Frame) -> str | None:
+    value = evaluate(frame, item.value)
+    if isinstance(value, Poison):
+        return None
+    if not isinstance(value, str) or not value:
+        mend = f'{item.keyword} "{item.keyword}.npz"' + (", or weights random(seed=0)" if item.keyword == "weights" else "")
+        found = "an empty string" if value == "" else describe(value)
+        raise Problem("E0227", f"{item.keyword} names a file, and this is {found}", item.value.span, "", (mend,))
+    return value
+
+
+def _is_random(value: ast.Expression) -> bool:
+    return isinstance(value, ast.Call) and isinstance(value.function, ast.Name) and value.function.text == "random"
+
+
+def _seed(node: ast.Call, frame: Frame) -> int | None:
+    """The seed of `random(seed=0)`; None when it is wrong in itself."""
+    if len(node.arguments) != 1 or (node.arguments[0].name is not None and node.arguments[0].name.text != "seed"):
+        raise Problem("E0227", "random takes a seed, and nothing else", node.span, "", ("weights random(seed=0)",))
+    argument = node.arguments[0]
+    value: Value = evaluate(frame, argument.value)
+    if isinstance(value, Poison):
+        return None
+    if not is_integer(value) or not isinstance(value, int) or value < 0:
+        raise Problem("E0227", f"a seed is an integer from 0 up, and this is {describe(value)}", argument.value.span)
+    return value

@@ -1,0 +1,147 @@
+"""Elaboration: from the syntax tree to the operator graph. Everything static is evaluated here; what is left is a graph of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span
+from tpucc.frontend import ast
+from tpucc.frontend.calls import call
+from tpucc.frontend.directives import Directives, read_directives
+from tpucc.frontend.frame import FUNCTIONS, Frame, Run
+from tpucc.frontend.limits import Limits
+from tpucc.frontend.params import Params
+from tpucc.frontend.reports import LimitReached, Problem, TooManyErrors, limit_error
+from tpucc.frontend.results import declare_outputs
+from tpucc.frontend.statements import run_block
+from tpucc.frontend.types import tensor_type
+from tpucc.frontend.values import POISON, Poison
+from tpucc.ir.graph import Graph, NoAttributes
+
+__all__ = ["Limits", "Model", "elaborate"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A source, elaborated: its operator graph, in which weights are still only keys, and what its directives say.
+
+    `weights` and `calibration` are paths as they are written; with `random_seed` the weights are drawn. The spans are those of the
+    directives' values.
+    """
+
+    graph: Graph
+    weights: str | None
+    weights_span: Span | None
+    random_seed: int | None
+    calibration: str | None
+    calibration_span: Span | None
+    activation_bits: int
+    warnings: tuple[Diagnostic, ...] = ()
+
+
+def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | None = None, limits: Limits = Limits()) -> Model:
+    """The model of a source. `params` are the texts of `-D`, by name.
+
+    Raises `CompileError` with every independent error in source order, `LimitError` where a limit is crossed, and `UsageError` for a
+    `-D` that is wrong.
+    """
+    run, values = _prepared(module, source, params or {}, limits)
+    try:
+        return _elaborated(module, run, values)
+    except TooManyErrors:
+        raise CompileError(run.reports.in_order(), source) from None
+    except LimitReached as reached:
+        raise limit_error(reached, run.reports, source) from None
+    except RecursionError:
+        deep = Diagnostic("E0602", "too many operations, blocks and calls inside each other")
+        raise LimitError(deep, source) from None
+
+
+def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limits: Limits) -> tuple[Run, Params]:
+    functions = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Def)}
+    declared = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Param)}
+    values = Params(declared, given, limits)
+    run = Run(source, limits, functions, call, values.value, declared)
+    values.run = run
+    return run, values
+
+
+def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
+    values.read_given()
+    _require_unique(module, run)
+    values.evaluate_all()
+    directives = read_directives(module, run)
+    models = [item for item in module.items if isinstance(item, ast.ModelDef)]
+    if not models:
+        run.reports.raise_any(run.source)
+        raise _no_model(run.source)
+    for other in models[1:]:
+        note = (Label(models[0].span, "the first is here"),)
+        run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, "", (), note), ())
+    run.graph.name, run.graph.source = models[0].name.text, run.source.name
+    _run_model(models[0], run)
+    run.reports.raise_any(run.source)
+    return _model(run, directives)
+
+
+def _model(run: Run, directives: Directives) -> Model:
+    return Model(
+        graph=run.graph.build(),
+        weights=directives.weights,
+        weights_span=directives.weights_span,
+        random_seed=directives.random_seed,
+        calibration=directives.calibration,
+        calibration_span=directives.calibration_span,
+        activation_bits=directives.activation_bits,
+        warnings=tuple(run.reports.warnings),
+    )
+
+
+def _no_model(source: Source) -> CompileError:
+    last = max(1, source.text.rstrip().count("\n") + 1)
+    mend = "every file has exactly one: model name(x: f32[8, 4]): and what it returns"
+    end = len(source.line(last)) + 1
+    return CompileError(Diagnostic("E0205", "the file has no model", (Label(Span(last, end, last, end + 1)),), (mend,)), source)
+
+
+def _require_unique(module: ast.Module, run: Run) -> None:
+    """Reports params and functions that are defined twice, or named like what the language already has."""
+    seen: dict[str, Span] = {}
+    for item in module.items:
+        if not isinstance(item, ast.Param | ast.Def):
+            continue
+        name = item.name
+        if name.text in FUNCTIONS:
+            mend = f"every call of {name.text} would mean yours; choose another name"
+            run.reports.add(Problem("E0207", f"{name.text} is a function of the language", name.span, "taken", (mend,)), ())
+        elif name.text in seen:
+            note = (Label(seen[name.text], "first here"),)
+            run.reports.add(Problem("E0204", f"{name.text} is defined twice", name.span, "", (), note), ())
+        seen.setdefault(name.text, name.span)
+
+
+def _run_model(model: ast.ModelDef, run: Run) -> None:
+    frame = Frame(run, model.body)
+    _declare_inputs(model, frame)
+    results = None if model.results is None else [(tensor_type(frame, node, bounded_for="a result"), node.span) for node in model.results]
+    reported = len(run.reports.found)
+    run_block(frame, model.body)
+    if frame.returned is None:
+        if len(run.reports.found) == reported:
+            frame.report(Problem("E0213", "the model ends without returning a value", model.span, "", ("end it with: return …",)))
+        return
+    declare_outputs(frame, results)
+
+
+def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:
+    for item in model.inputs:
+        name = item.name
+        if name.text in frame.variables:
+            frame.report(Problem("E0204", f"two inputs are named {name.text}", name.span))
+            continue
+        type_ = tensor_type(frame, item.type)
+        if isinstance(type_, Poison):
+            frame.variables[name.text] = POISON
+        else:
+            frame.variables[name.text] = frame.add("input", (), NoAttributes(), type_, item.span, (name.text,))

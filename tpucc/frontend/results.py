@@ -1,0 +1,72 @@
+"""What a model returns: the names of its outputs, and whether they are what its arrow declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpucc.diagnostics import Label, Span, counted
+from tpucc.frontend import ast
+from tpucc.frontend.frame import Frame
+from tpucc.frontend.reports import Problem
+from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, poisoned
+from tpucc.ir.types import TensorType
+
+Declared = Sequence[tuple[TensorType | Poison, Span]] | None
+
+
+def declare_outputs(frame: Frame, declared: Declared) -> None:
+    """Makes the returned values the outputs of the graph; reports what is no tensor, and what isn't as declared."""
+    assert frame.returned is not None
+    if not frame.returned or isinstance(frame.result, Poison):
+        return
+    places = _places(frame.returned, frame.result)
+    values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
+    if poisoned(frame.result):
+        return
+    if declared is not None and len(declared) != len(values):
+        _report_count(frame, declared, values, places)
+    names: set[str] = set()
+    for index, (value, place) in enumerate(zip(values, places, strict=True)):
+        if not isinstance(value, Tensor):
+            mend = "a result is what the model computes: a tensor"
+            frame.report(Problem("E0224", f"the model returns {describe(value)}", place.span, "", (mend,)))
+            continue
+        if declared is not None and len(declared) == len(values):
+            _require_type(frame, value, place, *declared[index])
+        name = _name(place, index, len(values), names)
+        names.add(name)
+        frame.run.graph.output(name, value.node.name)
+
+
+def _places(returned: tuple[ast.Expression, ...], result: Value) -> tuple[ast.Expression, ...]:
+    """The expression of each result; a call that returns several stands for all of them."""
+    if len(returned) > 1 or not isinstance(result, Items):
+        return returned
+    lone = returned[0]
+    return lone.items if isinstance(lone, ast.Items) and len(lone.items) == len(result.values) else (lone,) * len(result.values)
+
+
+def _name(place: ast.Expression, index: int, count: int, taken: set[str]) -> str:
+    if isinstance(place, ast.Name) and place.text not in taken:
+        return place.text
+    name = "out" if count == 1 else f"out{index}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _report_count(frame: Frame, declared: Sequence[tuple[object, Span]], values: Sequence[Value], places: Sequence[ast.Expression]) -> None:
+    first, last = places[0].span, places[-1].span
+    span = Span(first.line, first.column, last.end_line, last.end_column)
+    note = (Label(declared[0][1], f"{counted(len(declared), 'result')} declared here"),)
+    message = f"the model declares {counted(len(declared), 'result')}, but returns {len(values)}"
+    frame.report(Problem("E0322", message, span, "", (), note))
+
+
+def _require_type(frame: Frame, value: Tensor, place: ast.Expression, type_: TensorType | Poison, span: Span) -> None:
+    if isinstance(type_, Poison) or value.type.plain() == type_.plain():
+        return
+    shown = place.text if isinstance(place, ast.Name) else "it"
+    note = (Label(span, f"declared {type_.brief} here"),)
+    message = f"the model declares {type_.brief}, but returns {value.type.brief}"
+    frame.report(Problem("E0323", message, place.span, f"{shown} is {value.type.brief}", (), note))

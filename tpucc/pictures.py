@@ -1,0 +1,125 @@
+"""The pictures of a compiled model: what the stages hold, handed to the drawing functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+import numpy as np
+
+from tpucc.ir.graph import Graph
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.runtime import Runtime
+from tpucc.sim.segments import Cause, Segments, matrix_segments
+from tpucc.viz.dataflow import program_diagram
+from tpucc.viz.diagram import Diagram
+from tpucc.viz.layergraph import layer_diagram
+from tpucc.viz.memory import memory_svg
+from tpucc.viz.operators import operator_diagram
+from tpucc.viz.render import Rendered, render, render_all
+from tpucc.viz.report import Picture, ReportInput, report
+from tpucc.viz.roofline import Work, roofline_svg
+from tpucc.viz.statistics import read_statistics
+from tpucc.viz.tiles import tiles_svg
+from tpucc.viz.timeline import Times, timeline_svg
+
+DIAGRAMS = ("graph", "layers", "program")
+"""Pictures that Graphviz lays out."""
+CHARTS = ("tiles", "memory", "timeline", "roofline")
+STALLED = {
+    "weight_stall": Cause.WEIGHT_STALL,
+    "weight_shift": Cause.WEIGHT_SHIFT,
+    "raw_stall": Cause.RAW_STALL,
+    "input_stall": Cause.INPUT_STALL,
+    "other": Cause.OTHER,
+}
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline")
+
+
+def graph_svg(graph: Graph) -> str:
+    return render(operator_diagram(graph)).svg
+
+
+def layers_svg(layers: Graph) -> str:
+    return render(layer_diagram(layers)).svg
+
+
+def program_svg(program: Program) -> str:
+    return render(program_diagram(program)).svg
+
+
+def timeline_of(runtime: Runtime) -> str:
+    return timeline_svg(runtime.program, times_of(runtime))
+
+
+def memory_of(runtime: Runtime) -> str:
+    times = runtime.timeline
+    return memory_svg(runtime.program, times.start, times.end, times.makespan)
+
+
+def roofline_of(runtime: Runtime) -> str:
+    """The model and its layers; bytes are those of the weight tiles that are fetched, as in the TPU paper."""
+    stats, target = runtime.stats, runtime.program.target
+    layers = [Work(x["name"], x["macs"], x["tiles"] * target.tile_bytes, x["cycles"]) for x in stats["layers"]]
+    model = Work(stats["model"], stats["macs"], stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
+    return roofline_svg(target, model, layers)
+
+
+def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:
+    """The diagrams of these kinds that there is something to draw for, all laid out in one child process."""
+    cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
+    wanted: dict[str, Diagram | None] = {
+        "graph": None if graph is None else operator_diagram(graph),
+        "layers": None if layers is None else layer_diagram(layers),
+        "program": program_diagram(runtime.program, cycles),
+    }
+    there = {kind: diagram for kind in kinds if (diagram := wanted.get(kind)) is not None}
+    return dict(zip(there, render_all(list(there.values())), strict=True))
+
+
+def draw_chart(kind: str, runtime: Runtime) -> str:
+    """One picture of `CHARTS`."""
+    charts: Mapping[str, Callable[[Runtime], str]] = {
+        "tiles": lambda r: tiles_svg(r.program),
+        "memory": memory_of,
+        "timeline": timeline_of,
+        "roofline": roofline_of,
+    }
+    return charts[kind](runtime)
+
+
+def page(runtime: Runtime, pictures: Mapping[str, str], renderer: str, accuracy: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
+    """The self-contained page with these pictures, by name, in the order of `KINDS`."""
+    program = runtime.program
+    return report(
+        ReportInput(
+            source_name=program.source,
+            source_text=program.source_text,
+            statistics=read_statistics(runtime.stats),
+            pictures=[Picture(kind, pictures[kind]) for kind in KINDS if kind in pictures],
+            accuracy=accuracy,
+            notes=notes,
+            renderer=renderer,
+        )
+    )
+
+
+def times_of(runtime: Runtime) -> Times:
+    """The timeline as the picture wants it: the stalls of each cause as intervals."""
+    timeline = runtime.timeline
+    segments = matrix_segments(runtime.program, timeline)
+    ends = segments.cycles.cumsum()
+    return Times(
+        starts=timeline.start,
+        ends=timeline.end,
+        shift_starts=timeline.tiles.shifting,
+        shift_ends=timeline.tiles.shifted,
+        stalls={name: (ends[own] - segments.cycles[own], ends[own]) for name, own in _stalled(segments)},
+        cycles=timeline.makespan,
+    )
+
+
+def _stalled(segments: Segments) -> Iterator[tuple[str, Int64]]:
+    """For each cause of a stall its segments that take time."""
+    for name, cause in STALLED.items():
+        yield name, np.flatnonzero((segments.cause == cause) & (segments.cycles > 0))

@@ -1,0 +1,59 @@
+"""Room for transfers: rows that the host link is still reading or writing are not given to others, as long as there are enough.
+
+Where rows are used again as soon as the program's order allows, an activation waits until the last block has gone to the host, and a
+read waits until the unit is done with what lay there. A rough clock tells how far the link lags behind the matrix unit, or must run
+ahead of it; for that long a buffer keeps its rows before its first and after its last use.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.instructions import Opcode
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.numerics import Int64
+from tpucc.schedule.allocate import Lives
+from tpucc.target import Target
+
+
+def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
+    """The lives, longer by the time that transfers are estimated to take."""
+    touched, code = effects(tiles.instructions), tiles.instructions
+    now = _clock(touched, code["opcode"] == Opcode.VECTOR, tiles.target)
+    transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
+    cycles = [tiles.target.host_cycles(rows) for rows in touched.rows[transfers].tolist()]
+    reads = touched.host_reads[transfers]
+    first, last = lives.first.copy(), lives.last.copy()
+    begin = np.searchsorted(now, _latest_starts(now[transfers].tolist(), cycles, reads.tolist()))
+    end = np.searchsorted(now, _earliest_ends(now[transfers].tolist(), cycles), side="right")
+    np.minimum.at(first, code["dest_buffer"][transfers[reads]], begin[reads])
+    np.maximum.at(last, code["ub_buffer"][transfers[~reads]], np.minimum(end[~reads], len(code) - 1))
+    return Lives(first, last, lives.rows)
+
+
+def _clock(touched: Effects, vector: np.ndarray[tuple[int], np.dtype[np.bool_]], target: Target) -> Int64:
+    """Cycles after which each instruction may start, if only products, their weights and element-wise steps took time."""
+    cycles = np.where(touched.multiplies | vector, touched.rows, 0)
+    fetches = np.where(touched.pops, target.tile_fetch_cycles, 0)
+    busy: Int64 = np.maximum(cycles, fetches)
+    return np.cumsum(busy) - busy
+
+
+def _latest_starts(due: list[int], cycles: list[int], reads: list[bool]) -> Int64:
+    """When each transfer must start so that every read, in the link's order, is done by the time it is due."""
+    starts = [0] * len(due)
+    following = 2**60
+    for position in range(len(due) - 1, -1, -1):
+        following = (min(following, due[position]) if reads[position] else following) - cycles[position]
+        starts[position] = following
+    return np.array(starts, np.int64)
+
+
+def _earliest_ends(ready: list[int], cycles: list[int]) -> Int64:
+    """When each transfer is done, one after the other, none before it is ready."""
+    ends = [0] * len(ready)
+    free = 0
+    for position, time in enumerate(ready):
+        free = ends[position] = max(free, time) + cycles[position]
+    return np.array(ends, np.int64)
