@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
+
+from tpucc.explain import codes, explain
+from tpucc.isa.reference import reference_markdown
 
 import tpucc
 from tpucc import pictures
 from tpucc.driver import PASSES
-from tpucc.explain import codes, explain
-from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify.rules import RULES
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Table, View
 from tpucc.ops.signature import signature
+from tpucc.passes.base import options_of
 from tpucc.target import load_target, target_names
 
 DOCS = Path(__file__).resolve().parent
@@ -63,7 +64,7 @@ def errors_page() -> str:
 def passes_page() -> str:
     parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
     for step in PASSES:
-        options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in fields(step)) if is_dataclass(step) else ""
+        options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
         parts.append(f"| `{step.name}` | {'every level' if step.level == 0 else f'-O{step.level}'} | {step.summary} | {options} |")
     return "\n".join(parts) + "\n"
 
@@ -78,7 +79,9 @@ def targets_page() -> str:
     parts = [MADE, "# Targets\n"]
     for name in target_names():
         t = load_target(name)
-        parts.append(f"## {name}\n\n{t.description}. Peak {t.peak_ops / 1e12:.4g} TOPS; a tile is fetched in {t.tile_fetch_cycles:,} cycles.\n")
+        parts.append(
+            f"## {name}\n\n{t.description}. Peak {t.peak_ops / 1e12:.4g} TOPS; a tile is fetched in {t.tile_fetch_cycles:,} cycles.\n"
+        )
     return "\n".join(parts)
 
 

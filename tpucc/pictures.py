@@ -8,6 +8,7 @@ import numpy as np
 
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
+from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
@@ -20,7 +21,7 @@ from tpucc.viz.render import Rendered, render, render_all
 from tpucc.viz.report import Picture, ReportInput, report
 from tpucc.viz.roofline import Work, roofline_svg
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tiles import tiles_svg
+from tpucc.viz.tiles import tiles_svg as draw_tiles
 from tpucc.viz.timeline import Times, timeline_svg
 
 DIAGRAMS = ("graph", "layers", "program")
@@ -46,6 +47,10 @@ def layers_svg(layers: Graph) -> str:
 
 def program_svg(program: Program) -> str:
     return render(program_diagram(program)).svg
+
+
+def tiles_svg(tiles: TileProgram | Program) -> str:
+    return draw_tiles(tiles)
 
 
 def timeline_of(runtime: Runtime) -> str:
@@ -80,7 +85,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
 def draw_chart(kind: str, runtime: Runtime) -> str:
     """One picture of `CHARTS`."""
     charts: Mapping[str, Callable[[Runtime], str]] = {
-        "tiles": lambda r: tiles_svg(r.program),
+        "tiles": lambda r: draw_tiles(r.program),
         "memory": memory_of,
         "timeline": timeline_of,
         "roofline": roofline_of,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,6 +28,7 @@ from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
 
 Arrays = Mapping[str, AnyArray]
+Given = Mapping[str, npt.ArrayLike]
 MOVES_NOTHING = frozenset({"reshape", "flatten"})
 
 
@@ -83,7 +84,7 @@ class Runtime:
         """The leading size that all inputs and outputs share, or None: only then inputs of another batch run in rounds."""
         return model_batch(self.inputs, list(self.outputs.values()))
 
-    def run(self, inputs: Arrays | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
+    def run(self, inputs: Given | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model: an array for each input, by name; returns an array for each output.
 
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
@@ -91,7 +92,7 @@ class Runtime:
         """
         return self._in_rounds(self._run_once, self._accepted({**(inputs or {}), **named}))
 
-    def run_quantized(self, inputs: Arrays | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
+    def run_quantized(self, inputs: Given | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
         """As `run`, but the integers of each output that the device computed."""
         results = self._in_rounds(self._integers_once, self._accepted({**(inputs or {}), **named}))
         return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, (_, q) in self._device_outputs.items()}
@@ -161,11 +162,10 @@ class Runtime:
             raise InputError(problems)
         return arrays
 
-    def _in_rounds(self, run: Any, arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    def _in_rounds(self, run: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
         rows = rows_given(self.inputs, arrays, self.batch)
         if rows is None or self.batch is None:
-            result: dict[str, AnyArray] = run(arrays)
-            return result
+            return run(arrays)
         return run_in_rounds(run, arrays, rows, self.batch)
 
 

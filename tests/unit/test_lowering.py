@@ -271,7 +271,11 @@ def test_weights_that_do_not_fit_weight_memory() -> None:
     with pytest.raises(LimitError) as error:
         lower(chain(2, 40, 40), tiny(weight_memory_bytes=16 * 90))
     assert error.value.diagnostics[0].code == "E0602"
-    assert len(lower(chain(2, 40, 40), tiny(weight_memory_bytes=16 * 2000)).tiles) == 100
+    whole = lower(chain(2, 40, 40), TINY)
+    needed = whole.tiles.nbytes + whole.blocks.nbytes
+    assert len(lower(chain(2, 40, 40), tiny(weight_memory_bytes=needed)).tiles) == 100
+    with pytest.raises(LimitError, match=f"parameter blocks take {needed:,} bytes"):
+        lower(chain(2, 40, 40), tiny(weight_memory_bytes=needed - 1))
 
 
 def test_ports_describe_the_packing() -> None:

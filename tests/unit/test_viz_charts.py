@@ -236,7 +236,9 @@ def test_ticks_are_round_and_few(high: float) -> None:
 
 def test_numbers_and_names_in_words() -> None:
     assert [number(v) for v in (0, 1349.0, 0.003906, 1234.5, 2.5e-7, -3)] == ["0", "1,349", "0.003906", "1,234", "2.5e-07", "-3"]
-    assert [percent(*p) for p in ((1, 2), (1, 1000), (999, 1000), (0, 0), (0, 5))] == ["50 %", "0.1 %", "100 %", "0 %", "0 %"]
+    assert [percent(*p) for p in ((1, 2), (1, 1000), (999, 1000), (0, 0), (0, 5), (1, 10**4))] == [
+        "50 %", "0.1 %", "100 %", "0 %", "0 %", "under 0.1 %",
+    ]  # fmt: skip
     assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
     assert [bytes_text(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
     assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -15,7 +15,7 @@ from tpucc.driver import PASSES, run_pass, verify_stage
 from tpucc.interop.archive import read_arrays
 from tpucc.ir.parser import parse_graph
 from tpucc.outputs import read_file, write_file
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Context, Pass, options_of
 from tpucc.plugins import installed_passes, passes_of_file
 from tpucc.registry import ATTRIBUTES
 from tpucc.target import load_target
@@ -70,7 +70,7 @@ def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:
 
 def _with_options(step: Pass, text: str) -> Pass:
     values: dict[str, object] = {}
-    known = {f.name: getattr(step, f.name) for f in fields(step)} if is_dataclass(step) else {}
+    known = {f.name: getattr(step, f.name) for f in options_of(step)}
     for part in filter(None, (p.strip() for p in re.split(r"[,\s]+", text))):
         name, equals, value = part.partition("=")
         name = name.replace("-", "_")

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
 from tpucc.driver import PASSES, Options
-from tpucc.passes.base import Pass
+from tpucc.passes.base import Pass, options_of
 from tpucc.plugins import installed_passes, passes_of_file
 from tpucc.target import load_target
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 FILE = click.Path(path_type=Path)
-TYPES: Mapping[str, click.ParamType] = {"int": click.INT, "float": click.FLOAT, "str": click.STRING, "bool": click.BOOL}
+TYPES: Mapping[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "str": click.STRING, "bool": click.BOOL}
 
 
 def _params(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -48,7 +48,7 @@ def pass_options() -> dict[PassOption, tuple[Pass, Field[Any]]]:
     """Every option of every built-in pass."""
     found = {}
     for step in PASSES:
-        for option in fields(step) if is_dataclass(step) else ():
+        for option in options_of(step):
             found[PassOption(step.name, option.name)] = (step, option)
     return found
 

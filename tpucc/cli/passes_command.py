@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-
 import click
 
 from tpucc.driver import PASSES
+from tpucc.passes.base import options_of
 
 
 @click.command("passes")
@@ -14,5 +13,5 @@ def command() -> None:
     """List the passes in their order, with the level that runs them and their options."""
     for step in PASSES:
         click.echo(f"{step.name:<22} {'needed' if step.level == 0 else f'-O{step.level}   '} {step.summary}")
-        for option in fields(step) if is_dataclass(step) else ():
+        for option in options_of(step):
             click.echo(f"{'':<29} --{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})")

@@ -107,8 +107,9 @@ def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, Any
     arrays: dict[str, AnyArray] = {}
     for name, output in runtime.run_quantized(inputs).items():
         arrays[name] = output.values
-        arrays[f"{name}.scale"], arrays[f"{name}.zero_point"] = np.float32(output.scale), np.int32(output.zero_point)
-    return {key: np.asarray(value) for key, value in arrays.items()}
+        arrays[f"{name}.scale"] = np.asarray(output.scale, np.float32)
+        arrays[f"{name}.zero_point"] = np.asarray(output.zero_point, np.int32)
+    return arrays
 
 
 def _accuracy(exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None) -> dict[str, Any]:
@@ -119,8 +120,8 @@ def _accuracy(exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | Non
     graph = exe.compilation.graph if exe.compilation else None
     if graph is None or inputs is None or labels is None or not labels_fit(exe.runtime, inputs, labels):
         return {}
-    found = accuracy(exe.runtime, graph, inputs, labels)
-    return {"accuracy": {"float32": found.float32, "int8": found.int8, "rows": found.rows, "inputs": source}}
+    share = accuracy(exe.runtime, graph, inputs, labels)
+    return {"accuracy": {"float32": share.float32, "int8": share.int8, "rows": share.rows, "inputs": source}}
 
 
 def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray]) -> dict[str, Any]:

@@ -26,8 +26,9 @@ def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: A
     if kind in CHARTS:
         text, how = draw_chart(kind, exe.runtime), ""
     else:
-        compilation = exe.compilation
-        drawn = draw_diagrams((kind,), compilation and compilation.graph, compilation and compilation.layers, exe.runtime)
+        made = exe.compilation
+        graph, layers = (made.graph, made.layers) if made is not None else (None, None)
+        drawn = draw_diagrams((kind,), graph, layers, exe.runtime)
         if kind not in drawn:
             raise click.UsageError(f"a program has no {kind} to draw; name its source")
         text, how = drawn[kind].dot if place.suffix == ".dot" else drawn[kind].svg, f" with {drawn[kind].renderer}"

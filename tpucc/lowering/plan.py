@@ -13,7 +13,7 @@ from tpucc.isa.program import LayerInfo
 from tpucc.layers.kinds import Fc, Vector
 from tpucc.lowering.blocking import choose_blocking
 from tpucc.lowering.order import order_steps
-from tpucc.lowering.pools import BlockPool, TilePool
+from tpucc.lowering.pools import BlockPool, TilePool, require_room
 from tpucc.lowering.tensors import FcStep, MoveStep, Step, Tensor, VectorStep, View
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.ops.constant import ConstantAttributes
@@ -72,6 +72,7 @@ def make_plan(device: Graph, target: Target) -> Plan:
     inputs = tuple(reader.tensor(node.name) for node in device.inputs)
     batch = max((tensor.rows for tensor in owners if tensor.data is None), default=1)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
+    require_room(target, tiles, blocks)
     return Plan(device.name, device.source, target, ordered, inputs, outputs, owners, tiles, blocks, batch)
 
 

@@ -44,15 +44,9 @@ class TilePool:
         index = self._index.setdefault(blake2b(tile.data, digest_size=16).digest(), len(self._tiles))
         if index == len(self._tiles):
             if index >= self._capacity:
-                raise self._full(name)
+                raise weights_do_not_fit(self._target, f"{name} needs more than the {self._capacity:,} tiles that it has room for")
             self._tiles.append(tile)
         return index
-
-    def _full(self, name: str) -> LimitError:
-        size, target = self._target.tile_bytes, self._target
-        message = f"the weights don't fit: weight memory has room for {self._capacity:,} tiles of {size:,} bytes, and {name} needs more"
-        helps = (f"{target.name} has {target.weight_memory_bytes:,} bytes of weight memory", "use fewer weights or a larger target")
-        return LimitError(Diagnostic("E0602", message, help=helps))
 
 
 class BlockPool:
@@ -97,6 +91,19 @@ class BlockPool:
         if index == len(self._blocks):
             self._blocks.append(block)
         return index
+
+
+def require_room(target: Target, tiles: Int8, blocks: AnyArray) -> None:
+    """Tiles and parameter blocks share the weight memory. Raises `LimitError` E0602 when they don't fit."""
+    needed = tiles.nbytes + blocks.nbytes
+    if needed > target.weight_memory_bytes:
+        raise weights_do_not_fit(target, f"tiles and parameter blocks take {needed:,} bytes")
+
+
+def weights_do_not_fit(target: Target, why: str) -> LimitError:
+    message = f"the weights don't fit the weight memory of {target.weight_memory_bytes:,} bytes: {why}"
+    tile = f"a tile takes {target.tile_bytes:,} bytes on {target.name}, however few weights it holds"
+    return LimitError(Diagnostic("E0602", message, help=(tile, "use fewer or narrower layers, or a larger target")))
 
 
 def _set_result(blocks: AnyArray, layer: Fc | Vector, table: Int8 | None) -> None:

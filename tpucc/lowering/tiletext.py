@@ -26,6 +26,8 @@ from tpucc.isa.program import Program
 from tpucc.lowering.tilelines import TileLineReader, records_of, tile_lines
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program
 
+_OWN = ("buffer", "groups")
+"""Directives that only tile programs have."""
 _GROUPS = 16
 """Accumulator groups on one line."""
 
@@ -46,8 +48,8 @@ def parse_tiles(text: str, name: str) -> TileProgram:
     """
     errors = Errors()
     lines = read_lines(text, errors)
-    own = [directive for directive in lines.directives if directive.name in ("buffer", "groups")]
-    parts = read_directives([directive for directive in lines.directives if directive not in own], PurePath(name).stem, errors)
+    own = [directive for directive in lines.directives if directive.name in _OWN]
+    parts = read_directives([directive for directive in lines.directives if directive.name not in _OWN], PurePath(name).stem, errors)
     buffers, groups = _own_directives(own, parts, errors)
     instructions = _instructions(lines, parts, TileLineReader(buffers, groups, Labels(parts.host, ())), errors)
     if errors.found:

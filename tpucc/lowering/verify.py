@@ -29,6 +29,7 @@ ALLOWED = (
     *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG),
 )
 """What a tile program has. Fetches, waits and the end are scheduling's."""
+ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG)
 
 
 def verify_tiles(tiles: TileProgram) -> None:
@@ -38,7 +39,7 @@ def verify_tiles(tiles: TileProgram) -> None:
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
     hold, E0758 an output not written exactly once.
     """
-    for stage in (_parts, _records, _names, _rows, _meaning):
+    for stage in (_parts, _records, _counts, _names, _rows, _meaning):
         found = list(islice(stage(tiles), MAX_REPORTED))
         if found:
             raise ProgramError(found, Source(tiles.source, ""))
@@ -75,6 +76,13 @@ def _records(tiles: TileProgram) -> Iterator[Diagnostic]:
         yield Diagnostic("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes")
 
 
+def _counts(tiles: TileProgram) -> Iterator[Diagnostic]:
+    """Instructions that move rows move at least one."""
+    moving = ~np.isin(tiles.instructions["opcode"], ROWLESS)
+    for index in np.flatnonzero(moving & (effects(tiles.instructions).rows == 0)).tolist():
+        yield Diagnostic("E0753", f"tile instruction {index:,} has a count of 0")
+
+
 def _names(tiles: TileProgram) -> Iterator[Diagnostic]:
     """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
     code, touched = tiles.instructions, effects(tiles.instructions)
@@ -97,11 +105,9 @@ def _names(tiles: TileProgram) -> Iterator[Diagnostic]:
 
 
 def _rows(tiles: TileProgram) -> Iterator[Diagnostic]:
-    """Counts are at least 1, and every row lies in its buffer, group or host buffer."""
+    """Every row lies in its buffer, group or host buffer."""
     touched, code = effects(tiles.instructions), tiles.instructions
     rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
-    moving = np.isin(code["opcode"], [opcode for opcode in ALLOWED if opcode not in _ROWLESS])
-    yield from _each(tiles, "E0753", moving & (touched.rows == 0), "has a count of 0")
     for field, walks in zip(BUFFER_FIELDS, (touched.source, touched.source2, touched.target), strict=True):
         yield from _each(tiles, "E0753", _beyond(walks.high, rows, code[field]), f"reaches past the end of its {field.replace('_', ' ')}")
     yield from _each(tiles, "E0753", _beyond(touched.acc_end, groups, code["group"]), "reaches past the end of its accumulator group")
@@ -110,9 +116,6 @@ def _rows(tiles: TileProgram) -> Iterator[Diagnostic]:
     ends = np.array([*(buffer.start + buffer.rows for buffer in host), 0], np.int64)
     outside = (touched.host_end > touched.host_start) & (touched.host_end > ends[place])
     yield from _each(tiles, "E0753", outside, "moves host rows that are in no one host buffer")
-
-
-_ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG)
 
 
 def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:

@@ -16,10 +16,8 @@ verifies, times and dumps around each pass; a pass does none of that.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar, Protocol, runtime_checkable
-
-import numpy as np
+from dataclasses import Field, dataclass, field, fields, is_dataclass
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -53,5 +51,6 @@ class Pass(Protocol):
     def run(self, graph: Graph, context: Context) -> Graph: ...
 
 
-def generator(seed: int) -> np.random.Generator:
-    return np.random.default_rng(seed)
+def options_of(step: Pass) -> tuple[Field[Any], ...]:
+    """The options of a pass: the fields of its dataclass, class variables left out."""
+    return fields(step) if is_dataclass(step) else ()

@@ -13,7 +13,6 @@ from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
-from tpucc.passes.base import generator
 
 Checked = dict[str, AnyArray]
 REPORTED = 20
@@ -56,7 +55,7 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     Floating-point values are standard normal, or uniform in the input's range if it has one; integers are uniform in their range, and 0
     without one.
     """
-    draw = generator(0)
+    draw = np.random.default_rng(0)
     batch = max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
     count = max(1, -(-rows // batch))
     return {node.name: _drawn(draw, node.type, count) for node in inputs}

@@ -23,7 +23,8 @@ def dot_source(diagram: Diagram) -> str:
     """The diagram in DOT. Box i is the node `n<i>`, edge i has the id `<key>-e<i>`, cluster i is `cluster_<i>`."""
     graph = graphviz.Digraph(graphviz.escape(shown(diagram.title, 200)))
     graph.attr("graph", label=_heading(diagram), labelloc="t", labeljust="l", fontname=FONTS, fontsize=f"{NORMAL:g}")
-    graph.attr("graph", rankdir="LR" if diagram.horizontal else "TB", nodesep="0.22", ranksep="0.3", nslimit="4", mclimit="2")
+    direction = {"rankdir": "LR", "ranksep": "0.12"} if diagram.horizontal else {"rankdir": "TB", "ranksep": "0.3"}
+    graph.attr("graph", nodesep="0.22", nslimit="4", mclimit="2", **direction)
     graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=f"{SMALL:g}", margin="0")
     graph.attr("edge", fontname=FONTS, fontsize=f"{SMALL:g}", arrowsize="0.7", color=INKS["soft"].light)
     beside = _small_ones(diagram)

@@ -74,6 +74,8 @@ def number(value: float) -> str:
 def percent(part: float, whole: float) -> str:
     """`61 %`, `0.3 %`; 0 % of nothing."""
     share = 100.0 * part / whole if whole else 0.0
+    if 0 < share < 0.05:
+        return "under 0.1 %"
     return f"{share:.1f} %" if 0 < share < 9.95 else f"{share:.0f} %"
 
 

@@ -36,7 +36,7 @@ def _cuts(diagram: Diagram, layout: Layout, width: float) -> list[float]:
     start = min(box_rect(diagram, layout, i).left for i in range(len(diagram.boxes)))
     cuts: list[float] = []
     while right - start > width + STUB:
-        low, high = start + width * 0.5, right - width * 0.1
+        low, high = start + width * 0.5, right - width * 0.3
         usable = [(c, g) for c, g in zip(cost, gaps, strict=True) if low < g < high and c <= MAX_COST]
         near = [(c, -g) for c, g in usable if g <= start + width]
         if near:

@@ -1,0 +1,231 @@
+"""Scheduling: addresses, accumulators, prefetch and spills, checked by the verifier, the machine and independent counting."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
+from tpucc.diagnostics import LimitError
+from tpucc.ir.graph import Graph
+from tpucc.isa.container import encode
+from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Opcode
+from tpucc.isa.program import Program
+from tpucc.isa.verify import verify
+from tpucc.lowering.lower import lower
+from tpucc.schedule import schedule
+from tpucc.schedule.accumulators import place_groups
+from tpucc.target import Target
+
+
+def machine(**changes: int) -> Target:
+    return msgspec.structs.replace(TINY, name="small", **changes)
+
+
+def assert_stays_apart(program: Program) -> None:
+    """Paints the stays, instruction by row: nothing overlaps, and the peak is what the program says."""
+    painted = np.zeros((len(program.instructions), program.target.unified_buffer_rows), np.int8)
+    for stay in program.residents:
+        painted[stay.first : stay.last + 1, stay.start : stay.start + stay.rows] += 1
+    assert painted.max(initial=0) <= 1
+    alive = painted.sum(axis=1, dtype=np.int64)
+    assert program.lower_bound_rows == alive.max(initial=0) <= program.peak_rows <= program.target.unified_buffer_rows
+
+
+def test_the_one_tile_program() -> None:
+    _, program = compiled(chain(8, 256, 256), V1)
+    opcodes = [Opcode(code).mnemonic for code in program.instructions["opcode"]]
+    assert opcodes == [
+        *("read_weights", "read_host_memory", "synchronize", "matrix_multiply", "set_configuration", "synchronize", "activate"),
+        *("synchronize", "write_host_memory", "interrupt_host", "halt"),
+    ]
+    assert program.peak_rows == program.lower_bound_rows == 8
+
+
+@pytest.mark.parametrize("rows", [16, 48, 100])
+@pytest.mark.parametrize("graph", [chain(9, 9, 7, 13), lstm(2, 3, 5, 6), chain(40, 5, 3)], ids=["chain", "lstm", "rows"])
+def test_stays_do_not_overlap_and_the_lower_bound_holds(graph: Graph, rows: int) -> None:
+    tiles, program = compiled(graph, machine(unified_buffer_rows=rows))
+    assert_stays_apart(program)
+    assert {stay.name for stay in program.residents} <= {buffer.name for buffer in tiles.buffers}
+    assert_computes(graph, program)
+
+
+def test_rows_in_transfer_are_used_again_late() -> None:
+    """With room to spare, activation never waits for the host to take the last block away."""
+    _, program = compiled(chain(2048, 1024, 1024), V1)
+    code = program.instructions
+    waits = code[(code["opcode"] == Opcode.SYNCHRONIZE) & (code["index"] == Engine.ACTIVATION)]
+    assert len(waits)
+    assert not (waits["engines"] & 1 << Engine.HOST).any()
+
+
+def test_accumulators_are_used_in_turn() -> None:
+    tiles = lower(chain(8, 9, 13), machine(accumulator_rows=20, unified_buffer_rows=200))
+    assert place_groups(tiles).tolist() == [0, 8, 0, 8]
+    tiles = lower(chain(8, 9, 13), machine(accumulator_rows=33, unified_buffer_rows=200))
+    assert place_groups(tiles).tolist() == [0, 8, 16, 24]
+
+
+def test_accumulators_that_cannot_hold_a_sum() -> None:
+    tiles = lower(chain(8, 9, 13), TINY)
+    with pytest.raises(LimitError) as error:
+        schedule(replace(tiles, target=machine(accumulator_rows=7)))
+    assert error.value.diagnostics[0].code == "E0603"
+
+
+def test_groups_that_do_not_fit_side_by_side_take_what_is_free() -> None:
+    """Three groups whose lives form a chain: the third takes the rows of the first."""
+    tiles = lower(chain(8, 4, 12), machine(accumulator_rows=16, unified_buffer_rows=200))
+    code = tiles.instructions
+    multiplies, activates = np.flatnonzero(code["group"] >= 0)[::2], np.flatnonzero(code["group"] >= 0)[1::2]
+    assert len(multiplies) == len(activates) == 3
+    order = [*range(multiplies[0] + 1), multiplies[1], activates[0] - 1, activates[0], multiplies[2], activates[1] - 1, activates[1]]
+    rest = [index for index in range(len(code)) if index not in order]
+    starts = place_groups(replace(tiles, instructions=code[order + rest]))
+    assert sorted(starts.tolist()) == [0, 0, 8]
+
+
+def test_weights_are_asked_for_as_early_as_the_fifo_allows() -> None:
+    _, program = compiled(chain(3, 9, 13, 9), machine(weight_fifo_tiles=3, unified_buffer_rows=200))
+    code = program.instructions
+    reads = np.cumsum(code["opcode"] == Opcode.READ_WEIGHTS)
+    switches = np.cumsum((code["opcode"] == Opcode.MATRIX_MULTIPLY) & ((code["flags"] & Flag.SWITCH) != 0))
+    multiplies = np.flatnonzero(code["opcode"] == Opcode.MATRIX_MULTIPLY)
+    outstanding = (reads - switches)[multiplies - 1]
+    before_switch = outstanding[: len(multiplies) - 2]
+    assert (before_switch == 3).all()
+    assert reads[-1] == switches[-1] == 3 * 4 + 4 * 3
+
+
+def test_the_tile_in_use_is_not_fetched_again() -> None:
+    device = Device()
+    weights = device.weights("w", 4, 4)
+    h = device.input("x", 6, 4)
+    for number in range(4):
+        h = device.fc(f"h{number}", h, 4, weights=weights)
+    _, program = compiled(device.build(h), TINY)
+    assert (program.instructions["opcode"] == Opcode.READ_WEIGHTS).sum() == 1
+    assert_computes(device.build(h), program)
+
+
+def test_hello_on_the_tiny_machine_drops_and_reads_again() -> None:
+    graph = chain(8, 256, 256)
+    _, program = compiled(graph, TINY)
+    assert_computes(graph, program)
+    assert_stays_apart(program)
+    assert program.notes[-1].startswith("0 rows were spilled to host memory and ")
+    assert not [buffer for buffer in program.host if buffer.kind == "scratch"]
+    assert len({(stay.name, stay.first) for stay in program.residents}) > 128
+
+
+def test_iris_on_the_tiny_machine_is_split_and_spilled() -> None:
+    graph = chain(150, 4, 256, 3)
+    tiles, program = compiled(graph, TINY)
+    assert len(tiles.inputs[0].splits) == 13
+    assert_computes(graph, program)
+    scratch = [buffer for buffer in program.host if buffer.kind == "scratch"]
+    written = program.instructions[program.instructions["opcode"] == Opcode.WRITE_HOST_MEMORY]
+    to_scratch = [row["inner"] for row in written if row["host"] >= scratch[0].start]
+    assert sum(to_scratch) == sum(buffer.rows for buffer in scratch)
+    assert f"{sum(to_scratch):,} rows were spilled" in program.notes[-1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 12),
+    widths=st.lists(st.integers(1, 20), min_size=2, max_size=4),
+    room=st.integers(36, 60),
+    accumulators=st.integers(2, 20),
+    seed=st.integers(0, 99),
+)
+def test_spilled_programs_compute_the_same(rows: int, widths: list[int], room: int, accumulators: int, seed: int) -> None:
+    """Residual chains keep early tensors alive; few accumulators make row groups, whose blocks are spilled half written."""
+    device = Device("residual", seed)
+    h = device.input("x", rows, widths[0])
+    for number, width in enumerate(widths[1:]):
+        wide = device.fc(f"a{number}", h, width)
+        back = device.vector(f"v{number}", "add", device.fc(f"b{number}", wide, width), wide)
+        h = device.vector(f"u{number}", "multiply", back, device.constant(f"c{number}", 1, width))
+    graph = device.build(h, "a0")
+    _, program = compiled(graph, machine(unified_buffer_rows=room, accumulator_rows=accumulators), parts=1)
+    assert_computes(graph, program, seed)
+    assert_stays_apart(program)
+
+
+def test_operands_that_do_not_fit_by_themselves() -> None:
+    device = Device()
+    graph = device.build(device.vector("sum", "add", device.input("a", 5, 6, 4), device.input("b", 6, 4)))
+    with pytest.raises(LimitError) as error:
+        compiled(graph, TINY)
+    (diagnostic,) = error.value.diagnostics
+    assert diagnostic.code == "E0601"
+    assert diagnostic.message == "sum works on 66 rows at once, 18 more than the unified buffer of 48 has"
+    assert diagnostic.labels[0].span.line == 3
+    assert "batch" in diagnostic.help[0]
+
+
+def test_operands_that_just_fit_are_moved_together() -> None:
+    """30 + 6 + 30 rows in 66: whatever lies between them must go, the operands themselves if need be."""
+    device = Device()
+    a, b = device.input("a", 5, 6, 4), device.input("b", 6, 4)
+    first = device.vector("first", "add", a, b)
+    graph = device.build(device.vector("second", "multiply", first, b), device.vector("third", "subtract", first, a))
+    for room in (90, 91, 95):
+        _, program = compiled(graph, machine(unified_buffer_rows=room))
+        assert_computes(graph, program)
+        assert_stays_apart(program)
+
+
+def test_the_same_program_every_time() -> None:
+    graph = lstm(3, 9, 5, 6)
+    first, second = (encode(schedule(lower(graph, TINY))) for _ in range(2))
+    assert first == second
+
+
+def test_the_host_s_part_is_left_to_the_driver() -> None:
+    tiles, program = compiled(chain(8, 9, 7), TINY)
+    assert (program.prologue, program.epilogue, program.source_text) == ("", "", "")
+    assert (program.name, program.source, program.layers, program.inputs) == (tiles.name, tiles.source, tiles.layers, tiles.inputs)
+    assert len(program.layer_of) == len(program.instructions)
+
+
+def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> None:
+    tiles, program = compiled(chain(9, 9, 7, 5), TINY)
+    for engine in (Engine.MATRIX, Engine.ACTIVATION, Engine.HOST):
+        own = program.instructions[ENGINE_OF[program.instructions["opcode"]] == engine]
+        theirs = tiles.instructions[ENGINE_OF[tiles.instructions["opcode"]] == engine]
+        np.testing.assert_array_equal(own["opcode"], theirs["opcode"])
+        np.testing.assert_array_equal(own["inner"], theirs["inner"])
+
+
+def test_long_lstm_compiles_quickly() -> None:
+    graph = lstm(250, 8, 32, 100)
+    started = time.perf_counter()
+    program = schedule(lower(graph, V1))
+    seconds = time.perf_counter() - started
+    assert len(program.instructions) > 12_000
+    assert seconds < 3
+    assert verify(program) == ()
+    assert_computes(graph, program)
+
+
+def test_a_hundred_thousand_instructions_compile_quickly() -> None:
+    device = Device()
+    weights = device.weights("w", 2000, 2000)
+    h = device.input("x", 200, 2000)
+    for number in range(700):
+        h = device.fc(f"h{number}", h, 2000, weights=weights)
+    graph = device.build(h)
+    started = time.perf_counter()
+    program = schedule(lower(graph, V1))
+    seconds = time.perf_counter() - started
+    assert len(program.instructions) > 100_000
+    assert seconds < 4
+    assert verify(program) == ()
