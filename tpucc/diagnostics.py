@@ -59,8 +59,12 @@ class Origin:
 
     @property
     def line(self) -> int:
-        """The primary line, or 0 when the source has none."""
-        return self.spans[0].line if self.spans else 0
+        """The line of the model: of the outermost call that led to the primary place, or its own; 0 when the source has none.
+
+        Two layers made by one `def` share their primary place, and differ in this.
+        """
+        outermost = self.calls[-1:] or self.spans[:1]
+        return outermost[0].line if outermost else 0
 
     @property
     def lines(self) -> frozenset[int]:

@@ -246,11 +246,16 @@ def verify_stage(graph: Graph) -> None:
         verify_layers(graph)
 
 
-def finish(program: Program, layers: Graph, source: Source) -> Program:
-    """The scheduled program with the host's part and the source."""
+def finish(program: Program, layers: Graph, source: Source, declared: Graph) -> Program:
+    """The scheduled program with the host's part and the source.
+
+    The prologue's inputs have the types that the source declares: a range there is the user's, not one that was measured.
+    """
     parts = partition(layers)
+    types = {node.name: node.type for node in declared.inputs}
+    prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.op == "input" else n for n in parts.prologue)
     return replace(
-        program, prologue=str(parts.prologue), epilogue=str(parts.epilogue), name=layers.name, source=source.name, source_text=source.text
+        program, prologue=str(prologue), epilogue=str(parts.epilogue), name=layers.name, source=source.name, source_text=source.text
     )
 
 
@@ -283,10 +288,11 @@ def _run_passes(state: _State, graph: Graph, options: Options, recorder: _Record
 
 def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     assert state.layers is not None
+    assert state.graph is not None
     state.tiles = lower(partition(state.layers).device, options.target)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
-    state.program = finish(schedule(state.tiles), state.layers, state.source)
+    state.program = finish(schedule(state.tiles), state.layers, state.source, state.graph)
     state.warnings.extend(state.program.notes)
     recorder.done("schedule", state.program)
     check(state.program)
