@@ -1,0 +1,110 @@
+"""Measures tpucc: execution against NumPy, and compile speed by size. `make bench` runs it.
+
+Times are of this machine; what counts are the ratios. Each pair of figures is measured in turn, run by run, in one process, and the
+smallest of each is taken: noise only ever adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+import tpucc
+from tpucc.api import Executable
+from tpucc.sim.timing import time_program
+
+CHAIN = """
+param batch = 200
+param width = 2000
+param layers = 5
+weights random(seed=0)
+model chain(x: f32[batch, width]):
+    for i in range(layers):
+        weight w: f32[width, width] = "w{i}"
+        x = relu(x @ w)
+    return x
+"""
+SIZES = (2, 20, 200, 2000, 20000)
+"""Layers of one tile: each makes about five instructions."""
+ROUNDS = 15
+
+
+def fastest(*functions: Callable[[], object], rounds: int = ROUNDS) -> list[float]:
+    """The least time of each function, in seconds; they run in turn, after one run each to warm up."""
+    for function in functions:
+        function()
+    best = [float("inf")] * len(functions)
+    for _ in range(rounds):
+        for index, function in enumerate(functions):
+            started = time.perf_counter()
+            function()
+            best[index] = min(best[index], time.perf_counter() - started)
+    return best
+
+
+def weights_of(exe: Executable) -> list[np.ndarray]:
+    return [node.attributes.value.data for node in exe.graph.nodes if node.op == "constant"]
+
+
+def execution() -> None:
+    """Five 2000×2000 layers at batch 200, bit-exact in 8 bits with everything around it, against the bare float32 products."""
+    exe = tpucc.compile_source(CHAIN)
+    weights = weights_of(exe)
+    x = np.random.default_rng(0).standard_normal((200, 2000), np.float32)
+
+    def float_chain() -> np.ndarray:
+        y = x
+        for w in weights:
+            y = y @ w
+        return y
+
+    ports = exe.runtime._prologue({"x": x})
+    ours, device, plain = fastest(lambda: exe.run(x=x), lambda: exe.runtime.simulator.run(ports), float_chain)
+    interpreted, _ = fastest(lambda: exe.runtime.ports({"x": x}, plain=True), float_chain, rounds=3)
+    print("execution: five 2000×2000 layers, batch 200")
+    print(f"  float32 products in NumPy    {1000 * plain:8.2f} ms   1.00")
+    print(f"  tpucc, float in to float out {1000 * ours:8.2f} ms   {ours / plain:.2f}")
+    print(f"  tpucc, the device's part     {1000 * device:8.2f} ms   {device / plain:.2f}")
+    print(f"  instruction by instruction   {1000 * interpreted:8.2f} ms   {interpreted / plain:.2f}")
+
+
+def compiling() -> None:
+    """Compile and timing speed as functions of the number of instructions; linear means that the speed stays."""
+    print("compile: chains of one-tile layers")
+    print(f"  {'instructions':>12} {'compile s':>10} {'per s':>10} {'timing s':>10} {'per s':>10}")
+    for layers in SIZES:
+        started = time.perf_counter()
+        exe = tpucc.compile_source(CHAIN, params={"batch": 8, "width": 16, "layers": layers})
+        compiled = time.perf_counter() - started
+        count = len(exe.runtime.program.instructions)
+        timed = fastest(lambda program=exe.runtime.program: time_program(program), rounds=3)[0]
+        print(f"  {count:12,} {compiled:10.3f} {count / compiled:10,.0f} {timed:10.4f} {count / timed:10,.0f}")
+
+
+def tiles() -> None:
+    """Few layers of many tiles: the time per instruction is smaller, because layers cost more than tiles."""
+    print("compile: five layers of many tiles, without drawing their weights")
+    print(f"  {'instructions':>12} {'compile s':>10} {'per s':>10}")
+    for width in (256, 1024, 4096):
+        started = time.perf_counter()
+        exe = tpucc.compile_source(CHAIN, params={"batch": 200, "width": width, "layers": 5})
+        drawing = next(s.seconds for s in exe.compilation.snapshots if s.stage == "weights") if exe.compilation else 0.0
+        compiled = time.perf_counter() - started - drawing
+        count = len(exe.runtime.program.instructions)
+        print(f"  {count:12,} {compiled:10.3f} {count / compiled:10,.0f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", nargs="?", choices=("execution", "compiling", "tiles"), help="only this part")
+    part = parser.parse_args().part
+    for name, function in (("execution", execution), ("compiling", compiling), ("tiles", tiles)):
+        if part in (None, name):
+            function()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,278 @@
+"""The command line: what it prints, the files it writes, and its exit statuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.cli.main import COMMANDS, main
+from tpucc.interop.npz import npz_bytes
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+SMALL = """
+param batch = 4
+param units = 8
+weights random(seed=1)
+model small(x: f32[batch, 6] in [-1.0, 1.0]) -> f32[batch, 3]:
+    weight w: f32[6, units]
+    weight v: f32[units, 3]
+    return softmax(relu(x @ w) @ v)
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.tpu").write_text(SMALL)
+    return tmp_path / "small.tpu"
+
+
+def run(*arguments: str | Path) -> int:
+    return main([str(a) for a in arguments])
+
+
+def test_help_lists_every_command_without_importing_numpy() -> None:
+    code = "import sys, tpucc.cli.main as m; m.main(['--help']); assert 'numpy' not in sys.modules"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(name in result.stdout for name in COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(name, "--help") == 0
+    assert "Usage: tpucc" in capsys.readouterr().out
+
+
+def test_compile_writes_the_files_of_the_contract(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", small) == 0
+    wanted = {"small.graph", "small.layers.graph", "small.tile", "small.asm", "small.tpub", "stats.json", "report.html"}
+    wanted |= {"graph.svg", "graph.dot", "layers.svg", "layers.dot", "memory.svg", "timeline.svg"}
+    assert wanted <= {path.name for path in Path("build/small").iterdir()}
+    out = capsys.readouterr().out
+    assert "report.html" in out
+    assert "bottleneck" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_stats_have_the_keys_of_the_contract(small: Path) -> None:
+    run("compile", small, "--quiet", "-o", "out")
+    stats = json.loads(Path("out/stats.json").read_text())
+    top = "model target tpucc cycles seconds macs tops utilization instructions tiles weight_bytes ub_peak_bytes ub_lower_bound_bytes"
+    assert set(top.split()) | {"host_bytes", "breakdown", "bottleneck", "layers"} <= set(stats)
+    parts = stats["breakdown"]
+    assert parts["array_active"] + parts["weight_stall"] + parts["weight_shift"] + parts["non_matrix"] == pytest.approx(100)
+    assert sum(layer["cycles"] for layer in stats["layers"]) == stats["cycles"]
+    assert stats["macs"] == 4 * (6 * 8 + 8 * 3)
+    assert [layer["line"] for layer in stats["layers"]] == [8, 8]
+
+
+def test_emit_writes_only_what_was_asked(small: Path) -> None:
+    assert run("compile", small, "--emit", "stats,tpub", "-o", "out", "--quiet") == 0
+    assert {path.name for path in Path("out").iterdir()} == {"stats.json", "small.tpub"}
+    assert run("compile", small, "--emit", "stuff") == 2
+
+
+def test_json_is_the_only_thing_on_standard_output(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", small, "--json")
+    assert json.loads(capsys.readouterr().out)["model"] == "small"
+    run("run", small, "--check", "--json")
+    assert json.loads(capsys.readouterr().out)["check"]["integer"]
+
+
+def test_a_program_and_its_source_give_the_same_outputs(small: Path) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (4, 6)).astype(np.float32)
+    Path("x.npz").write_bytes(npz_bytes({"x": x}))
+    run("compile", small, "--quiet")
+    assert run("run", small, "--input", "x.npz", "--output", "a.npz", "--quantized-output", "q.npz", "--quiet") == 0
+    assert run("run", "build/small/small.tpub", "--input", "x.npz", "--output", "b.npz", "--check", "--quiet") == 0
+    assert Path("a.npz").read_bytes() == Path("b.npz").read_bytes()
+    outputs = np.load("a.npz")
+    assert outputs["out"].shape == (4, 3)
+    np.testing.assert_allclose(outputs["out"].sum(axis=1), 1, rtol=1e-6)
+
+
+def test_other_batches_run_in_rounds(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (10, 6)).astype(np.float32)
+    Path("x.npz").write_bytes(npz_bytes({"x": x}))
+    assert run("run", small, "--input", "x.npz", "--output", "y.npz") == 0
+    assert "3 rounds" in capsys.readouterr().out
+    assert np.load("y.npz")["out"].shape == (10, 3)
+
+
+def test_quantised_outputs_come_with_their_parameters(small: Path) -> None:
+    source = SMALL.replace("softmax(", "(")
+    small.write_text(source)
+    assert run("run", small, "--output", "y.npz", "--quantized-output", "q.npz", "--quiet") == 0
+    q, y = np.load("q.npz"), np.load("y.npz")
+    assert q["out"].dtype == np.int8
+    np.testing.assert_array_equal((q["out"].astype(np.int32) - q["out.zero_point"]).astype(np.float32) * q["out.scale"], y["out"])
+
+
+def test_listings_assemble_back(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", small, "--quiet")
+    capsys.readouterr()
+    assert run("disasm", "build/small/small.tpub") == 0
+    Path("again.asm").write_text(capsys.readouterr().out)
+    assert run("asm", "again.asm", "-o", "again.tpub") == 0
+    assert Path("again.tpub").read_bytes() == Path("build/small/small.tpub").read_bytes()
+    assert Path("build/small/small.asm").read_text() == Path("again.asm").read_text()
+
+
+def test_passes_run_on_graphs_in_text_form(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", small, "--quiet", "--emit", "graph", "-o", "out")
+    assert run("opt", "out/small.graph", "-p", "place,calibrate{rows=16},fuse-activation,quantise{granularity=per_tensor}") == 0
+    assert "fc(" in capsys.readouterr().out
+    assert run("opt", "out/small.graph", "-p", "fuse-activations") == 2
+    assert "did you mean fuse-activation" in capsys.readouterr().err
+
+
+def test_stages_are_printed_dumped_and_stopped_at(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("compile", small, "--print-after", "fuse-activation", "--dump-dir", "dump", "--stop-after", "lower", "--quiet") == 0
+    assert "linear(" in capsys.readouterr().out
+    names = sorted(path.name for path in Path("dump").iterdir())
+    assert names[0] == "01-elaborate.graph"
+    assert names[-1].endswith("-lower.tile")
+    assert not Path("build").exists()
+    assert run("compile", small, "--stop-after", "lowering") == 2
+    assert "did you mean lower" in capsys.readouterr().err
+
+
+PASS = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+@dataclass(frozen=True)
+class Mine:
+    name: ClassVar[str] = "mine"
+    summary: ClassVar[str] = "says hello"
+    after: ClassVar[str] = "dead-code"
+    def run(self, graph, context):
+        BODY
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ("context.warn('hello from mine'); return graph", 0, "hello from mine"),
+        ("return None", 5, "the pass mine returned NoneType"),
+        ("raise KeyError('x')", 5, "the pass mine failed: KeyError"),
+        ("return graph.with_nodes(reversed(graph.nodes))", 5, "the pass mine made a graph that is not valid"),
+    ],
+)
+def test_passes_from_a_file(small: Path, capsys: pytest.CaptureFixture[str], body: str, status: int, words: str) -> None:
+    Path("mine.py").write_text(PASS.replace("BODY", body))
+    assert run("compile", small, "--pass", "mine.py") == status
+    assert words in capsys.readouterr().err
+
+
+def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.py").write_text(PASS.replace("BODY", "raise KeyError('x')"))
+    assert run("compile", small, "--pass", "mine.py") == 5
+    saved = [path for path in small.parent.iterdir() if path.name.startswith("tpucc-fault-")]
+    assert len(saved) == 1
+    assert "model small" in saved[0].read_text()
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["check", "small.tpu"], 0),
+        (["check", "nowhere.tpu"], 2),
+        (["compil", "small.tpu"], 2),
+        (["compile", "small.tpu", "-D", "batch"], 2),
+        (["compile", "small.tpu", "-D", "btach=3"], 2),
+        (["compile", "small.tpu", "-D", "batch=)"], 2),
+        (["compile", "small.tpu", "--target", "tpu_v9"], 2),
+        (["compile", "small.tpu", "--weights", "nowhere.npz"], 2),
+        (["compile", "small.tpu", "--weights", "small.tpu"], 3),
+        (["compile", "small.tpu", "--activation-bits", "16"], 2),
+        (["run", "small.tpu", "--input", "small.tpu"], 3),
+        (["run", "bad.tpub"], 3),
+        (["disasm", "bad.tpub"], 3),
+        (["asm", "bad.asm"], 3),
+        (["opt", "bad.graph"], 3),
+        (["compile", "bad.tpu"], 1),
+        (["compile", "latin.tpu"], 1),
+        (["compile", "small.tpu", "-o", "small.tpu"], 2),
+        (["explain", "E0301"], 0),
+        (["explain", "E9999"], 2),
+        (["ops", "conv2d"], 0),
+        (["ops", "conv3d"], 2),
+        (["targets", "tpu_v1"], 0),
+        (["passes"], 0),
+        (["doctor"], 0),
+    ],
+)
+def test_exit_statuses(small: Path, arguments: list[str], status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("bad.tpub", "bad.asm", "bad.graph", "bad.tpu"):
+        Path(name).write_text("nonsense here\n")
+    Path("latin.tpu").write_bytes(b"# caf\xe9\n" + SMALL.encode())
+    assert run(*arguments) == status
+    captured = capsys.readouterr()
+    assert "Traceback" not in captured.err
+    assert captured.err or status == 0
+
+
+def test_weights_that_do_not_fit_are_all_listed(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("w.npz").write_bytes(npz_bytes({"w": np.zeros((6, 9), np.float32), "vv": np.full((8, 3), np.nan, np.float32)}))
+    assert run("compile", small, "--weights", "w.npz") == 3
+    err = capsys.readouterr().err
+    assert "no weight v" in err
+    assert "did you mean vv" in err
+    assert "float32[6, 9]" in err
+    Path("w.npz").write_bytes(npz_bytes({"w": np.zeros((6, 8), np.float32), "v": np.full((8, 3), np.nan, np.float32)}))
+    assert run("compile", small, "--weights", "w.npz") == 3
+    assert "v[0, 0] is NaN" in capsys.readouterr().err
+
+
+def test_trace_is_json_with_named_lanes(small: Path) -> None:
+    assert run("profile", small, "--trace", "t.json") == 0
+    events = json.loads(Path("t.json").read_text())
+    assert events
+
+
+@pytest.mark.parametrize("kind", ["graph", "layers", "tiles", "program", "memory", "timeline", "roofline"])
+def test_viz_draws_each_kind(small: Path, kind: str) -> None:
+    assert run("viz", small, "--kind", kind, "-o", "p.svg", "--quiet") == 0
+    assert Path("p.svg").read_text().startswith(("<svg", "<?xml"))
+
+
+def test_accuracy_on_held_out_data(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("02_iris", "03_wine", "04_digits_mlp"):
+        assert run("run", PROGRAMS / f"{name}.tpu", "--check", "--json") == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["accuracy"]["float32"] > 0.95
+        assert found["accuracy"]["int8"] >= found["accuracy"]["float32"] - 0.01
+        assert all(c["unequal"] == 0 for c in found["check"]["integer"].values())
+
+
+def test_the_python_api(small: Path) -> None:
+    exe = tpucc.compile(small, params={"batch": 2, "units": 300})
+    y = exe.run(x=np.zeros((2, 6)))
+    assert y["out"].shape == (2, 3)
+    assert exe.stats["macs"] == 2 * (6 * 300 + 300 * 3)
+    for shown in (exe.graph, exe.layers, exe.tiles, exe.program, exe.timeline, exe.memory):
+        assert str(shown)
+        assert "<svg" in shown._repr_svg_()
+    exe.save("small.tpub")
+    np.testing.assert_array_equal(tpucc.load("small.tpub").run(x=np.zeros((2, 6)))["out"], y["out"])
+    with pytest.raises(tpucc.InputError, match="E0432"):
+        exe.run(z=np.zeros((2, 6)))
+    with pytest.raises(tpucc.CompileError) as caught:
+        tpucc.compile_source("model m(x: f32[2, 3]):\n    return y\n")
+    assert caught.value.diagnostics[0].code == "E0201"
+
+
+def test_module_is_the_command_line() -> None:
+    environment = {**os.environ, "NO_COLOR": "1"}
+    result = subprocess.run([sys.executable, "-m", "tpucc", "--version"], capture_output=True, text=True, check=True, env=environment)
+    assert result.stdout.strip() == f"tpucc {tpucc.__version__}"
