@@ -270,7 +270,7 @@ def test_rows_that_differ_can_not_be_split() -> None:
 def test_weights_that_do_not_fit_weight_memory() -> None:
     with pytest.raises(LimitError) as error:
         lower(chain(2, 40, 40), tiny(weight_memory_bytes=16 * 90))
-    assert error.value.diagnostics[0].code == "E0602"
+    assert error.value.diagnostics[0].code == "E0622"
     whole = lower(chain(2, 40, 40), TINY)
     needed = whole.tiles.nbytes + whole.blocks.nbytes
     assert len(lower(chain(2, 40, 40), tiny(weight_memory_bytes=needed)).tiles) == 100

@@ -77,7 +77,7 @@ def test_accumulators_that_cannot_hold_a_sum() -> None:
     tiles = lower(chain(8, 9, 13), TINY)
     with pytest.raises(LimitError) as error:
         schedule(replace(tiles, target=machine(accumulator_rows=7)))
-    assert error.value.diagnostics[0].code == "E0603"
+    assert error.value.diagnostics[0].code == "E0623"
 
 
 def test_groups_that_do_not_fit_side_by_side_take_what_is_free() -> None:
@@ -165,7 +165,7 @@ def test_operands_that_do_not_fit_by_themselves() -> None:
     with pytest.raises(LimitError) as error:
         compiled(graph, TINY)
     (diagnostic,) = error.value.diagnostics
-    assert diagnostic.code == "E0601"
+    assert diagnostic.code == "E0621"
     assert diagnostic.message == "sum works on 66 rows at once, 18 more than the unified buffer of 48 has"
     assert diagnostic.labels[0].span.line == 3
     assert "batch" in diagnostic.help[0]

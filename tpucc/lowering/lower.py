@@ -13,7 +13,7 @@ def lower(device: Graph, target: Target, *, parts: int | None = None) -> TilePro
     """The tile program of a device graph: layers in order, cut into tiles and chunks, on virtual buffers.
 
     `device` has `input` (i8), `constant`, `fc`, `vector` and `reshape` nodes; sizes are arbitrary, from 1 up. The batch is split into
-    `parts` parts, or into as few as make the program fit the unified buffer. Raises `LimitError` E0602 when the weights don't fit weight
+    `parts` parts, or into as few as make the program fit the unified buffer. Raises `LimitError` E0622 when the weights don't fit weight
     memory, and `UsageError` E0520 when the batch can't be split into `parts`.
     """
     plan = make_plan(device, target)

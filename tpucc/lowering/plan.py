@@ -61,7 +61,7 @@ class Plan:
 
 
 def make_plan(device: Graph, target: Target) -> Plan:
-    """Reads the device graph. Raises `LimitError` E0602 when the weights don't fit weight memory."""
+    """Reads the device graph. Raises `LimitError` E0622 when the weights don't fit weight memory."""
     reader = _Reader(device, target)
     steps = [step for node in device if (step := reader.step(node)) is not None]
     outputs = tuple((output.name, device[output.node].type, reader.tensor(output.node)) for output in device.outputs)

@@ -23,7 +23,7 @@ class TilePool:
         self._index: dict[bytes, int] = {}
 
     def add(self, name: str, weights: Int8) -> Int64:
-        """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `name` stands in the message of `LimitError` E0602."""
+        """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `name` stands in the message of `LimitError` E0622."""
         mxu, (depth, width) = self._target.mxu, weights.shape
         across = -(-width // mxu)
         indices = np.empty((-(-depth // mxu), across), np.int64)
@@ -94,7 +94,7 @@ class BlockPool:
 
 
 def require_room(target: Target, tiles: Int8, blocks: AnyArray) -> None:
-    """Tiles and parameter blocks share the weight memory. Raises `LimitError` E0602 when they don't fit."""
+    """Tiles and parameter blocks share the weight memory. Raises `LimitError` E0622 when they don't fit."""
     needed = tiles.nbytes + blocks.nbytes
     if needed > target.weight_memory_bytes:
         raise weights_do_not_fit(target, f"tiles and parameter blocks take {needed:,} bytes")
@@ -103,7 +103,7 @@ def require_room(target: Target, tiles: Int8, blocks: AnyArray) -> None:
 def weights_do_not_fit(target: Target, why: str) -> LimitError:
     message = f"the weights don't fit the weight memory of {target.weight_memory_bytes:,} bytes: {why}"
     tile = f"a tile takes {target.tile_bytes:,} bytes on {target.name}, however few weights it holds"
-    return LimitError(Diagnostic("E0602", message, help=(tile, "use fewer or narrower layers, or a larger target")))
+    return LimitError(Diagnostic("E0622", message, help=(tile, "use fewer or narrower layers, or a larger target")))
 
 
 def _set_result(blocks: AnyArray, layer: Fc | Vector, table: Int8 | None) -> None:

@@ -193,6 +193,7 @@ def _in_the_middle(relations: Relations, node: Node, above: Node, below: Node) -
     why = relations.host_only[node.name]
     labels = (
         *_labels(node, f"{node.op} runs on the host"),
+        *_calls(node),
         *_labels(above, f"{above.name} before it needs the device"),
         *_labels(below, f"{below.name} after it needs the device"),
     )
@@ -210,7 +211,12 @@ def _two_computed(relations: Relations, node: Node) -> Diagnostic:
         f"make {left.name} or {right.name} a weight or a constant",
     )
     message = f"both operands of this product are computed: {left.name} is {left.type.brief} and {right.name} is {right.type.brief}"
-    return Diagnostic("E0802", message, _labels(node, ""), help)
+    return Diagnostic("E0802", message, (*_labels(node, ""), *_calls(node)), help)
+
+
+def _calls(node: Node) -> tuple[Label, ...]:
+    """The calls that led to the node, the innermost first."""
+    return tuple(Label(call, "in this call") for call in node.origin.calls)
 
 
 def _labels(node: Node, text: str) -> tuple[Label, ...]:

@@ -19,7 +19,7 @@ from tpucc.schedule.gaps import Gaps
 def place_groups(tiles: TileProgram) -> Int64:
     """The first accumulator row of each group; 0 for one that no instruction uses.
 
-    Groups whose lives overlap are placed side by side, in the order of their first use. Raises `LimitError` E0603 when that takes more
+    Groups whose lives overlap are placed side by side, in the order of their first use. Raises `LimitError` E0623 when that takes more
     rows than there are and no other place is free.
     """
     first, last = _lives(tiles)
@@ -81,4 +81,4 @@ def _squeezed(cohort: Sequence[int], sizes: Sequence[int], first: Int64, last: I
 
 def _full(rows: int, used: int, room: int) -> LimitError:
     message = f"a product needs {rows:,} accumulator rows while {used:,} of {room:,} are in use"
-    return LimitError(Diagnostic("E0603", message, help=("cut the rows into smaller chunks, or activate sums earlier",)))
+    return LimitError(Diagnostic("E0623", message, help=("cut the rows into smaller chunks, or activate sums earlier",)))

@@ -19,8 +19,8 @@ from tpucc.schedule.synchronise import synchronise
 def schedule(tiles: TileProgram) -> Program:
     """The machine program of a tile program: rows and accumulators get addresses, weights are fetched ahead, engines are synchronised.
 
-    The host's part (`prologue`, `epilogue`) and `source_text` are left empty. Raises `LimitError`: E0601 when one instruction's operands
-    don't fit the unified buffer, E0603 when sums don't fit the accumulators.
+    The host's part (`prologue`, `epilogue`) and `source_text` are left empty. Raises `LimitError`: E0621 when one instruction's operands
+    don't fit the unified buffer, E0623 when sums don't fit the accumulators.
     """
     groups = place_groups(tiles)
     placement = place_buffers(tiles)

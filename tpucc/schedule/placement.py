@@ -31,7 +31,7 @@ class Placement:
 
 
 def place_buffers(tiles: TileProgram) -> Placement:
-    """Addresses for all buffers. Raises `LimitError` E0601 when not even the operands of each instruction fit."""
+    """Addresses for all buffers. Raises `LimitError` E0621 when not even the operands of each instruction fit."""
     first, last = live_ranges(tiles.instructions, len(tiles.buffers))
     lives = Lives(first, last, buffer_rows(tiles.buffers))
     lower_bound = largest_live_sum(first, last, lives.rows)

@@ -49,7 +49,7 @@ class Spilled:
 
 
 def spill(tiles: TileProgram) -> Spilled:
-    """Addresses for a program that doesn't fit. Raises `LimitError` E0601 when the operands of one instruction don't fit by themselves."""
+    """Addresses for a program that doesn't fit. Raises `LimitError` E0621 when the operands of one instruction don't fit by themselves."""
     spiller = _Spiller(tiles)
     operands = np.stack([tiles.instructions[field] for field in BUFFER_FIELDS], axis=1)
     for index, buffers in enumerate(operands.tolist()):
@@ -255,7 +255,7 @@ class _Spiller:
         message = f"{layer.name} works on {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
         labels = tuple(Label(span) for span in layer.origin.spans[:1])
         help = ("make the batch smaller, or give all tensors the same leading sizes so that the batch can be split", "use a larger target")
-        return LimitError(Diagnostic("E0601", message, labels, help))
+        return LimitError(Diagnostic("E0621", message, labels, help))
 
 
 def _runs(mask: Bools) -> list[tuple[int, int]]:

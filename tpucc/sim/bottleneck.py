@@ -20,6 +20,7 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "activation": "it waits while the activation unit works",
         "host link": "it waits while nothing but a transfer between host and unified buffer is under way, or for one",
         "data dependencies": "it waits for results on their way: the array's fill and drain, and the order of the instructions",
+        "nothing": "the program takes no time: nothing runs on the device",
     }
 )
 """What the matrix unit's cycles go to: each cycle counts for one of these, and the largest is the bottleneck."""
@@ -27,6 +28,8 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
 
 def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> tuple[str, str]:
     """One of `BOTTLENECKS`, and a sentence that says how much of the time it takes and what would help."""
+    if not timeline.makespan:
+        return "nothing", "nothing runs on the device: every operator of the model is the host's"
     cycles = _cycles(timeline, segments)
     name = max(cycles, key=lambda key: cycles[key])
     share = f"{100 * cycles[name] / max(1, timeline.makespan):.0f} % of the cycles"
@@ -34,7 +37,7 @@ def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> tupl
 
 
 def _cycles(timeline: Timeline, segments: Segments) -> dict[str, int]:
-    """Cycles by what they go to, in the order of `BOTTLENECKS`; they sum to the makespan."""
+    """Cycles by what they go to, in the order of `_SENTENCES`; they sum to the makespan."""
     cause, length = segments.cause, segments.cycles
     shifting = cause == Cause.WEIGHT_SHIFT
     late = (cause == Cause.WEIGHT_STALL) | (shifting & (timeline.stalls.weight[segments.instruction] > 0))
@@ -42,7 +45,7 @@ def _cycles(timeline: Timeline, segments: Segments) -> dict[str, int]:
     activating = idle & segments.activating
     hosting = idle & ~activating & ((cause == Cause.INPUT_STALL) | (segments.transferring & (cause == Cause.OTHER)))
     kinds = (late, shifting & ~late, cause == Cause.ACTIVE, activating, hosting, idle & ~activating & ~hosting)
-    return {name: int(length[kind].sum()) for name, kind in zip(BOTTLENECKS, kinds, strict=True)}
+    return {name: int(length[kind].sum()) for name, kind in zip(_SENTENCES, kinds, strict=True)}
 
 
 def _weight_memory(program: Program, timeline: Timeline, share: str) -> str:
