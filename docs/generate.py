@@ -15,7 +15,7 @@ from tpucc.isa.reference import reference_markdown
 import tpucc
 from tpucc import pictures
 from tpucc.driver import PASSES
-from tpucc.isa.verify.rules import RULES
+from tpucc.isa.verify import RULES
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Table, View
 from tpucc.ops.signature import signature
@@ -71,7 +71,7 @@ def passes_page() -> str:
 
 def verifier_page() -> str:
     parts = [MADE, "# The verifier's rules\n", "Nothing executes that breaks one of them.\n", "| code | rule | says |", "|---|---|---|"]
-    parts += [f"| {rule.code} | {rule.name} | {rule.description} |" for rule in RULES]
+    parts += [f"| {rule.code} | {rule.name} | {rule.description} |" for rule in RULES.values()]
     return "\n".join(parts) + "\n"
 
 

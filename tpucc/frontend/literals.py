@@ -27,7 +27,7 @@ def number(token: Token, limits: Limits) -> ast.Number:
     span = span_of(token)
     if len(token) > limits.digits:
         raise limit("E0603", f"this number has {len(token):,} characters; {limits.digits} are the most", span)
-    value = _integer(token)
+    value: int | float | None = _integer(token)
     if value is None:
         value = _float(token)
     if value is None:

@@ -118,7 +118,7 @@ def _parsed(start: str, text: str, limits: Limits) -> ast.Module | ast.Expressio
 def _problem(error: UnexpectedInput, body: str) -> SyntaxProblem:
     text = Text(body)
     if isinstance(error, UnexpectedCharacters):
-        return unexpected(text, error.pos_in_stream)
+        return unexpected(text, error.pos_in_stream or 0)
     assert isinstance(error, UnexpectedToken)
     return explained(error.token, frozenset(error.accepts or ()), text)
 

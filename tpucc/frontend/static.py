@@ -61,7 +61,7 @@ def _repeated(value: str | Items, times: int, span: Span, limits: Limits) -> Val
     return value * times if isinstance(value, str) else items(value.values * times)
 
 
-def bounded(value: Static, span: Span, limits: Limits) -> T:
+def bounded(value: Static, span: Span, limits: Limits) -> Static:
     """`value`, when it is within the bounds of static values. Raises `LimitReached`."""
     if isinstance(value, str):
         if len(value) > limits.static_elements:

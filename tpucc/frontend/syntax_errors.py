@@ -142,10 +142,12 @@ def _not_top_level(case: Case) -> SyntaxProblem | None:
 
 
 def _equals(case: Case) -> SyntaxProblem | None:
-    if case.token != "=" or "COMPARE" not in case.accepts:
+    if case.token != "=":
         return None
-    if case.statement.first in ("if", "elif", "return"):
-        return problem("E0113", "= assigns; to compare, write ==", case.span)
+    if case.statement.first in ("if", "elif", "return") and not case.statement.brackets:
+        return problem("E0113", "= assigns a value, which can't be done here", case.span, "", "to compare, write ==")
+    if "COMPARE" not in case.accepts:
+        return None
     if any(piece.text == "=" for piece in case.statement.pieces):
         return problem("E0113", "a second = in one statement", case.span, "", "to compare, write ==; assign one value a line")
     return problem("E0113", "= can't stand here", case.span, "", "to compare, write ==; a keyword argument has a plain name before its =")

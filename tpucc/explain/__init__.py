@@ -1,0 +1,34 @@
+"""What the codes of errors mean: one page a code, for `tpucc explain` and the documentation.
+
+A page is a Markdown file `CODE.md`: a first line `# CODE: title`, some prose, and where a source can show the error two programs, each
+a fence of the language `tpu` under the headings `## Wrong` and `## Mended`. The tests run both: the first gives exactly this code, the
+second no error. The codes of the verifier's rules (`V…`) have no files: their pages are made from the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+
+
+def codes() -> list[str]:
+    """Every code that has a page, in order."""
+    names = (entry.name for entry in resources.files(__package__).iterdir())
+    return sorted([name.removesuffix(".md") for name in names if name.endswith(".md")]) + sorted(_rules())
+
+
+def explain(code: str) -> str | None:
+    """The page of a code in Markdown; None when there is none."""
+    page = resources.files(__package__) / f"{code}.md"
+    if code.isalnum() and page.is_file():
+        return page.read_text("utf-8")
+    return _rules().get(code)
+
+
+@cache
+def _rules() -> Mapping[str, str]:
+    """The pages of the verifier's rules. The verifier is imported only now: explaining a source's error doesn't need it."""
+    from tpucc.isa.verify import RULES
+
+    return {rule.code: f"# {rule.code}: {rule.name}\n\n{rule.description}\n" for rule in RULES.values()}
