@@ -100,8 +100,12 @@ def pages() -> Mapping[str, str]:
 def draw() -> None:
     """The pictures of the book, from the digits network."""
     exe = tpucc.compile(PROGRAMS / "04_digits_mlp.tpu")
-    for name, svg in pictures.all_pictures(exe.compilation, exe.runtime).items():
-        (DOCS / "pictures" / f"digits-{name}.svg").write_text(svg, "utf-8")
+    (DOCS / "pictures").mkdir(exist_ok=True)
+    shown = {"graph": exe.graph, "layers": exe.layers, "tiles": exe.tiles, "program": exe.program}
+    shown |= {"memory": exe.memory, "timeline": exe.timeline}
+    for name, value in shown.items():
+        (DOCS / "pictures" / f"digits-{name}.svg").write_text(value._repr_svg_(), "utf-8")
+    (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
 
 
 def main() -> int:
@@ -109,6 +113,7 @@ def main() -> int:
     if "--check" in sys.argv[1:]:
         print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in stale))
         return 1 if stale else 0
+    (DOCS / "reference").mkdir(exist_ok=True)
     for path, text in pages().items():
         (DOCS / path).write_text(text, "utf-8")
     draw()

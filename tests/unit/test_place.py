@@ -144,7 +144,7 @@ def test_a_host_operator_between_products_is_an_error_that_names_both() -> None:
     assert error.code == "E0801"
     assert error.message == "softmax stands between two products, and the device can't run it"
     assert [label.span.line for label in error.labels] == [graph[name].origin.line for name in ("soft", "above", "below")]
-    assert [label.text.split()[0] for label in error.labels[1:]] == ["above", "below"]
+    assert [label.text.split()[2] for label in error.labels[1:]] == ["before", "after"]
     assert "sum along a row" in error.help[0]
 
 

@@ -68,6 +68,15 @@ def explained(token: Token, accepts: frozenset[str], text: Text) -> SyntaxProble
     return _general(case)
 
 
+def _triple_quotes(case: Case) -> SyntaxProblem | None:
+    """Three quotation marks are an empty string and the beginning of another."""
+    pieces = case.statement.pieces
+    if not case.adjacent or pieces[-1].text not in ('""', "''") or case.token[:1] not in ('"', "'"):
+        return None
+    span = case.text.span(pieces[-1].start, case.offset + 1)
+    return problem("E0103", "there are no strings in triple quotes", span, "", "a comment begins with #")
+
+
 def _unclosed(case: Case) -> SyntaxProblem | None:
     """A bracket is open, and what comes is the next statement, or the colon of a header."""
     if not case.statement.brackets:
@@ -194,4 +203,15 @@ def _general(case: Case) -> SyntaxProblem:
 
 
 Rule = Callable[[Case], SyntaxProblem | None]
-RULES: tuple[Rule, ...] = (_unclosed, _number, _python_only, _else_alone, _misplaced, _missing_colon, _types, _equals, _missing_value)
+RULES: tuple[Rule, ...] = (
+    _triple_quotes,
+    _unclosed,
+    _number,
+    _python_only,
+    _else_alone,
+    _misplaced,
+    _missing_colon,
+    _types,
+    _equals,
+    _missing_value,
+)

@@ -194,8 +194,8 @@ def _in_the_middle(relations: Relations, node: Node, above: Node, below: Node) -
     labels = (
         *_labels(node, f"{node.op} runs on the host"),
         *_calls(node),
-        *_labels(above, f"{above.name} before it needs the device"),
-        *_labels(below, f"{below.name} after it needs the device"),
+        *_model_label(above, "the product before it needs the device"),
+        *_model_label(below, "the product after it needs the device"),
     )
     help = (
         f"{why}; the host works only before the device's first operator and after its last",
@@ -217,6 +217,11 @@ def _two_computed(relations: Relations, node: Node) -> Diagnostic:
 def _calls(node: Node) -> tuple[Label, ...]:
     """The calls that led to the node, the innermost first."""
     return tuple(Label(call, "in this call") for call in node.origin.calls)
+
+
+def _model_label(node: Node, text: str) -> tuple[Label, ...]:
+    """The node's place in the model: two calls of one `def` differ in nothing else."""
+    return tuple(Label(span, text) for span in (*node.origin.calls[-1:], *node.origin.spans)[:1])
 
 
 def _labels(node: Node, text: str) -> tuple[Label, ...]:

@@ -1,0 +1,82 @@
+"""The reference of the instruction set, made from its definition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tpucc.isa.instructions import RECORD, SPECS, Flag, OperandSpec, Spec
+from tpucc.isa.program import block_dtype
+
+LANES = 256
+"""Lanes of the machine whose parameter block the page shows."""
+
+HEAD = """# Instructions
+
+An instruction is a record of {size} bytes, little endian, with the same fields for every mnemonic; fields that a mnemonic doesn't use are
+zero. A program's instructions are one array of such records. In text, an instruction is `mnemonic key=value key=value, flag`; keys that are
+left out have their default, and rows of a buffer are written `name+offset`.
+
+Rows are walked in two dimensions: row (o, i) of a walk lies at `start + o · pitch + i · stride`, for o below `outer` and i below `inner`.
+A stride of 0 repeats a row. Accumulators are always dense: row `acc + o · inner + i`.
+"""
+
+PAPER = """## What the paper's instruction looks like
+
+The MatrixMultiply of TPU v1 has 12 bytes (Jouppi et al., ISCA 2017, section 2): 3 of unified-buffer address, 2 of accumulator address, 4 of
+length (two dimensions for convolutions), and 3 of opcode and flags. Strides, bases and configuration live in registers that other
+instructions set. Here they stand in the instruction: a line of a listing says all that it does, the verifier needs no hidden state, and
+whole columns of a program can be worked on at once. Instruction bytes take no part in the timing, as in the paper, where the host sends
+instructions ahead into a buffer.
+"""
+
+
+def reference_markdown() -> str:
+    """The page: the record byte by byte, each mnemonic with its operands and flags, and the parameter block."""
+    return "\n".join([HEAD.format(size=RECORD.itemsize), *_record(), *(_mnemonic(spec) for spec in SPECS.values()), *_block(), PAPER])
+
+
+def _record() -> Iterator[str]:
+    yield "## The record\n\n| bytes | field | type |\n|---|---|---|"
+    assert RECORD.fields is not None
+    for name in RECORD.names or ():
+        kind, offset = RECORD.fields[name][:2]
+        yield f"| {offset}–{offset + kind.itemsize - 1} | `{name}` | {_kind(kind.str)} |"
+    bits = ", ".join(f"bit {flag.value.bit_length() - 1} `{flag.name.lower()}`" for flag in Flag if flag.name)
+    yield f"\nThe bits of `flags`: {bits}.\n"
+
+
+def _kind(text: str) -> str:
+    return {"i": "int", "u": "uint", "f": "float"}[text[1]] + str(8 * int(text[2:]))
+
+
+def _mnemonic(spec: Spec) -> str:
+    parts = [f"## {spec.opcode.mnemonic}\n\nOpcode {spec.opcode.value}; {spec.engine.name.lower()} engine. {spec.summary}\n"]
+    if spec.operands:
+        parts.append("| key | field | meaning | default |\n|---|---|---|---|")
+        parts.extend(_operand(operand) for operand in spec.operands)
+        parts.append("")
+    if spec.functions:
+        parts.append(f"Functions: {', '.join(f'`{function.name.lower()}`' for function in spec.functions)}.\n")
+    if spec.flags:
+        parts.append(f"Flags: {', '.join(f'`{name}`' for _, name in spec.flags)}.\n")
+    return "\n".join(parts)
+
+
+def _operand(operand: OperandSpec) -> str:
+    default = "" if operand.default is None else str(operand.default)
+    return f"| `{operand.key}` | `{operand.field}` | {operand.meaning} | {default} |"
+
+
+def _block() -> Iterator[str]:
+    kind = block_dtype(LANES)
+    yield f"## The parameter block\n\nWhat `set_configuration` chooses, for {LANES} lanes: {kind.itemsize:,} bytes.\n"
+    yield "| bytes | field | type |\n|---|---|---|"
+    assert kind.fields is not None
+    for name in kind.names or ():
+        field, offset = kind.fields[name][:2]
+        count = f"{_kind(field.base.str)} × {field.shape[0]}" if field.shape else _kind(field.str)
+        yield f"| {offset}–{offset + field.itemsize - 1} | `{name}` | {count} |"
+    yield "\n`activate`: `clamp(round(float32(acc + bias) · multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`."
+    yield "`vector` add, subtract: `round(scale_a · (a − zero_a) ± scale_b · (b − zero_b)) + zero`; multiply:"
+    yield "`round(scale_a · ((a − zero_a) · (b − zero_b))) + zero`; clamp and table likewise. Average pooling:"
+    yield "`round(scale_a · Σ(a − zero_a)) + zero`. All in float32, rounding to the nearest, ties to even.\n"
