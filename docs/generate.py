@@ -9,12 +9,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from tpucc.explain import codes, explain
-from tpucc.isa.reference import reference_markdown
-
 import tpucc
 from tpucc import pictures
 from tpucc.driver import PASSES
+from tpucc.explain import codes, explain
+from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Table, View

@@ -23,7 +23,9 @@ def compiled(folder: Path, stem: str, seed: str, target: str) -> dict[str, bytes
     return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
 
 
-@pytest.mark.parametrize(("stem", "target"), [("01_hello", "tpu_v1"), ("02_iris", "tiny"), ("03_wine", "tpu_v1"), ("04_digits_mlp", "tpu_v1")])
+@pytest.mark.parametrize(
+    ("stem", "target"), [("01_hello", "tpu_v1"), ("02_iris", "tiny"), ("03_wine", "tpu_v1"), ("04_digits_mlp", "tpu_v1")]
+)
 def test_two_compiles_give_the_same_bytes(tmp_path: Path, stem: str, target: str) -> None:
     first = compiled(tmp_path / "a", stem, "1", target)
     (tmp_path / "deeper").mkdir()

@@ -28,7 +28,12 @@ def archive(path: Path, members: list[tuple[str, bytes]], compression: int = zip
 
 
 def test_arrays_come_back_equal(tmp_path: Path) -> None:
-    given = {"a": np.arange(6, dtype=np.float32).reshape(2, 3), "f": np.asfortranarray(np.eye(3)), "s": np.float32(2), "e": np.zeros((0, 3))}
+    given = {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "f": np.asfortranarray(np.eye(3)),
+        "s": np.float32(2),
+        "e": np.zeros((0, 3)),
+    }
     (path := tmp_path / "x.npz").write_bytes(npz_bytes(given))
     read = read_arrays(path)
     assert list(read) == list(given)

@@ -26,7 +26,13 @@ LARGEST = float(np.finfo(np.float32).max)
 
 
 def applied(
-    frame: Frame, op: str, operands: Sequence[Operand], attributes: Attributes, span: Span, hint: Hint, places: Mapping[str, Span] = NO_PLACES
+    frame: Frame,
+    op: str,
+    operands: Sequence[Operand],
+    attributes: Attributes,
+    span: Span,
+    hint: Hint,
+    places: Mapping[str, Span] = NO_PLACES,
 ) -> Tensor:
     """The node of an operator, its type inferred. Raises `Problem` for a rule that doesn't hold."""
     try:
@@ -76,7 +82,9 @@ def reciprocal(value: Value, span: Span) -> float:
 def tensors_of(frame: Frame, value: Value, node: ast.Expression, what: str) -> list[Operand] | None:
     """The tensors of a list, for an operator that takes one; None when one of them is wrong. Raises `Problem`."""
     if not isinstance(value, Items):
-        raise Problem("E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", (f"write it as a list: {what}([a, b])",))
+        raise Problem(
+            "E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", (f"write it as a list: {what}([a, b])",)
+        )
     if poisoned(value) or POISON in value.values:
         return None
     nodes = node.items if isinstance(node, ast.Items) and len(node.items) == len(value.values) else (node,) * len(value.values)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Sequence
 from dataclasses import MISSING, Field, fields
-from functools import lru_cache
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -24,7 +24,7 @@ class _Mismatch(Exception):
     """A value isn't of the declared kind."""
 
 
-@lru_cache(maxsize=256)
+@cache
 def declared(attributes: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
     """The fields of an attributes class: name, type, and whether a call must give them."""
     hints = get_type_hints(attributes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from tpucc.diagnostics import did_you_mean
 from tpucc.frontend import ast, builtins
@@ -69,7 +69,7 @@ def _call_static(frame: Frame, name: str, node: ast.Call) -> Value:
 
 def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hint) -> Value:
     values = _evaluated(frame, node.arguments)
-    fields = declared(operator.attributes)
+    fields = declared(cast(Any, operator.attributes))
     formals = [Formal(o.name, not o.optional) for o in operator.operands] + [Formal(name, required) for name, _, required in fields]
     callee = Callee(operator.name, tuple(formals), None, signature(operator))
     bound = bind(callee, node.arguments, node.span)
@@ -165,4 +165,3 @@ def _unknown(frame: Frame, function: ast.Name) -> Problem:
         return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", (mend,))
     near = did_you_mean(name, {*frame.run.functions, *FUNCTIONS})
     return Problem("E0203", f"no function is named {name}", function.span, "not known here", (PYTHON_FUNCTIONS.get(name) or near,))
-

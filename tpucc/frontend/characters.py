@@ -47,14 +47,18 @@ def unexpected(text: Text, offset: int) -> SyntaxProblem:
     if character in "\"'":
         return _unterminated(text, offset)
     if character in QUOTES:
-        return problem("E0102", f"{character} is no quotation mark of the language", span, "", 'strings stand between plain quotes: "fc1.w"')
+        return problem(
+            "E0102", f"{character} is no quotation mark of the language", span, "", 'strings stand between plain quotes: "fc1.w"'
+        )
     if character in INSTEAD:
         return problem("E0102", f"`{character}` means nothing here", span, "", INSTEAD[character])
     name = unicodedata.name(character, "").lower() or f"character number {ord(character)}"
     if unicodedata.category(character) in BLANKS:
         return problem("E0102", f"an invisible character: {printable(name)}", span, "delete it, or type a plain space")
     if character.isalpha():
-        return problem("E0102", f"{character} ({name}) can't be part of a name", span, "", "names are made of the letters a–z and A–Z, digits and _")
+        return problem(
+            "E0102", f"{character} ({name}) can't be part of a name", span, "", "names are made of the letters a–z and A–Z, digits and _"
+        )
     return problem("E0102", f"`{printable(character)}` ({name}) means nothing in the language", span)
 
 
@@ -63,5 +67,7 @@ def _unterminated(text: Text, offset: int) -> SyntaxProblem:
     end = text.text.find("\n", offset)
     end = len(text.text) if end < 0 else end
     if text.text.startswith(quote * 3, offset):
-        return problem("E0103", "strings stand on one line", text.span(offset, end), "", "there are no triple quotes; comments begin with #")
+        return problem(
+            "E0103", "strings stand on one line", text.span(offset, end), "", "there are no triple quotes; comments begin with #"
+        )
     return problem("E0103", "this string doesn't end", text.span(offset, end), f"expected a closing {quote} on this line")

@@ -10,7 +10,7 @@ from tpucc.frontend import ast
 from tpucc.frontend.calls import call
 from tpucc.frontend.directives import Directives, read_directives
 from tpucc.frontend.frame import FUNCTIONS, Frame, Run
-from tpucc.frontend.limits import Limits
+from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.reports import LimitReached, Problem, TooManyErrors, limit_error
 from tpucc.frontend.results import declare_outputs
@@ -40,7 +40,7 @@ class Model:
     warnings: tuple[Diagnostic, ...] = ()
 
 
-def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | None = None, limits: Limits = Limits()) -> Model:
+def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | None = None, limits: Limits = DEFAULT) -> Model:
     """The model of a source. `params` are the texts of `-D`, by name.
 
     Raises `CompileError` with every independent error in source order, `LimitError` where a limit is crossed, and `UsageError` for a

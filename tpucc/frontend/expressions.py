@@ -60,7 +60,9 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
         factor = scalar(frame, reciprocal(right, right_node.span), right_node.span)
         return combined(frame, "*", operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
     if symbol not in BINARY:
-        raise Problem("E0217", f"`{symbol}` works on static values, not on tensors", span, _kinds(left, right), ("tensors have + - * and @",))
+        raise Problem(
+            "E0217", f"`{symbol}` works on static values, not on tensors", span, _kinds(left, right), ("tensors have + - * and @",)
+        )
     return combined(frame, symbol, operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
 
 
@@ -116,7 +118,9 @@ def _unary(frame: Frame, node: ast.Unary, hint: Hint) -> Value:
         return negated(value, node.operator, node.span)
     if node.operator == "+":
         return value
-    return combined(frame, "*", operand(frame, value, node.operand), Operand(scalar(frame, -1, node.span), node.span, "-1"), node.span, hint)
+    return combined(
+        frame, "*", operand(frame, value, node.operand), Operand(scalar(frame, -1, node.span), node.span, "-1"), node.span, hint
+    )
 
 
 def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:

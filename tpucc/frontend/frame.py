@@ -120,7 +120,9 @@ class Frame:
 def require_elements(type_: TensorType, span: Span, limits: Limits) -> None:
     """Raises `LimitReached` for a tensor that no memory holds."""
     if type_.size >= limits.elements:
-        raise LimitReached(Problem("E0606", f"{type_.brief} has {type_.size:,} elements; it must have fewer than {limits.elements:,}", span))
+        raise LimitReached(
+            Problem("E0606", f"{type_.brief} has {type_.size:,} elements; it must have fewer than {limits.elements:,}", span)
+        )
 
 
 def sanitised(name: str) -> str:

@@ -48,7 +48,10 @@ def tensor_part(frame: Frame, tensor: Tensor, node: ast.Subscript, evaluate: Eva
     if len(indices) > type_.rank:
         message = f"{counted(len(indices), 'index', 'indices')} for {counted(type_.rank, 'dimension')}"
         raise Problem("E0303", message, node.span, f"{name} is {type_.brief}")
-    parts = [_part(index, place.span, axis, type_.shape[axis], name) for axis, (index, place) in enumerate(zip(indices, node.indices, strict=True))]
+    parts = [
+        _part(index, place.span, axis, type_.shape[axis], name)
+        for axis, (index, place) in enumerate(zip(indices, node.indices, strict=True))
+    ]
     parts += [Part(0, size, False) for size in type_.shape[len(parts) :]]
     if all(part == Part(0, size, False) for part, size in zip(parts, type_.shape, strict=True)):
         return tensor
@@ -68,7 +71,9 @@ def static_part(frame: Frame, value: Items | str, node: ast.Subscript, evaluate:
         return value[chosen] if isinstance(value, str) else items(value.values[chosen])
     if not -len(values) <= index < len(values):
         place = node.indices[0].span
-        raise Problem("E0219", f"index {index} is out of range", place, _reach(frame.run.excerpt(node.value.span) or "the list", len(values)))
+        raise Problem(
+            "E0219", f"index {index} is out of range", place, _reach(frame.run.excerpt(node.value.span) or "the list", len(values))
+        )
     return values[index]
 
 
@@ -76,7 +81,8 @@ def _index(frame: Frame, node: ast.Expression | ast.Slice, evaluate: Evaluate) -
     if not isinstance(node, ast.Slice):
         return _integer(evaluate(frame, node), node.span, "an index")
     start, stop, step = (
-        None if part is None else _integer(evaluate(frame, part), part.span, "the bound of a slice") for part in (node.start, node.stop, node.step)
+        None if part is None else _integer(evaluate(frame, part), part.span, "the bound of a slice")
+        for part in (node.start, node.stop, node.step)
     )
     if step not in (None, 1):
         raise Problem("E0226", "slices have steps of 1", node.step.span if node.step else node.span, f"found the step {step}")

@@ -64,7 +64,9 @@ class _Brackets:
         if text in CLOSERS:
             self.open.append(token)
             if len(self.open) > self.limits.brackets:
-                raise limit("E0602", f"more than {self.limits.brackets} brackets inside each other", span_of(token), "name parts of the expression")
+                raise limit(
+                    "E0602", f"more than {self.limits.brackets} brackets inside each other", span_of(token), "name parts of the expression"
+                )
         elif text in OPENERS:
             self._close(token, text)
 

@@ -30,3 +30,6 @@ class Limits:
     """Static integers lie strictly between this and its negative."""
     errors: int = 50
     """Errors reported in one run."""
+
+
+DEFAULT = Limits()

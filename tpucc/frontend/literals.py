@@ -91,7 +91,9 @@ def _literal(piece: str, span: Span) -> str:
     if piece[0] != "\\":
         return piece
     if piece[1] not in ESCAPES:
-        raise problem("E0105", f"{printable(piece)} is no escape", span, "", 'the escapes are \\" \\\' \\\\ \\n and \\t; write \\\\ for a backslash')
+        raise problem(
+            "E0105", f"{printable(piece)} is no escape", span, "", "the escapes are \\\" \\' \\\\ \\n and \\t; write \\\\ for a backslash"
+        )
     return ESCAPES[piece[1]]
 
 

@@ -85,5 +85,5 @@ class Params:
 
 def _bad(found: Diagnostic, source: Source) -> UsageError:
     """A wrong `-D`, with the words that the same error has in a source."""
-    mend = (*found.help, 'a value is written as in the source: -D batch=8, -D name=\'"relu"\'')
+    mend = (*found.help, "a value is written as in the source: -D batch=8, -D name='\"relu\"'")
     return UsageError(Diagnostic("E0519", f"the value is not one: {found.message}", found.labels, mend), source)

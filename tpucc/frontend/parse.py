@@ -18,7 +18,7 @@ from tpucc.frontend import ast, literals
 from tpucc.frontend.build import Builder
 from tpucc.frontend.characters import unexpected
 from tpucc.frontend.layout import Flat, Layout
-from tpucc.frontend.limits import Limits
+from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.problem import SyntaxProblem, limit, problem
 from tpucc.frontend.scan import Text
 from tpucc.frontend.source import without_mark
@@ -31,7 +31,7 @@ RETRIED_BYTES = 2**18
 """Every further error costs another parse; in a source larger than this only the first is reported."""
 
 
-def parse(source: Source, limits: Limits = Limits()) -> ast.Module:
+def parse(source: Source, limits: Limits = DEFAULT) -> ast.Module:
     """The syntax tree of a source.
 
     Raises `CompileError` with the syntax errors, in source order: after each, parsing goes on with the next statement. Raises
@@ -45,7 +45,7 @@ def parse(source: Source, limits: Limits = Limits()) -> ast.Module:
         raise _error((found,), source) from None
 
 
-def parse_expression(text: str, limits: Limits = Limits()) -> ast.Expression:
+def parse_expression(text: str, limits: Limits = DEFAULT) -> ast.Expression:
     """The tree of a lone expression, such as the value of `-D`. Raises `SyntaxProblem`."""
     return cast(ast.Expression, _parsed("expression", text, limits))
 
@@ -136,7 +136,7 @@ def _parser(start: str, limits: Limits) -> Lark:
 
 
 def _hole(text: str, span: Span, limits: Limits) -> ast.Expression:
-    """The expression in a string's hole. It is parsed behind as many newlines and blanks as stand before it, so that its spans are right."""
+    """The expression in a string's hole, parsed behind as many newlines and blanks as stand before it, so that its spans are right."""
     try:
         return parse_expression("\n" * (span.line - 1) + " " * span.column + text, limits)
     except SyntaxProblem as found:

@@ -93,10 +93,13 @@ class Text:
                 depth += 1
             elif piece.kind == "close":
                 depth = max(0, depth - 1)
-            elif piece.kind == "newline" and (piece.start >= offset or depth > 0):
-                if depth == 0 or self._starts_anew(piece.start + 1, edge):
-                    return piece.start
+            elif piece.kind == "newline" and self._ends_here(piece.start, offset, depth, edge):
+                return piece.start
         return len(self.text)
+
+    def _ends_here(self, newline: int, offset: int, depth: int, edge: int) -> bool:
+        """Whether a statement ends at this newline: outside of brackets past `offset`, inside only where the next line starts anew."""
+        return newline >= offset if depth == 0 else self._starts_anew(newline + 1, edge)
 
     def _starts_anew(self, offset: int, edge: int) -> bool:
         found = re.compile(r"[ \t]*([^\s#)\]}])").match(self.text, offset)

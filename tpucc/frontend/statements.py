@@ -32,7 +32,9 @@ def _run(frame: Frame, statement: ast.Statement) -> bool:
         _poison(frame, (statement,))
         return False
     except RecursionError:
-        raise LimitReached(Problem("E0602", "too many operations, blocks and calls inside each other", statement.span), frame.calls) from None
+        raise LimitReached(
+            Problem("E0602", "too many operations, blocks and calls inside each other", statement.span), frame.calls
+        ) from None
 
 
 def _poison(frame: Frame, block: tuple[ast.Statement, ...]) -> None:
@@ -104,8 +106,11 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
         message = f'the weight "{key}" is declared with two types'
         mend = "weights with one key are one array: give them different keys, or one type"
         if known.span == node.type.span:
-            mend = "this line runs more than once: put what differs into the key, as in \"{name}.w\""
-        notes = (Label(known.span, f"{known.node.type.brief} here"), *(Label(call, "first by this call") for call in known.node.origin.calls[:1]))
+            mend = 'this line runs more than once: put what differs into the key, as in "{name}.w"'
+        notes = (
+            Label(known.span, f"{known.node.type.brief} here"),
+            *(Label(call, "first by this call") for call in known.node.origin.calls[:1]),
+        )
         raise Problem("E0401", message, node.type.span, f"{type_.brief} here", (mend,), notes)
     return known.node
 
@@ -153,7 +158,9 @@ def _range(frame: Frame, node: ast.Call) -> range | Poison:
             raise Problem("E0211", "range takes no keyword arguments", argument.name.span)
     if not 1 <= len(values) <= 3:
         message = f"range takes one to three arguments, found {len(values)}"
-        raise Problem("E0209" if not values else "E0210", message, node.span, "", ("range(stop), range(start, stop) or range(start, stop, step)",))
+        raise Problem(
+            "E0209" if not values else "E0210", message, node.span, "", ("range(stop), range(start, stop) or range(start, stop, step)",)
+        )
     bounds: list[int] = []
     for value, argument in zip(values, node.arguments, strict=True):
         require_static(value, "the bound of a loop", argument.span)
@@ -213,4 +220,3 @@ def _pass(_frame: Frame, _node: ast.Pass) -> bool:
 _RULES: Mapping[type, Callable[[Frame, Any], bool]] = MappingProxyType(
     {ast.Assign: _assign, ast.Weight: _weight, ast.For: _for, ast.If: _if, ast.Return: _return, ast.Pass: _pass}
 )
-

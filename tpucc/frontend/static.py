@@ -18,7 +18,9 @@ Static = TypeVar("Static", int, float, str, Items, int | float)
 ARITHMETIC: Mapping[str, Callable[[Number, Number], Number]] = MappingProxyType(
     {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv, "%": operator.mod}
 )
-ORDER: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType({"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge})
+ORDER: Mapping[str, Callable[[Any, Any], bool]] = MappingProxyType(
+    {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+)
 
 
 def arithmetic(symbol: str, a: Value, b: Value, span: Span, limits: Limits) -> Value:

@@ -100,7 +100,9 @@ def _number(case: Case) -> SyntaxProblem | None:
         return None
     start = next(p.start for p in reversed(pieces) if p.kind != "word" or p.text[0].isdigit())
     shown = case.text.text[start : case.offset + len(case.token)]
-    return problem("E0104", f"{shown} is not a number", case.text.span(start, case.offset + len(case.token)), "expected something like 3, 0.5 or 1e-3")
+    return problem(
+        "E0104", f"{shown} is not a number", case.text.span(start, case.offset + len(case.token)), "expected something like 3, 0.5 or 1e-3"
+    )
 
 
 def _python_only(case: Case) -> SyntaxProblem | None:
@@ -147,7 +149,13 @@ def _not_top_level(case: Case) -> SyntaxProblem | None:
         return None
     assigned = case.text.text[case.offset + len(token) :].lstrip(" \t").startswith("=")
     mend = f"for a static value write: param {token} = …" if assigned else "indent it under the def or model that it belongs to"
-    return problem("E0115", f"{words.found(token)} can't begin a line at the top level", case.span, "only param, weights, calibration, activations, def and model can", near or mend)
+    return problem(
+        "E0115",
+        f"{words.found(token)} can't begin a line at the top level",
+        case.span,
+        "only param, weights, calibration, activations, def and model can",
+        near or mend,
+    )
 
 
 def _equals(case: Case) -> SyntaxProblem | None:
@@ -174,14 +182,22 @@ def _types(case: Case) -> SyntaxProblem | None:
     """Types that are missing, or stand where there are none."""
     first, previous = case.statement.first, case.statement.previous
     if first == "def" and case.token == "->":
-        return problem("E0116", "a def doesn't declare its results", case.span, "", "its callers see what it returns; only a model may have -> types")
+        return problem(
+            "E0116", "a def doesn't declare its results", case.span, "", "its callers see what it returns; only a model may have -> types"
+        )
     if first == "def" and case.token == ":" and case.statement.brackets:
-        return problem("E0116", "the arguments of a def have no types", case.span, "", "any tensor or static value may be passed: def f(x, units=3):")
+        return problem(
+            "E0116", "the arguments of a def have no types", case.span, "", "any tensor or static value may be passed: def f(x, units=3):"
+        )
     if first in ("model", "weight") and case.accepts == {"COLON"} and previous not in (")", "]"):
         what = "an input" if first == "model" else "a weight"
-        return problem("E0116", f"{previous} has no type", case.span, "expected `:` and a type", f"{what} has a type: {previous}: f32[8, 256]")
+        return problem(
+            "E0116", f"{previous} has no type", case.span, "expected `:` and a type", f"{what} has a type: {previous}: f32[8, 256]"
+        )
     if case.accepts == {"LSQB"} and ":" in [piece.text for piece in case.statement.pieces]:
-        return problem("E0116", "this type has no sizes", case.span, "expected `[`", f"write {previous}[8, 256], or {previous}[] for a scalar")
+        return problem(
+            "E0116", "this type has no sizes", case.span, "expected `[`", f"write {previous}[8, 256], or {previous}[] for a scalar"
+        )
     return None
 
 

@@ -17,7 +17,17 @@ from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 DECLARABLE = ("f32", "i32")
 """The data types that a source may name; the others arise by quantising."""
 
-ALIASES = {"float32": "f32", "float": "f32", "int32": "i32", "int": "i32", "f64": "f32", "f16": "f32", "bf16": "f32", "float64": "f32", "i64": "i32"}
+ALIASES = {
+    "float32": "f32",
+    "float": "f32",
+    "int32": "i32",
+    "int": "i32",
+    "f64": "f32",
+    "f16": "f32",
+    "bf16": "f32",
+    "float64": "f32",
+    "i64": "i32",
+}
 
 
 def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> TensorType | Poison:

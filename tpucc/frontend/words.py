@@ -13,7 +13,25 @@ VALUES = frozenset(("NAME", "NUMBER", "STRING", "TRUE", "FALSE", "LPAR", "LSQB",
 """What an expression begins with."""
 
 OPERATORS = frozenset(
-    ("PLUS", "MINUS", "STAR", "AT", "SLASH", "DOUBLE_SLASH", "PERCENT", "COMPARE", "IN", "AND", "OR", "IF", "NOT", "DOT", "LPAR", "LSQB", "AUGMENTED")
+    (
+        "PLUS",
+        "MINUS",
+        "STAR",
+        "AT",
+        "SLASH",
+        "DOUBLE_SLASH",
+        "PERCENT",
+        "COMPARE",
+        "IN",
+        "AND",
+        "OR",
+        "IF",
+        "NOT",
+        "DOT",
+        "LPAR",
+        "LSQB",
+        "AUGMENTED",
+    )
 )
 """What may follow a complete value."""
 

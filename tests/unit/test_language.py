@@ -1,0 +1,218 @@
+"""The language means what its page says: static evaluation, names of outputs, slices, loops, calls, files."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.diagnostics import Source
+from tpucc.driver import Options, front_end
+from tpucc.frontend.elaborate import Model
+
+FOLDER = Path(__file__).resolve().parents[1]
+PROGRAMS = sorted([*(FOLDER / "programs").glob("*.tpu"), *(FOLDER.parent / "programs").glob("*.tpu")])
+
+
+def model(text: str, **params: str) -> Model:
+    return front_end(Source("t.tpu", text), Options(params=params))
+
+
+def outputs(text: str, **params: str) -> dict[str, str]:
+    """Output names and their types."""
+    found = model(text, **params).graph
+    return {o.name: found[o.node].type.brief for o in found.outputs}
+
+
+def static(expression: str, before: str = "") -> str:
+    """The value of a static expression, which gives a weight its key."""
+    text = f'model m(x: f32[4, 6]):\n    {before or "pass"}\n    weight w: f32[6, 1] = "{{{expression}}}"\n    return x @ w\n'
+    return next(node.attributes.key for node in model(text).graph if node.op == "weight")
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("mnist_cnn", {"out": "f32[8, 10]"}),
+        ("resnet", {"out": "f32[8, 10]"}),
+        ("imdb_lstm", {"out": "f32[8, 1]"}),
+        ("left_constants", {"out": "f32[17, 30]"}),
+        ("host_only", {"x": "f32[8, 8]", "out1": "f32[8, 8]", "n": "i32[8]", "out3": "f32[2, 2]"}),
+    ],
+)
+def test_whole_programs(name: str, wanted: dict[str, str]) -> None:
+    assert outputs((FOLDER / "programs" / f"{name}.tpu").read_text()) == wanted
+
+
+def test_an_lstm_shares_its_weights_between_steps() -> None:
+    graph = model((FOLDER / "programs" / "imdb_lstm.tpu").read_text(), time="20").graph
+    assert sorted(n.attributes.key for n in graph if n.op == "weight") == sorted(
+        ["embedding", "fc.b", "fc.w", "lstm.bias", "lstm.kernel", "lstm.recurrent"]
+    )
+    assert sum(n.op == "matmul" for n in graph) == 41
+
+
+def test_a_residual_network_grows_with_its_param() -> None:
+    text = (FOLDER / "programs" / "resnet.tpu").read_text()
+    count = {blocks: sum(n.op == "conv2d" for n in model(text, blocks=str(blocks)).graph) for blocks in (1, 3, 9)}
+    assert count == {n: 1 + 6 * n + 2 for n in (1, 3, 9)}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("-7 // 2", "-4"),
+        ("-7 % 3", "2"),
+        ("7 / 2", "3.5"),
+        ("2 + 3 * 4 - 1", "13"),
+        ("len(x.shape)", "2"),
+        ("x.shape[-1]", "6"),
+        ("min(3, 1, 2) + max(4, 5)", "6"),
+        ("ceil_div(7, 2)", "4"),
+        ("(1, 2, 3)[1]", "2"),
+        ("1 < 2 and not 2 < 1", "True"),
+        ("1 == 1 or 1 // 0", "True"),
+        ("[3, 4][-1]", "4"),
+    ],
+)
+def test_static_expressions(expression: str, value: str) -> None:
+    assert static(expression) == value
+
+
+def test_strings_have_holes_braces_and_escapes() -> None:
+    text = 'model m(x: f32[4, 6]):\n    i = 2\n    weight w: f32[6, 1] = "a{i + 1}{{b}}\\"\\\\c"\n    return x @ w\n'
+    assert [n.attributes.key for n in model(text).graph if n.op == "weight"] == ['a3{b}"\\c']
+
+
+@pytest.mark.parametrize(
+    ("index", "shape"),
+    [
+        ("0", "f32[6]"),
+        ("-1", "f32[6]"),
+        (":, 2", "f32[4]"),
+        (":, 1:3", "f32[4, 2]"),
+        ("1:100", "f32[3, 6]"),
+        (":, -2:", "f32[4, 2]"),
+        ("1:-1, :3", "f32[2, 3]"),
+        ("0, 0", "f32[]"),
+    ],
+)
+def test_slices_are_numpy_s(index: str, shape: str) -> None:
+    assert outputs(f"model m(x: f32[4, 6]):\n    return x[{index}]\n") == {"out": shape}
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    wanted = eval(f"x[{index}]", {"x": x})
+    np.testing.assert_array_equal(tpucc.compile_source(f"model m(x: f32[4, 6]):\n    return x[{index}]\n").run(x=x)["out"], wanted)
+
+
+@pytest.mark.parametrize(
+    ("returned", "names"),
+    [
+        ("h", ["h"]),
+        ("h, c", ["h", "c"]),
+        ("h, h", ["h", "out1"]),
+        ("h + c", ["out"]),
+        ("h, h + c", ["h", "out1"]),
+        ("h + c, h", ["out0", "h"]),
+        ("pair(h)", ["out0", "out1"]),
+        ("(c, h)", ["c", "h"]),
+    ],
+)
+def test_outputs_are_named_after_variables(returned: str, names: list[str]) -> None:
+    text = f"def pair(x):\n    return x, relu(x)\n\nmodel m(x: f32[4]):\n    h = relu(x)\n    c = tanh(x)\n    return {returned}\n"
+    assert list(outputs(text)) == names
+
+
+def test_loops_tuples_and_conditions() -> None:
+    text = (
+        "param n = 3\n"
+        "def grow(x, times=1):\n"
+        "    if times == 0:\n        return x\n"
+        "    for i in range(times, 0, -1):\n        x = concat([x, x[:, 0:i]])\n"
+        "    return x\n"
+        "model m(x: f32[2, 4]):\n"
+        "    a, b = x, relu(x)\n    a, b = b, a\n"
+        "    return grow(a, times=n), grow(b, 0), grow(x)\n"
+    )
+    assert list(outputs(text).values()) == ["f32[2, 10]", "f32[2, 4]", "f32[2, 5]"]
+    assert list(outputs(text, n="0").values()) == ["f32[2, 4]", "f32[2, 4]", "f32[2, 5]"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("indent", ["    ", "\t", "  "])
+def test_files_may_have_marks_and_line_ends_of_any_kind(end: str, mark: str, indent: str) -> None:
+    lines = ["# a comment", "model m(x: f32[2,", "         4]):  # in brackets", "", f"{indent}y = relu(", "x)", f"{indent}return y"]
+    assert outputs(mark + end.join(lines)) == {"y": "f32[2, 4]"}
+
+
+def test_params_are_set_from_outside() -> None:
+    text = 'param batch = 2\nparam wide = batch * 4\nparam name = "a"\nmodel m(x: f32[batch, wide]):\n    return x\n'
+    assert outputs(text) == {"x": "f32[2, 8]"}
+    assert outputs(text, batch="3 + 1") == {"x": "f32[4, 16]"}
+    assert outputs(text, wide="5", name='"b"') == {"x": "f32[2, 5]"}
+    for params, code in (({"bach": "3"}, "E0510"), ({"batch": "3 +"}, "E0519"), ({"batch": "wide"}, "E0519"), ({"batch": "-3"}, "E0308")):
+        with pytest.raises(tpucc.Error) as caught:
+            model(text, **params)
+        assert caught.value.diagnostics[0].code == code
+
+
+def test_directives_are_read_in_any_order() -> None:
+    text = 'model m(x: f32[2]):\n    return x\nactivations i16\ncalibration "c.npz"\nweights "w.npz"\n'
+    found = model(text)
+    assert (found.weights, found.calibration, found.activation_bits, found.random_seed) == ("w.npz", "c.npz", 16, None)
+    assert model("weights random(seed=7)\nmodel m(x: f32[2]):\n    return x\n").random_seed == 7
+
+
+def test_origins_know_the_calls() -> None:
+    text = "def f(x):\n    return relu(x)\ndef g(x):\n    return f(x)\nmodel m(x: f32[2]):\n    return g(x)\n"
+    (node,) = (n for n in model(text).graph if n.op == "relu")
+    assert [s.line for s in node.origin.spans] == [2]
+    assert [s.line for s in node.origin.calls] == [4, 6]
+    assert node.origin.line == 6
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "model m(x: f32[2]):\n    return x" + " + x" * 100_000 + "\n",
+        "model m(x: f32[2]):\n    return " + "(" * 50_000 + "x" + ")" * 50_000 + "\n",
+        "model m(x: f32[2]):\n    return x * 1" + "0" * 5_000 + "\n",
+        "model m(x: f32[2]):\n    for i in range(1000000000):\n        pass\n    return x\n",
+        "model m(x: f32[1099511627776, 1099511627776]):\n    return x\n",
+        "model m(x: f32[2]):\n" + "".join("    " * (i + 1) + "if 1 == 1:\n" for i in range(500)) + "    " * 501 + "return x\n",
+        "model m(x: f32[2]):\n    return -" + "-" * 10_000 + "x\n",
+        "model m(x: f32[2]):\n    n = 2\n" + "    n = n * n\n" * 100 + "    return x\n",
+    ],
+    ids=["operators", "brackets", "digits", "loop", "elements", "blocks", "signs", "growth"],
+)
+def test_limits_are_located_errors(text: str) -> None:
+    with pytest.raises((tpucc.LimitError, tpucc.CompileError)) as caught:
+        model(text)
+    assert caught.value.diagnostics[0].span is not None
+
+
+def mutated(text: str, choose: random.Random) -> str:
+    """One to three random edits: something deleted, doubled, exchanged or put in."""
+    for _ in range(choose.randint(1, 3)):
+        at, length = choose.randrange(len(text)), choose.randint(1, 8)
+        piece = choose.choice(
+            ["", text[at : at + length] * 2, choose.choice("()[]{}\"':=,.@+-*/%#\\ \n\t09azé\u202e\0"), choose.choice(["\n", "  ", "def ", "x"])]
+        )
+        text = text[:at] + piece + text[at + length :]
+    return text
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
+    sources = [path.read_text() for path in PROGRAMS if "lstm" not in path.name and "resnet" not in path.name]
+    for seed in range(first, first + 500):
+        choose = random.Random(seed)
+        text = mutated(choose.choice(sources), choose)
+        try:
+            model(text)
+        except (tpucc.CompileError, tpucc.LimitError) as error:
+            assert all(d.labels for d in error.diagnostics), f"seed {seed}: {error}"
+            assert str(error)
