@@ -36,7 +36,7 @@ def _flags(context: Context, opcode: Opcode, function: int, indices: Int64) -> I
     flags = context.program.instructions["flags"]
     allowed = sum(flag for flag, _ in SPECS[opcode].flags_for(function))
     wrong = indices[(flags[indices] & ~np.uint8(allowed)) != 0]
-    yield from context.each("V0202", wrong, lambda i: f"sets flags {flags[i] & ~allowed:#x}, which {opcode.mnemonic} doesn't have")
+    yield from context.each("V0202", wrong, lambda i: f"sets flags {int(flags[i]) & ~allowed:#x}, which {opcode.mnemonic} doesn't have")
 
 
 def _unused(context: Context, opcode: Opcode, function: int, indices: Int64) -> Iterator[Violation]:

@@ -1,0 +1,108 @@
+"""Binaries and listings: both hold the whole program, and nothing malformed gets through."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import pytest
+
+import tpucc
+from tests.support.dense import DenseNetwork
+from tpucc.isa.assembler import assemble
+from tpucc.isa.container import decode, encode
+from tpucc.isa.disassembler import disassemble
+from tpucc.isa.program import Program
+from tpucc.isa.verify import verify
+
+SOURCE = """
+weights random(seed=0)
+model m(x: f32[3, 5] in [0.0, 1.0], y: f32[3, 9]):
+    weight w: f32[5, 9]
+    return softmax(tanh(x @ w) * y)
+"""
+
+
+@cache
+def program(target: str = "tiny") -> Program:
+    found: Program = tpucc.compile_source(SOURCE, target=target).program.value
+    return found
+
+
+@pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
+def test_both_forms_come_back_equal(target: str) -> None:
+    p = program(target)
+    assert decode(encode(p), "p") == p
+    assert encode(assemble(disassemble(p), "p.asm")) == encode(p)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_networks_come_back_equal(seed: int) -> None:
+    p = tpucc.compile_source(DenseNetwork(seed).source()).program.value
+    assert encode(assemble(disassemble(p), "p.asm")) == encode(decode(encode(p), "p")) == encode(p)
+
+
+def survives(data: bytes) -> bool:
+    """Whether bytes are refused as they must be, or are a program that the verifier can judge."""
+    try:
+        verify(decode(data, "p.tpub"))
+    except (tpucc.ProgramError, tpucc.LimitError) as error:
+        return error.exit_status in (3, 4)
+    return True
+
+
+def damaged(data: bytes, choose: random.Random) -> bytes:
+    at, kind = choose.randrange(len(data)), choose.randrange(5)
+    if kind == 0:
+        return data[:at]
+    if kind == 1:
+        return data[:at] + bytes(choose.randrange(256) for _ in range(4)) + data[at:]
+    if kind == 2:
+        return data[:at] + data[at + choose.randint(1, 64) :]
+    changed = bytearray(data)
+    for _ in range(choose.randint(1, 3)):
+        changed[choose.randrange(len(changed)) if kind == 3 else choose.randrange(min(200, len(changed)))] ^= 1 << choose.randrange(8)
+    return bytes(changed)
+
+
+@pytest.mark.parametrize("first", range(0, 2000, 500))
+def test_damaged_binaries_are_refused(first: int) -> None:
+    data = encode(program())
+    for seed in range(first, first + 500):
+        broken = damaged(data, random.Random(seed))
+        assert survives(broken), f"seed {seed}"
+        if broken != data:
+            with pytest.raises(tpucc.ProgramError):
+                decode(broken, "p.tpub")
+
+
+def test_damaged_listings_get_a_place() -> None:
+    lines = disassemble(program()).split("\n")
+    for seed in range(300):
+        choose = random.Random(seed)
+        changed, at = list(lines), choose.randrange(len(lines))
+        changed[at] = changed[at].replace(choose.choice("abcdefgh=.+0123"), choose.choice(["", "?", "9", "x", " "]), 1)
+        try:
+            verify(assemble("\n".join(changed), "p.asm"))
+        except (tpucc.ProgramError, tpucc.LimitError) as error:
+            assert str(error)  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("matrix_multipy ub=0 acc=0 rows=1", "did you mean matrix_multiply"),
+        ("matrix_multiply ub=0 acc=0", "needs rows"),
+        ("matrix_multiply ub=0 acc=0 row=1", "did you mean rows"),
+        ("matrix_multiply ub=0 acc=0 rows=1 rows=2", "given twice"),
+        ("matrix_multiply ub=zero acc=0 rows=1", "nothing in the unified buffer is named zero"),
+        ("matrix_multiply ub=0 acc=0 rows=1, swich", "swich"),
+        ("synchronize engine=martix wait=host", "no engine is named martix"),
+        ("read_weights tile=-1", "tile"),
+    ],
+)
+def test_wrong_lines_are_explained(line: str, words: str) -> None:
+    with pytest.raises(tpucc.ProgramError) as caught:
+        assemble(f".target tiny\n{line}\nhalt\n", "p.asm")
+    assert words in str(caught.value)
+    assert "p.asm:2:" in str(caught.value)

@@ -1,0 +1,143 @@
+"""Time: the machine's rules in cycles, checked by arithmetic, and against a second model written another way."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.dense import DenseNetwork
+from tpucc.isa.instructions import ENGINE_OF, Engine, Instruction, Opcode
+from tpucc.isa.program import Program
+from tpucc.sim.timing import time_program
+
+CHAIN = """
+param batch = 200
+param layers = 5
+weights random(seed=0)
+model chain(x: f32[batch, 2000]):
+    for i in range(layers):
+        weight w: f32[2000, 2000] = "w{i}"
+        x = relu(x @ w)
+    return x
+"""
+
+
+def slow_times(program: Program) -> tuple[list[int], list[int]]:
+    """Start and end of each instruction, by relaxing one rule at a time until nothing moves: slow, and nothing like the fast one."""
+    target, code = program.target, [Instruction.of(r) for r in program.instructions]
+    engine = [Engine(int(e)) for e in ENGINE_OF[program.instructions["opcode"]]]
+    count = len(code)
+    duration = [_duration(program, i) for i in code]
+    fetches = [i for i in range(count) if code[i].opcode == Opcode.READ_WEIGHTS]
+    switches = [i for i in range(count) if code[i].opcode in (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE) and code[i].flags & 1]
+    start, shift = [0] * count, [0] * len(switches)
+    waits: list[tuple[int, int]] = []
+    for s in range(count):
+        if code[s].opcode == Opcode.SYNCHRONIZE:
+            later = [i for i in range(s, count) if engine[i] == code[s]["index"]]
+            waits += [(later[0], i) for i in range(s) if later and (code[s]["engines"] >> engine[i]) & 1 and engine[i] < 4]
+    moved = True
+    while moved:
+        before = (list(start), list(shift))
+        last: dict[Engine, int] = {}
+        for i in range(count):
+            if engine[i] in last and engine[i] != Engine.CONTROL:
+                start[i] = max(start[i], start[last[engine[i]]] + duration[last[engine[i]]])
+            last[engine[i]] = i
+        for waiter, other in waits:
+            late = target.pipeline_cycles if engine[other] == Engine.MATRIX else 0
+            start[waiter] = max(start[waiter], start[other] + duration[other] + late)
+        for n, multiply in enumerate(switches):
+            shift[n] = max(shift[n], start[fetches[n]] + duration[fetches[n]], start[switches[n - 1]] if n else 0)
+            shift[n] = max(shift[n], shift[n - 1] + target.tile_shift_cycles if n else 0)
+            start[multiply] = max(start[multiply], shift[n] + target.tile_shift_cycles)
+            if n + target.weight_fifo_tiles < len(fetches):
+                held = fetches[n + target.weight_fifo_tiles]
+                start[held] = max(start[held], shift[n] + target.tile_shift_cycles)
+        moved = (start, shift) != before
+    return start, [a + b for a, b in zip(start, duration, strict=True)]
+
+
+def _duration(program: Program, i: Instruction) -> int:
+    target = program.target
+    if i.opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
+        return target.host_cycles(i["inner"])
+    if i.opcode == Opcode.READ_WEIGHTS:
+        return target.tile_fetch_cycles
+    if i.opcode == Opcode.MATRIX_MULTIPLY:
+        return i["inner"]
+    if i.opcode == Opcode.SET_CONFIGURATION:
+        return 1
+    return i["outer"] * i["inner"] if i.opcode in (Opcode.ACTIVATE, Opcode.VECTOR) else 0
+
+
+SMALL = """
+weights random(seed=0)
+model m(x: f32[{batch}, {k}], y: f32[{batch}, {n}]):
+    weight w: f32[{k}, {n}]
+    weight v: f32[{n}, 5]
+    return relu(tanh(x @ w) * y @ v)
+"""
+
+
+@pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
+@pytest.mark.parametrize(("batch", "k", "n"), [(1, 3, 3), (4, 9, 10), (8, 20, 13), (5, 4, 17)])
+def test_agrees_with_a_slow_model(target: str, batch: int, k: int, n: int) -> None:
+    program = tpucc.compile_source(SMALL.format(batch=batch, k=k, n=n), target=target).program.value
+    start, end = slow_times(program)
+    found = time_program(program)
+    real = ENGINE_OF[program.instructions["opcode"]] != Engine.CONTROL
+    np.testing.assert_array_equal(found.start[real], np.array(start)[real])
+    np.testing.assert_array_equal(found.end[real], np.array(end)[real])
+
+
+def test_the_numbers_of_tpu_v1() -> None:
+    target = tpucc.load_target("tpu_v1")
+    assert round(target.peak_ops / 1e12, 2) == 91.75
+    assert target.tile_fetch_cycles == 1349
+    assert round(target.peak_ops / 2 / target.weight_bandwidth) == 1349
+    assert target.tile_shift_cycles == 256
+    assert target.pipeline_cycles == 512
+
+
+def test_the_paper_s_mlp0_is_bound_by_weight_memory() -> None:
+    """Five 2000×2000 layers at batch 200: the paper's table 3 has 12.3 TOPS and 53.9 % weight stall for MLP0."""
+    stats = tpucc.compile_source(CHAIN).stats
+    assert 11.5 < stats["tops"] < 13
+    rows = {name: stats["breakdown"][name] for name in ("array_active", "weight_stall", "weight_shift", "non_matrix")}
+    assert max(rows, key=lambda name: rows[name]) == "weight_stall"
+    assert sum(rows.values()) == pytest.approx(100)
+    assert stats["bottleneck"] == "weight memory"
+    assert stats["cycles"] >= 320 * 1349
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (CHAIN.replace("batch = 200", "batch = 8"), "weight memory"),
+        (CHAIN.replace("batch = 200", "batch = 2048"), "matrix unit"),
+        ("weights random(seed=0)\nmodel m(x: f32[4000, 8]):\n    weight w: f32[8, 8]\n    return x @ w\n", "host link"),
+        ("model m(x: f32[8, 8]):\n    return softmax(x)\n", "nothing"),
+    ],
+)
+def test_the_bottleneck_is_what_limits(source: str, name: str) -> None:
+    assert tpucc.compile_source(source).stats["bottleneck"] == name
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_parts_of_the_numbers_agree(seed: int) -> None:
+    exe = tpucc.compile_source(DenseNetwork(seed).source())
+    stats, program = exe.stats, exe.program.value
+    assert sum(layer["cycles"] for layer in stats["layers"]) == stats["cycles"]
+    for found in (stats, *stats["layers"]):
+        parts = found["breakdown"]
+        total = parts["array_active"] + parts["weight_stall"] + parts["weight_shift"] + parts["non_matrix"]
+        assert total == pytest.approx(100 if found["cycles"] else 0)
+        assert parts["useful_macs"] + parts["unused_macs"] == pytest.approx(parts["array_active"])
+        assert parts["raw_stall"] + parts["input_stall"] <= parts["non_matrix"] + 1e-9
+    multiplies = program.instructions[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY]
+    assert stats["breakdown"]["array_active"] == pytest.approx(100 * multiplies["inner"].sum() / stats["cycles"])
+    assert stats["tops"] == pytest.approx(2 * stats["macs"] / stats["seconds"] / 1e12)
+    transfers = program.instructions[program.instructions["opcode"] == Opcode.READ_HOST_MEMORY]
+    assert stats["host_bytes"]["in"] == 256 * transfers["inner"].sum()
