@@ -1,6 +1,6 @@
 """Bytes and strings as they stand in the text forms: graphs, tile programs and listings share these four functions.
 
-Bytes are base64 (RFC 4648) in lines of 76 characters. Strings are quoted; whatever a terminal or an editor could act on is escaped:
+Bytes are base64 (RFC 4648) in lines of 1,024 characters. Strings are quoted; whatever a terminal or an editor could act on is escaped:
 control, bidirectional and unpaired surrogate characters, line ends, the quote and the backslash.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import binascii
 import re
 
-_LINE_BYTES = 57
+_LINE_BYTES = 768
 _BLANKS = str.maketrans("", "", " \t\r\n")
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _LONG = {text[1]: character for character, text in _SHORT.items()}
@@ -17,7 +17,7 @@ _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.?))|\"", re.DO
 
 
 def encode(data: bytes) -> str:
-    """Base64 in lines of 76 characters, each with its end; nothing for no bytes."""
+    """Base64 in lines of 1,024 characters, each with its end; nothing for no bytes."""
     text = binascii.b2a_base64(data, newline=False).decode("ascii")
     width = _LINE_BYTES // 3 * 4
     return "".join(f"{text[start : start + width]}\n" for start in range(0, len(text), width))
