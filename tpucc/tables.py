@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tpucc.diagnostics import printable
 from tpucc.runtime import Runtime
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 WIDTH = 80
 MOST_ROWS = 40
@@ -25,12 +29,17 @@ BREAKDOWN = (
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
     """Columns under their heads, the first `left` flush left, the others flush right; over-long first cells are cut."""
-    cells = [list(map(printable, head)), *(list(map(printable, row)) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(head))]
-    widths[0] = max(8, min(widths[0], WIDTH - sum(widths[1:]) - 2 * (len(head) - 1)))
-    return "\n".join(
-        "  ".join(_cell(cell, width, i < left) for i, (cell, width) in enumerate(zip(row, widths, strict=True))).rstrip() for row in cells
-    )
+    from rich import console, table  # imported only when a table is printed: it takes longer than most commands
+
+    drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=False, header_style="")
+    for index, name in enumerate(head):
+        drawn.add_column(printable(name), justify="left" if index < left else "right", no_wrap=True, overflow="ellipsis")
+    for row in rows:
+        drawn.add_row(*map(_cell, row))
+    out = console.Console(width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False)
+    with out.capture() as captured:
+        out.print(drawn)
+    return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
 
 
 def timeline_table(runtime: Runtime) -> str:
@@ -40,7 +49,7 @@ def timeline_table(runtime: Runtime) -> str:
         f"{printable(stats['model'])} on {stats['target']}: {stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, "
         f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"
     )
-    return "\n\n".join([head, breakdown_table(stats), layer_table(stats), f"{stats['bottleneck']} bound: {stats['explanation']}"])
+    return "\n\n".join([head, breakdown_table(stats), layer_table(stats), wrapped(f"{stats['bottleneck']} bound: {stats['explanation']}")])
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
@@ -70,6 +79,11 @@ def memory_table(runtime: Runtime) -> str:
     return f"{head}\n\n{table(('buffer', 'start', 'rows', 'from', 'to'), rows)}"
 
 
+def wrapped(text: str, indent: str = "") -> str:
+    """A sentence in lines of 80 columns; `indent` stands before all but the first."""
+    return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def microseconds(seconds: float) -> str:
     return f"{seconds * 1e6:,.1f} µs" if seconds < 0.1 else f"{seconds:,.3f} s"
 
@@ -97,6 +111,8 @@ def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _cell(text: str, width: int, left: bool) -> str:
-    text = text if len(text) <= width else text[: width - 1] + "…"
-    return text.ljust(width) if left else text.rjust(width)
+def _cell(text: str) -> Text:
+    """A cell that is text, whatever brackets it holds."""
+    from rich.text import Text
+
+    return Text(printable(text))

@@ -10,7 +10,7 @@ from typing import Any
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import Compilation, Snapshot
 from tpucc.runtime import Runtime
-from tpucc.tables import microseconds, size, table
+from tpucc.tables import microseconds, size, table, wrapped
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 
@@ -42,16 +42,14 @@ def run_text(summary: Mapping[str, Any]) -> str:
         *_accuracy(summary.get("accuracy")),
         *_check(summary.get("check")),
     ]
-    return "\n".join(lines)
+    return "\n".join(wrapped(line, "  ") for line in lines)
 
 
 def _accuracy(found: Mapping[str, Any] | None) -> list[str]:
     if found is None:
         return []
-    return [
-        f"accuracy on {counted(found['rows'], 'labelled row')} of {printable(found['inputs'])}: "
-        f"{found['float32']:.2%} float32, {found['int8']:.2%} int8"
-    ]
+    rows = counted(found["rows"], "row")
+    return [f"accuracy on {rows} of {printable(found['inputs'])}: float32 {found['float32']:.2%}, int8 {found['int8']:.2%}"]
 
 
 def _check(check: Mapping[str, Any] | None) -> list[str]:
@@ -110,10 +108,4 @@ def _numbers(runtime: Runtime) -> str:
         ("bottleneck", stats["bottleneck"]),
     ]
     text = "\n".join(f"{label:<15} {value}" for label, value in rows)
-    return f"{text}\n\n{_wrapped(stats['explanation'])}"
-
-
-def _wrapped(text: str) -> str:
-    import textwrap
-
-    return textwrap.fill(text, 80)
+    return f"{text}\n\n{wrapped(stats['explanation'])}"

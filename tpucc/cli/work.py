@@ -21,6 +21,7 @@ from tpucc.numerics import AnyArray
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime, load_program
 from tpucc.sources import read_source
+from tpucc.tables import wrapped
 
 PROGRAM_SUFFIX = ".tpub"
 LABELS = "labels"
@@ -68,7 +69,7 @@ def compiled(
     compilation = compile_source(read_source(path), path.parent, options, observer)
     if not quiet:
         for warning in compilation.warnings:
-            click.echo(warning if WARNING.search(warning) else f"note: {warning}", err=True)
+            click.echo(warning if WARNING.search(warning) else wrapped(f"note: {warning}", "  "), err=True)
     return compilation
 
 
