@@ -62,6 +62,6 @@ def _spilled(tiles: TileProgram, needed: int) -> Placement:
     room = tiles.target.unified_buffer_rows
     note = (
         f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again: "
-        f"at once, {needed:,} rows are in use of a unified buffer of {room:,}"
+        f"what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"
     )
     return Placement(result.instructions, result.stays, largest_live_sum(first, last, rows), result.host, (note,))

@@ -1,0 +1,36 @@
+"""Every program compiles with each optional pass left out and at every level, and the machine equals the reference each time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tpucc.checking import compare_with_reference, random_inputs
+from tpucc.driver import PASSES, Options, compile_source, pipeline
+from tpucc.runtime import Runtime
+from tpucc.sources import read_source
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALLER = {"imdb_lstm": {"time": "4"}, "resnet": {"blocks": "1", "batch": "1"}, "mnist_cnn": {"batch": "2"}}
+PROGRAMS = sorted([*(ROOT / "programs").glob("*.tpu"), *(ROOT / "tests" / "programs").glob("*.tpu")])
+OPTIONAL = sorted({p.name for p in PASSES if p.level > 0})
+WAYS = [{"omit": frozenset({name})} for name in OPTIONAL] + [{"level": 0}, {"level": 1}]
+WAYS += [{"settings": {"calibrate": {"method": "percentile", "percentile": 99.0}}}, {"settings": {"quantise": {"granularity": "per_tensor"}}}]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_compiles_and_equals_the_reference(path: Path, way: dict[str, object]) -> None:
+    options = Options(params=SMALLER.get(path.stem, {}), **way)  # type: ignore[arg-type]
+    made = compile_source(read_source(path), path.parent, options)
+    assert made.program is not None
+    assert made.layers is not None
+    runtime = Runtime(made.program)
+    compared = compare_with_reference(runtime, made.layers, random_inputs(runtime))
+    assert not [c for c in compared if c.unequal]
+
+
+def test_levels_run_what_they_say() -> None:
+    assert {p.level for p in pipeline(Options(level=0))} == {0}
+    assert {p.name for p in PASSES} - {p.name for p in pipeline(Options(level=1))} == {"fold-scales"}
