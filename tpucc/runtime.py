@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -158,6 +158,7 @@ class Runtime:
                 problems.append(Diagnostic("E0433", f"input {name} is {array.dtype}, expected {wanted}"))
                 continue
             arrays[name] = array.astype(wanted, copy=False)
+            problems.extend(_not_finite(name, arrays[name]))
         if problems:
             raise InputError(problems)
         return arrays
@@ -167,6 +168,15 @@ class Runtime:
         if rows is None or self.batch is None:
             return run(arrays)
         return run_in_rounds(run, arrays, rows, self.batch)
+
+
+def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
+    """What no integer stands for: NaN and infinity, by the index of the first."""
+    bad = ~np.isfinite(array)
+    if bad.any():
+        index = [int(i) for i in np.unravel_index(int(bad.argmax()), array.shape)]
+        number = "NaN" if np.isnan(array[tuple(index)]) else "infinite"
+        yield Diagnostic("E0434", f"input {name}{index} is {number}; quantised values are finite")
 
 
 def load_program(path: str | Path) -> Runtime:

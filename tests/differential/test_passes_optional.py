@@ -16,7 +16,10 @@ SMALLER = {"imdb_lstm": {"time": "4"}, "resnet": {"blocks": "1", "batch": "1"}, 
 PROGRAMS = sorted([*(ROOT / "programs").glob("*.tpu"), *(ROOT / "tests" / "programs").glob("*.tpu")])
 OPTIONAL = sorted({p.name for p in PASSES if p.level > 0})
 WAYS = [{"omit": frozenset({name})} for name in OPTIONAL] + [{"level": 0}, {"level": 1}]
-WAYS += [{"settings": {"calibrate": {"method": "percentile", "percentile": 99.0}}}, {"settings": {"quantise": {"granularity": "per_tensor"}}}]
+WAYS += [
+    {"settings": {"calibrate": {"method": "percentile", "percentile": 99.0}}},
+    {"settings": {"quantise": {"granularity": "per_tensor"}}},
+]
 
 
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: " ".join(map(str, way.values())))

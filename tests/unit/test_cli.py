@@ -234,6 +234,29 @@ def test_weights_that_do_not_fit_are_all_listed(small: Path, capsys: pytest.Capt
     assert "v[0, 0] is NaN" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        (np.zeros((4, 6)), "E0452"),
+        (np.zeros((4, 6), ">f4"), "E0452"),
+        (np.zeros((4, 7), np.float32), "E0451"),
+        (np.zeros((0, 6), np.float32), "E0431"),
+        (np.full((4, 6), np.nan, np.float32), "x[0, 0] is NaN"),
+        (np.full((4, 6), np.inf, np.float32), "x[0, 0] is infinite"),
+    ],
+)
+def test_inputs_that_do_not_fit(small: Path, capsys: pytest.CaptureFixture[str], array: np.ndarray, words: str) -> None:
+    Path("x.npz").write_bytes(npz_bytes({"x": array}))
+    assert run("run", small, "--input", "x.npz") == 3
+    assert words in capsys.readouterr().err
+
+
+def test_inputs_of_other_names_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("x.npz").write_bytes(npz_bytes({"y": np.zeros((4, 6), np.float32)}))
+    assert run("run", small, "--input", "x.npz") == 3
+    assert "the model has no input y" in capsys.readouterr().err
+
+
 def test_trace_is_json_with_named_lanes(small: Path) -> None:
     assert run("profile", small, "--trace", "t.json") == 0
     events = json.loads(Path("t.json").read_text())

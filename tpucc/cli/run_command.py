@@ -24,7 +24,7 @@ from tpucc.checking import (
 from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import LABELS, executable_from, held_out, print_json
-from tpucc.diagnostics import CheckError, Diagnostic, counted
+from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.npz import npz_bytes
 from tpucc.numerics import AnyArray
@@ -81,11 +81,24 @@ def _inputs(exe: Executable, path: Path | None) -> tuple[dict[str, AnyArray], st
     """The arrays to run on, and in words where they are from."""
     if path is not None:
         arrays = read_arrays(path)
+        _require_types(exe.runtime, arrays, path)
         return arrays, f"{path} ({_rows(exe.runtime, arrays)})"
     known = calibrated_inputs(exe.compilation) if exe.compilation else None
     if known is not None:
         return dict(known), f"the calibration inputs ({_rows(exe.runtime, known)})"
     return random_inputs(exe.runtime), "random inputs from seed 0"
+
+
+def _require_types(runtime: Runtime, arrays: Mapping[str, AnyArray], path: Path) -> None:
+    """A file is taken as it is: another data type or byte order in it is more likely a mistake than meant."""
+    wrong = {name: arrays[name].dtype for name, kind in runtime.inputs.items() if name in arrays and arrays[name].dtype != kind.numpy}
+    if wrong:
+        mend = "save it with array.astype(np.float32), or np.int32 for indices"
+        texts = [
+            f"{path}: {name} is {dtype.name} ({dtype.str}), and the model takes {runtime.inputs[name].brief}"
+            for name, dtype in wrong.items()
+        ]
+        raise InputError([Diagnostic("E0452", text, help=(mend,)) for text in texts])
 
 
 def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:
