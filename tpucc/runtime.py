@@ -111,7 +111,7 @@ class Runtime:
     def _run_once(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
         values.update(self._device(values))
-        feeds = {node.name: values[node.name] for node in self.epilogue.inputs}
+        feeds = {node.name: values[node.name].reshape(node.type.shape) for node in self.epilogue.inputs}
         results = evaluate(self.epilogue, feeds)
         return {output.name: results[output.node] for output in self.epilogue.outputs}
 
@@ -124,7 +124,7 @@ class Runtime:
         return {output.name: results[output.node] for output in self.prologue.outputs}
 
     def _device(self, values: Arrays, plain: bool = False) -> dict[str, AnyArray]:
-        feeds = {port.name: values[port.name] for port in self.program.inputs}
+        feeds = {port.name: values[port.name].reshape(port.shape) for port in self.program.inputs}
         return Interpreter(self.program).run(feeds) if plain else self.simulator.run(feeds)
 
     @cached_property

@@ -68,7 +68,7 @@ class Builder:
     def model(self, children: Children) -> ast.ModelDef:
         keyword, name, _, *rest = children
         inputs: tuple[ast.Input, ...] = rest[0] if isinstance(rest[0], tuple) else ()
-        results = rest[-3] if str(rest[-4]) == "->" else None
+        results = rest[-3] if len(rest) > 4 and str(rest[-4]) == "->" else None
         return ast.ModelDef(_identifier(name), inputs, results, rest[-1], span_of(keyword, rest[-2]))
 
     def inputs(self, children: Children) -> tuple[ast.Input, ...]:

@@ -99,7 +99,7 @@ class Layout:
     def _port(self, name: str, type_: TensorType, tensor: Tensor, places: Iterable[int]) -> Port:
         quantisation = type_.quantisation
         scale, zero_point = (quantisation.scale, quantisation.zero_point) if quantisation else (1.0, 0)
-        return Port(name, type_.shape, scale, zero_point, self.parts(tensor), tuple(places))
+        return Port(name, type_.shape or (1,), scale, zero_point, self.parts(tensor), tuple(places))
 
 
 def _packed(tensor: Tensor, parts: Sequence[int], mxu: int) -> Iterator[Int8]:
