@@ -9,11 +9,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from pathlib import Path
 
+import im2col
 import numpy as np
 
 import tpucc
 from tpucc.api import Executable
+from tpucc.checking import random_inputs
 from tpucc.sim.timing import time_program
 
 CHAIN = """
@@ -27,6 +30,7 @@ model chain(x: f32[batch, width]):
         x = relu(x @ w)
     return x
 """
+RESNET = Path(__file__).resolve().parents[1] / "programs" / "11_resnet50.tpu"
 SIZES = (2, 20, 200, 2000, 20000)
 """Layers of one tile: each makes about five instructions."""
 ROUNDS = 15
@@ -97,11 +101,32 @@ def tiles() -> None:
         print(f"  {count:12,} {compiled:10.3f} {count / compiled:10,.0f}")
 
 
+def resnet() -> None:
+    """ResNet-50 at batch 1: compiled from the source, run from float to float, against the plain float32 forward by im2col."""
+    exe, compiled = timed(lambda: tpucc.compile(RESNET, params={"batch": 1}))
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    graph = exe.compilation.graph
+    inputs = random_inputs(exe.runtime)
+    ours, plain = fastest(lambda: exe.run(inputs), lambda: im2col.forward(graph, inputs), rounds=5)
+    print(f"ResNet-50, batch 1, {len(exe.runtime.program.instructions):,} instructions")
+    print(f"  float32 im2col in NumPy      {1000 * plain:8.2f} ms   1.00")
+    print(f"  tpucc, float in to float out {1000 * ours:8.2f} ms   {ours / plain:.2f}")
+    print(f"  compiling                    {1000 * compiled:8.2f} ms   {compiled / plain:.2f}")
+
+
+def timed(function: Callable[[], Executable]) -> tuple[Executable, float]:
+    """What a function gives, and the seconds it took."""
+    started = time.perf_counter()
+    return function(), time.perf_counter() - started
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("part", nargs="?", choices=("execution", "compiling", "tiles"), help="only this part")
+    parts = {"execution": execution, "compiling": compiling, "tiles": tiles, "resnet": resnet}
+    parser.add_argument("part", nargs="?", choices=tuple(parts), help="only this part")
     part = parser.parse_args().part
-    for name, function in (("execution", execution), ("compiling", compiling), ("tiles", tiles)):
+    for name, function in parts.items():
         if part in (None, name):
             function()
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from measure import programs_page
+
 import tpucc
 from tpucc import pictures
 from tpucc.driver import PASSES
@@ -16,7 +18,7 @@ from tpucc.explain import codes, explain
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.ops import INTERNAL, OPS
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Table, View
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
 from tpucc.target import load_target, target_names
@@ -34,25 +36,24 @@ def operators_page() -> str:
     return "\n".join(parts)
 
 
+WHERE: Mapping[type, str] = {
+    Matrix: "A product on the device: an FC or a convolutional layer.",
+    Pooling: "A pooling layer on the device.",
+    Table: "On the device a table of 256 entries: in the layer before, or a vector layer of its own.",
+    Clamp: "On the device a clamp in the layer before, which costs nothing.",
+    Arithmetic: "A vector layer on the device; a constant is folded into the layer before where that is possible.",
+    View: "Moves nothing on the device as long as the last size stays; otherwise runs on the host.",
+    Rearrangement: "Rows are walked in another way, or copied by the vector unit; lanes go through the matrix unit. Lanes become rows, or "
+    "rows lanes, on the host only.",
+    Boundary: "Says how a value is represented; moves nothing.",
+    Given: "A constant of the program.",
+}
+"""In words, where operators of a kind run."""
+
+
 def where(legalisation: Legalisation) -> str:
     """In words, where an operator runs."""
-    match legalisation:
-        case OnHost(why):
-            return f"Runs on the host: {why}."
-        case Matrix():
-            return "An FC layer on the device."
-        case Table():
-            return "On the device a table of 256 entries: in the layer before, or a vector layer of its own."
-        case Clamp():
-            return "On the device a clamp in the layer before, which costs nothing."
-        case Arithmetic():
-            return "A vector layer on the device; a constant is folded into the layer before where that is possible."
-        case View():
-            return "Moves nothing on the device as long as the last size stays; otherwise runs on the host."
-        case Boundary():
-            return "Says how a value is represented; moves nothing."
-        case Given():
-            return "A constant of the program."
+    return f"Runs on the host: {legalisation.why}." if isinstance(legalisation, OnHost) else WHERE[type(legalisation)]
 
 
 def errors_page() -> str:
@@ -92,31 +93,35 @@ def pages() -> Mapping[str, str]:
         "reference/passes.md": passes_page(),
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": targets_page(),
+        "reference/programs.md": f"{MADE}\n{programs_page()}",
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }
 
 
 def draw() -> None:
-    """The pictures of the book, from the digits network."""
+    """The pictures of the book, from the digits networks."""
     exe = tpucc.compile(PROGRAMS / "04_digits_mlp.tpu")
     (DOCS / "pictures").mkdir(exist_ok=True)
     shown = {"graph": exe.graph, "layers": exe.layers, "tiles": exe.tiles, "program": exe.program}
     shown |= {"memory": exe.memory, "timeline": exe.timeline}
     for name, value in shown.items():
         (DOCS / "pictures" / f"digits-{name}.svg").write_text(value._repr_svg_(), "utf-8")
+    cnn = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
+    (DOCS / "pictures" / "cnn-layers.svg").write_text(cnn.layers._repr_svg_(), "utf-8")
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
 
 
 def main() -> int:
-    stale = [path for path, text in pages().items() if not (DOCS / path).is_file() or (DOCS / path).read_text("utf-8") != text]
+    made = pages()
+    stale = [path for path, text in made.items() if not (DOCS / path).is_file() or (DOCS / path).read_text("utf-8") != text]
     if "--check" in sys.argv[1:]:
         print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in stale))
         return 1 if stale else 0
     (DOCS / "reference").mkdir(exist_ok=True)
-    for path, text in pages().items():
+    for path, text in made.items():
         (DOCS / path).write_text(text, "utf-8")
     draw()
-    print(f"{len(pages())} pages and the pictures are up to date")
+    print(f"{len(made)} pages and the pictures are up to date")
     return 0
 
 

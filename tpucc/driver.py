@@ -17,7 +17,7 @@ from tpucc.frontend.parse import parse
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import verify_graph
 from tpucc.isa.disassembler import disassemble
-from tpucc.isa.program import Program
+from tpucc.isa.program import HostWork, Program
 from tpucc.isa.verify import check
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.partition import partition
@@ -29,31 +29,47 @@ from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import AnyArray
 from tpucc.ops.verify import verify_operators
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.batch_products import BatchProducts
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
 from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation
+from tpucc.passes.flatten_to_convolution import FlattenToConvolution
+from tpucc.passes.fold_padding import FoldPadding
 from tpucc.passes.fold_scales import FoldScales
 from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.hoist_activations import HoistActivations
+from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place
 from tpucc.passes.push_slices import PushSlices
 from tpucc.passes.quantise import Quantise
+from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
+from tpucc.passes.sink_views import SinkViews
 from tpucc.schedule import schedule
 from tpucc.sources import bind_weights, read_calibration
 from tpucc.target import Target, load_target
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
+    DecomposeBatchNorm(),
     SinkTransposes(),
     FoldScales(),
-    PushSlices(),
+    FoldPadding(),
+    HoistActivations(),
+    FlattenToConvolution(),
+    SinkViews(),
+    PushSlices(rows=False),
     ConstantFolding(),
     CommonSubexpressions(),
+    BatchProducts(),
+    ReassociateBias(),
     ExplicitQuantisation(),
     DeadCode(),
+    PackPatches(),
     Place(),
     Calibrate(),
     FuseBias(),
@@ -255,7 +271,13 @@ def finish(program: Program, layers: Graph, source: Source, declared: Graph) -> 
     types = {node.name: node.type for node in declared.inputs}
     prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.op == "input" else n for n in parts.prologue)
     return replace(
-        program, prologue=str(prologue), epilogue=str(parts.epilogue), name=layers.name, source=source.name, source_text=source.text
+        program,
+        name=layers.name,
+        source=source.name,
+        source_text=source.text,
+        prologue=str(prologue),
+        epilogue=str(parts.epilogue),
+        host_steps=tuple(HostWork(str(step.graph), step.reads, step.writes, step.elements) for step in parts.middle),
     )
 
 
@@ -289,7 +311,8 @@ def _run_passes(state: _State, graph: Graph, options: Options, recorder: _Record
 def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     assert state.layers is not None
     assert state.graph is not None
-    state.tiles = lower(partition(state.layers).device, options.target)
+    parts = partition(state.layers)
+    state.tiles = lower(parts.device, options.target, segments=parts.segments)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
     state.program = finish(schedule(state.tiles), state.layers, state.source, state.graph)

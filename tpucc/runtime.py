@@ -1,8 +1,8 @@
-"""A compiled model that runs: the host's prologue, the simulated machine, the host's epilogue."""
+"""A compiled model that runs: the host's prologue, the simulated machine with the host's steps in between, the host's epilogue."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean
+from tpucc.handover import require_handover
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.container import decode, encode
-from tpucc.isa.program import Program
+from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, Int8
 from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
@@ -54,6 +55,12 @@ class Runtime:
     @cached_property
     def epilogue(self) -> Graph:
         return parse_graph(self.program.epilogue, f"{self.program.name} epilogue", ATTRIBUTES)
+
+    @cached_property
+    def steps(self) -> tuple[Graph, ...]:
+        """What the host computes at each interrupt."""
+        name = self.program.name
+        return tuple(parse_graph(step.graph, f"{name} host step {k}", ATTRIBUTES) for k, step in enumerate(self.program.host_steps))
 
     @cached_property
     def simulator(self) -> Simulator:
@@ -111,21 +118,32 @@ class Runtime:
     def _run_once(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
         values.update(self._device(values))
-        feeds = {node.name: values[node.name].reshape(node.type.shape) for node in self.epilogue.inputs}
-        results = evaluate(self.epilogue, feeds)
+        results = _evaluated(self.epilogue, values)
         return {output.name: results[output.node] for output in self.epilogue.outputs}
 
     def _integers_once(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self.ports(inputs)
         return {name: values[port].reshape(self.outputs[name].shape) for name, (port, _) in self._device_outputs.items()}
 
-    def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
-        results = evaluate(self.prologue, inputs)
-        return {output.name: results[output.node] for output in self.prologue.outputs}
+    @cached_property
+    def _first(self) -> Graph:
+        """The prologue of a program whose parts fit each other. Raises `ProgramError` E0708 when they don't."""
+        require_handover(self.program, self.prologue, self.steps, self.epilogue)
+        return self.prologue
 
-    def _device(self, values: Arrays, plain: bool = False) -> dict[str, AnyArray]:
-        feeds = {port.name: values[port.name].reshape(port.shape) for port in self.program.inputs}
-        return Interpreter(self.program).run(feeds) if plain else self.simulator.run(feeds)
+    def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
+        results = evaluate(self._first, inputs)
+        return {output.name: results[output.node] for output in self._first.outputs}
+
+    def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
+        """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
+
+        def host(number: int, ports: Mapping[str, Int8]) -> dict[str, AnyArray]:
+            values.update(_evaluated(self.steps[number], {**values, **ports}))
+            return _shaped(self.program.step_ports[number][1], values)
+
+        feeds = _shaped(self.program.prologue_ports, values)
+        return Interpreter(self.program).run(feeds, host=host) if plain else self.simulator.run(feeds, host)
 
     @cached_property
     def _device_outputs(self) -> dict[str, tuple[str, Quantisation]]:
@@ -133,16 +151,22 @@ class Runtime:
         ports = {port.name for port in self.program.outputs}
         found = {}
         for output in self.epilogue.outputs:
-            node = self._through_views(self.epilogue[output.node])
+            node = self._through_views(self._after_device[output.node])
             if node.op == "dequantize":
-                node = self._through_views(self.epilogue[node.operands[0]])
+                node = self._through_views(self._after_device[node.operands[0]])
             if node.op == "input" and node.name in ports and node.type.quantisation is not None:
                 found[output.name] = (node.name, node.type.quantisation)
         return found
 
+    @cached_property
+    def _after_device(self) -> Mapping[str, Node]:
+        """The nodes of the host's steps and of the epilogue; a value that one of them computes is no input of the others here."""
+        nodes = [node for graph in (*self.steps, self.epilogue) for node in graph]
+        return {node.name: node for node in sorted(nodes, key=lambda node: node.op != "input")}
+
     def _through_views(self, node: Node) -> Node:
         while node.op in MOVES_NOTHING:
-            node = self.epilogue[node.operands[0]]
+            node = self._after_device[node.operands[0]]
         return node
 
     def _accepted(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, AnyArray]:
@@ -168,6 +192,16 @@ class Runtime:
         if rows is None or self.batch is None:
             return run(arrays)
         return run_in_rounds(run, arrays, rows, self.batch)
+
+
+def _evaluated(graph: Graph, values: Arrays) -> dict[str, AnyArray]:
+    """The outputs of a graph whose inputs are among `values`; a scalar that crossed a port has the shape [1]."""
+    return evaluate(graph, {node.name: values[node.name].reshape(node.type.shape) for node in graph.inputs})
+
+
+def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
+    """The ports' arrays among `values`."""
+    return {port.name: values[port.name].reshape(port.shape) for port in ports}
 
 
 def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:

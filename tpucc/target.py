@@ -35,14 +35,20 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Bytes a second from weight memory to the FIFO."""
     host_bandwidth: float
     """Bytes a second between host memory and the unified buffer, both directions sharing it."""
+    host_step_seconds: float = 10e-6
+    """Seconds from an interrupt to the host's first result. Our assumption: a driver's round trip; the paper has no number."""
+    host_elements_per_second: float = 1e9
+    """Elements that the host computes in a second at an interrupt. Our assumption: one core, an element a nanosecond."""
 
     def __post_init__(self) -> None:
         for field in ("mxu", "accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles", "weight_memory_bytes"):
             if not 0 < getattr(self, field) < 2**40:
                 raise ValueError(f"{field} must be a positive integer below 2^40")
-        for field in ("clock_hz", "weight_bandwidth", "host_bandwidth"):
+        for field in ("clock_hz", "weight_bandwidth", "host_bandwidth", "host_elements_per_second"):
             if not (math.isfinite(getattr(self, field)) and getattr(self, field) > 0):
                 raise ValueError(f"{field} must be a positive finite number")
+        if not 0 <= self.host_step_seconds < math.inf:
+            raise ValueError("host_step_seconds must be a finite number that is not negative")
         if self.mxu > 1024:
             raise ValueError("mxu must be at most 1024, so that 8-bit products of one tile sum exactly in float32")
         if self.accumulator_rows < 2 or self.unified_buffer_rows < 2:
@@ -77,6 +83,10 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def host_cycles(self, rows: int) -> int:
         """Cycles of a transfer of `rows` rows between the host and the unified buffer."""
         return self.transfer_cycles(rows * self.mxu, self.host_bandwidth)
+
+    def host_step_cycles(self, elements: int) -> int:
+        """Cycles of a host step that computes `elements` elements."""
+        return max(1, round((self.host_step_seconds + elements / self.host_elements_per_second) * self.clock_hz))
 
     def transfer_cycles(self, size: int, bandwidth: float) -> int:
         return max(1, round(size * self.clock_hz / bandwidth))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import numpy as np
 
@@ -12,18 +13,26 @@ from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
-from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Sides, Vector
 from tpucc.layers.reference import compute
+from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.lowering.lower import lower
+from tpucc.lowering.tensors import NO_SIDES
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray, Int8
+from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.transpose import TransposeAttributes
 from tpucc.schedule import schedule
 from tpucc.sim.execute import Interpreter
 from tpucc.target import Target, load_target
 
 TINY = load_target("tiny")
 V1 = load_target("tpu_v1")
+Pair = tuple[int, int]
+ZERO = 1
+"""The zero point of every value."""
 
 
 class Device:
@@ -45,11 +54,62 @@ class Device:
     def fc(self, name: str, x: str, width: int, *, weights: str = "", table: bool = False) -> str:
         shape = self.builder.nodes[x].type.shape
         weights = weights or self.weights(f"{name}.w", shape[-1], width)
-        bias = self._constant(f"{name}.b", self.random.integers(-5000, 5000, width, np.int32))
-        scale = 1 / (40 * np.sqrt(shape[-1]))
-        multiplier = self._constant(f"{name}.m", (self.random.random(width, np.float32) + np.float32(0.5)) * np.float32(scale))
-        operands = (x, weights, bias, multiplier, *self._table(name, table))
+        operands = (x, weights, *self._tail(name, width, shape[-1]), *self._table(name, table))
         return self._node(name, "fc", operands, Fc(zero=3, low=-120, table=table), _i8((*shape[:-1], width)))
+
+    def fc_sum(self, name: str, xs: Sequence[str], width: int) -> str:
+        """The sum of a product for each of `xs`."""
+        types = [self.builder.nodes[x].type for x in xs]
+        weights = [self.weights(f"{name}.w{number}", type_.columns, width) for number, type_ in enumerate(types)]
+        tail = self._tail(name, width, sum(type_.columns for type_ in types))
+        return self._node(name, "fc", (*xs, *weights, *tail), Fc(zero=-5, sources=len(xs)), _i8((*types[0].shape[:-1], width)))
+
+    def conv(
+        self,
+        name: str,
+        x: str,
+        kernel: Pair,
+        filters: int,
+        *,
+        weights: str = "",
+        stride: Pair = (1, 1),
+        sides: Sides = NO_SIDES,
+        table: bool = False,
+    ) -> str:
+        """A convolution of x [B, H, W, C] with windows of `kernel` pixels."""
+        image = self.builder.nodes[x].type.shape
+        shape = (*kernel, image[3], filters)
+        weights = weights or self._constant(f"{name}.w", self.random.integers(-127, 128, shape, np.int8))
+        attributes = Conv(stride, sides, outside=ZERO, zero=-7, high=99, table=table)
+        found = conv_shape(attributes, image, shape)
+        assert found is not None
+        operands = (x, weights, *self._tail(name, filters, prod(shape[:3])), *self._table(name, table))
+        return self._node(name, "conv", operands, attributes, _i8(found))
+
+    def pool(self, name: str, function: str, x: str, size: Pair, *, stride: Pair = (1, 1), sides: Sides = NO_SIDES) -> str:
+        numbers = (1.0, 0, 0) if function == "max" else (0.75, ZERO, 4)
+        attributes = Pool(function, size, stride, sides, *numbers)
+        found = pool_shape(attributes, self.builder.nodes[x].type.shape)
+        assert found is not None
+        return self._node(name, "pool", (x,), attributes, _i8(found))
+
+    def concat(self, name: str, axis: int, *xs: str) -> str:
+        """Rows joined along an axis that isn't the last."""
+        return self._move(name, xs, Move("concat", axis))
+
+    def pad(self, name: str, x: str, *pads: Pair) -> str:
+        """Rows around x; `pads` has a pair for each axis but the last."""
+        return self._move(name, (x,), Move("pad", pads=(*pads, (0, 0)), value=ZERO))
+
+    def transpose(self, name: str, x: str, *perm: int) -> str:
+        shape = self.builder.nodes[x].type.shape
+        return self._node(name, "transpose", (x,), TransposeAttributes(perm), _i8([shape[axis] for axis in perm]))
+
+    def slice(self, name: str, x: str, *parts: Pair) -> str:
+        """`parts` has start and stop of each axis but the last."""
+        columns = self.builder.nodes[x].type.columns
+        starts, stops = ((*(part[end] for part in parts), (0, columns)[end]) for end in (0, 1))
+        return self._node(name, "slice", (x,), SliceAttributes(starts, stops), _i8(np.subtract(stops, starts).tolist()))
 
     def vector(self, name: str, function: str, a: str, b: str, *, table: bool = False) -> str:
         shapes = [self.builder.nodes[operand].type.shape for operand in (a, b)]
@@ -68,6 +128,17 @@ class Device:
             taken = node in outputs[:position]
             self.builder.output(f"{node}.again" if taken else node, node)
         return self.builder.build()
+
+    def _tail(self, name: str, width: int, depth: int) -> tuple[str, str]:
+        """Bias and multiplier of a product of so many terms."""
+        bias = self._constant(f"{name}.b", self.random.integers(-5000, 5000, width, np.int32))
+        scale = 1 / (40 * np.sqrt(depth))
+        return bias, self._constant(f"{name}.m", (self.random.random(width, np.float32) + np.float32(0.5)) * np.float32(scale))
+
+    def _move(self, name: str, xs: tuple[str, ...], attributes: Move) -> str:
+        found = move_shape(attributes, [self.builder.nodes[x].type.shape for x in xs])
+        assert found is not None
+        return self._node(name, "move", xs, attributes, _i8(found))
 
     def _table(self, name: str, table: bool) -> tuple[str, ...]:
         return (self._constant(f"{name}.t", self.random.integers(-128, 128, 256, np.int8)),) if table else ()
@@ -112,7 +183,7 @@ def lstm(steps: int, batch: int, features: int, units: int) -> Graph:
 
 
 def _i8(shape: Sequence[int]) -> TensorType:
-    return TensorType("i8", tuple(shape), None, Quantisation(0.5, 1))
+    return TensorType("i8", tuple(shape), None, Quantisation(0.5, ZERO))
 
 
 def random_inputs(graph: Graph, seed: int = 1) -> dict[str, Int8]:
@@ -133,6 +204,8 @@ def reference(graph: Graph, inputs: Mapping[str, Int8]) -> dict[str, Int8]:
                 values[node.name] = node.attributes.value.data
             case "reshape":
                 values[node.name] = operands[0].reshape(node.type.shape)
+            case "transpose" | "slice":
+                values[node.name] = OPS[node.op].reference(node.attributes, operands)
             case _:
                 values[node.name] = compute(node, operands)
     return {output.name: values[output.node] for output in graph.outputs}

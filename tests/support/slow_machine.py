@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
+
+import numpy as np
 
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int8
 
+Host = Callable[[int, Mapping[str, Int8]], Mapping[str, Int8]]
 
-def slow_run(program: Program, inputs: Mapping[str, Int8]) -> dict[str, list[list[int]]]:
+
+def slow_run(program: Program, inputs: Mapping[str, Int8], host: Host | None = None) -> dict[str, list[list[int]]]:
     """The program on a machine of Python integers; outputs as lists of rows. Only for ports of one block (see `Writer`)."""
-    return _SlowMachine(program).run(inputs)
+    return _SlowMachine(program, host).run(inputs)
 
 
 class _SlowMachine:
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, host: Host | None) -> None:
+        self.host_step = host
         self.program, self.mxu = program, program.target.mxu
         self.host = [[0] * self.mxu for _ in range(program.host_rows)]
         self.ub = [[0] * self.mxu for _ in range(program.target.unified_buffer_rows)]
@@ -28,18 +33,26 @@ class _SlowMachine:
         self.block: Any = None
 
     def run(self, inputs: Mapping[str, Int8]) -> dict[str, list[list[int]]]:
-        for port in self.program.inputs:
-            start = self.program.host[port.blocks[0]].start
-            for row, values in enumerate(inputs[port.name].tolist()):
-                self.host[start + row] = values
+        self._fill(inputs)
         for instruction in self.program.instructions:
             fields = {name: int(instruction[name]) for name in instruction.dtype.names}
             getattr(self, f"_{Opcode(fields['opcode']).mnemonic}", lambda f: None)(fields)
-        outputs = {}
-        for port in self.program.outputs:
-            buffer = self.program.host[port.blocks[0]]
-            outputs[port.name] = self.host[buffer.start : buffer.start + buffer.rows]
-        return outputs
+        return self._outputs([port.name for port in self.program.outputs])
+
+    def _fill(self, tensors: Mapping[str, Int8]) -> None:
+        for port in self.program.inputs:
+            start = self.program.host[port.blocks[0]].start
+            for row, values in enumerate(tensors[port.name].tolist() if port.name in tensors else ()):
+                self.host[start + row] = values
+
+    def _outputs(self, names: Sequence[str]) -> dict[str, list[list[int]]]:
+        buffers = {port.name: self.program.host[port.blocks[0]] for port in self.program.outputs}
+        return {name: self.host[buffers[name].start : buffers[name].start + buffers[name].rows] for name in names}
+
+    def _interrupt_host(self, f: dict[str, int]) -> None:
+        if f["index"] < len(self.program.host_steps) and self.host_step is not None:
+            read = self._outputs(self.program.host_steps[f["index"]].reads)
+            self._fill(self.host_step(f["index"], {name: np.array(rows, np.int8) for name, rows in read.items()}))
 
     @staticmethod
     def _walk(f: dict[str, int], name: str) -> list[int]:

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from tests.support.device_graphs import Device
+from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.graph import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.summary import is_layer, macs, weight_shape
 from tpucc.numerics import AnyArray
@@ -116,7 +117,7 @@ def test_what_is_no_layer_is_refused() -> None:
 
 
 def test_every_layer_has_a_reference() -> None:
-    assert set(LAYER_REFERENCES) == {"fc", "vector"}
+    assert set(LAYER_REFERENCES) == set(LAYERS) == {"fc", "conv", "pool", "vector", "move"}
 
 
 def test_sizes_of_layers() -> None:
@@ -127,3 +128,64 @@ def test_sizes_of_layers() -> None:
     assert (weight_shape(graph["h"], graph), macs(graph["h"], graph)) == ((5, 7), 2 * 3 * 5 * 7)
     assert (weight_shape(graph["y"], graph), macs(graph["y"], graph)) == ((0, 0), 0)
     assert [is_layer(graph[name]) for name in ("x", "h", "y", "h.w")] == [False, True, True, False]
+
+
+def test_sizes_of_convolutions_pools_and_joins() -> None:
+    device = Device()
+    h = device.conv("h", device.input("x", 2, 5, 6, 3), (3, 2), 7, stride=(2, 1), sides=(1, 1, 0, 1))
+    y = device.pool("y", "max", h, (2, 2))
+    joined = device.concat("j", 0, device.fc_sum("s", [y, y], 4), device.fc("t", y, 4))
+    graph = device.build(joined)
+    assert (weight_shape(graph["h"], graph), macs(graph["h"], graph)) == ((18, 7), 2 * 3 * 6 * 7 * 18)
+    assert (weight_shape(graph["s"], graph), macs(graph["s"], graph)) == ((14, 4), 2 * 2 * 5 * 4 * 14)
+    for name in ("y", "j"):
+        assert (weight_shape(graph[name], graph), macs(graph[name], graph), is_layer(graph[name])) == ((0, 0), 0, True)
+
+
+def test_a_sum_of_products_is_a_product_of_joined_operands() -> None:
+    device = Device()
+    graph = device.build(device.fc_sum("y", [device.input("a", 5, 3), device.input("b", 5, 4)], 6))
+    generator = np.random.default_rng(2)
+    a, b = (generator.integers(-128, 128, (5, columns)).astype(np.int8) for columns in (3, 4))
+    w, v, bias, factors = (value_of(graph, f"y.{part}") for part in ("w0", "w1", "b", "m"))
+    joined = slow_fc(Fc(zero=-5), np.concatenate([a, b], axis=1), np.concatenate([w, v]), bias, factors, None)
+    np.testing.assert_array_equal(compute(graph["y"], [a, b, w, v, bias, factors]), joined)
+
+
+def test_a_convolution_of_one_pixel_is_fully_connected_and_one_of_the_image_s_size_a_product() -> None:
+    generator = np.random.default_rng(5)
+    x = generator.integers(-128, 128, (2, 3, 4, 5)).astype(np.int8)
+    bias, factors = generator.integers(-999, 999, 6).astype(np.int32), generator.uniform(1e-4, 1e-3, 6).astype(np.float32)
+    conv, fc = Conv((1, 1), (0, 0, 0, 0), 0, zero=3, low=-50), Fc(zero=3, low=-50)
+    small, large = (generator.integers(-127, 128, shape).astype(np.int8) for shape in ((1, 1, 5, 6), (3, 4, 5, 6)))
+    found = compute(node(conv, 2, 3, 4, 6, op="conv"), [x, small, bias, factors])
+    np.testing.assert_array_equal(found, slow_fc(fc, x, small[0, 0], bias, factors, None))
+    found = compute(node(conv, 2, 1, 1, 6, op="conv"), [x, large, bias, factors])
+    np.testing.assert_array_equal(found[:, 0, 0], slow_fc(fc, x.reshape(2, 60), large.reshape(60, 6), bias, factors, None))
+
+
+def test_a_convolution_refuses_to_overflow() -> None:
+    x, weights = np.full((1, 2, 2, 1), -128, np.int8), np.full((2, 2, 1, 1), -127, np.int8)
+    layer, factors = Conv((1, 1), (0, 0, 0, 0), 0, zero=0), np.ones(1, np.float32)
+    just = np.array([2**31 - 1 - 4 * 128 * 127], np.int32)
+    assert compute(node(layer, 1, 1, 1, 1, op="conv"), [x, weights, just, factors]).item() == 127
+    with pytest.raises(OverflowError):
+        compute(node(layer, 1, 1, 1, 1, op="conv"), [x, weights, just + np.int32(1), factors])
+
+
+def test_pixels_outside_win_no_maximum_and_count_in_no_mean() -> None:
+    x = np.array([[-100, -90], [-80, -70]], np.int8).reshape(1, 2, 2, 1)
+    windows = ((2, 2), (1, 1), (1, 1, 1, 1))
+    largest = compute(node(Pool("max", *windows), 1, 3, 3, 1, op="pool"), [x])
+    assert largest[0, :, :, 0].tolist() == [[-100, -90, -90], [-80, -70, -70], [-80, -70, -70]]
+    mean = compute(node(Pool("average", *windows, scale=1.0, zero_x=-100, zero=-100), 1, 3, 3, 1, op="pool"), [x])
+    assert mean[0, :, :, 0].tolist() == [[-100, -95, -90], [-90, -85, -80], [-80, -75, -70]]
+    halves = compute(node(Pool("average", *windows, scale=0.5, zero_x=-100, zero=7), 1, 3, 3, 1, op="pool"), [x])
+    assert halves[0, :, :, 0].tolist() == [[7, 9, 12], [12, 15, 17], [17, 19, 22]]
+
+
+def test_moves_copy_values() -> None:
+    a, b = np.arange(6, dtype=np.int8).reshape(2, 3), np.arange(6, 9, dtype=np.int8).reshape(1, 3)
+    assert compute(node(Move("concat", 0), 3, 3, op="move"), [a, b]).tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+    padded = compute(node(Move("pad", pads=((1, 2), (0, 0)), value=-9), 4, 3, op="move"), [b])
+    assert padded.tolist() == [[-9] * 3, [6, 7, 8], [-9] * 3, [-9] * 3]

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from tests.support.device_graphs import Device
+from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import ProgramError
 from tpucc.ir.array import Array
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes
 
@@ -26,7 +27,14 @@ def sound() -> Graph:
     g = device.fc("g", "x", 3)
     s = device.vector("s", "add", h, g, table=True)
     m = device.vector("m", "multiply", s, device.constant("c", 3))
-    graph = device.build(device.look_up("t", device.reshape("r", m, 2, 2, 3)))
+    device.fc_sum("j", [h, g, m], 2)
+    device.look_up("t", device.reshape("r", m, 2, 2, 3))
+    image = device.conv("k", device.input("i", 2, 5, 6, 3), (3, 2), 4, stride=(2, 1), sides=(1, 1, 0, 1), table=True)
+    device.pool("p", "max", image, (2, 3), stride=(1, 2), sides=(1, 0, 0, 2))
+    device.pool("a", "average", image, (3, 3), sides=(1, 1, 1, 1))
+    rows = device.concat("n", 1, device.slice("cut", image, (0, 2), (1, 3), (0, 6)), image)
+    device.pad("d", device.transpose("turned", rows, 1, 0, 2, 3), (0, 1), (2, 0), (0, 0))
+    graph = device.build("t", "j", "p", "a", "d")
     return graph.with_nodes(replace(node, type=node.type.with_quantisation(I8)) if node.name == "c" else node for node in graph)
 
 
@@ -67,6 +75,10 @@ def test_a_sound_graph_passes() -> None:
     verify_layers(sound())
 
 
+CONV = sound()["k"].attributes
+MEAN = sound()["a"].attributes
+assert isinstance(CONV, Conv)
+assert isinstance(MEAN, Pool)
 CASES: list[tuple[str, str, Callable[[Node], Node]]] = [
     ("E0820", "x", computed),
     ("E0821", "h", with_attributes(Vector("add"))),
@@ -102,6 +114,62 @@ CASES: list[tuple[str, str, Callable[[Node], Node]]] = [
     ("E0825", "g.m", valued([1, np.nan, 1], np.float32)),
     ("E0825", "m", with_attributes(Vector("multiply", scale_a=float("nan")))),
     ("E0825", "s", with_attributes(Vector("add", scale_b=-0.5, table=True))),
+    ("E0820", "i", computed),
+    ("E0820", "cut", computed),
+    ("E0821", "j", with_attributes(Fc(zero=0, sources=2))),
+    ("E0821", "j", with_attributes(Fc(zero=0, sources=0))),
+    ("E0821", "j", with_attributes(Fc(zero=0, sources=3, table=True))),
+    ("E0821", "k", reading("i", "k.w", "k.b", "k.m")),
+    ("E0821", "k", with_attributes(replace(CONV, table=False))),
+    ("E0821", "k", with_attributes(Fc(zero=0))),
+    ("E0821", "p", with_attributes(Pool("least", (2, 3), (1, 2), (1, 0, 0, 2)))),
+    ("E0821", "p", reading("k", "k")),
+    ("E0821", "n", with_attributes(Move("swap", 1))),
+    ("E0821", "d", reading("turned", "turned")),
+    ("E0821", "n", reading()),
+    ("E0822", "k", typed(quantisation=None)),
+    ("E0822", "p", typed(dtype="i16")),
+    ("E0822", "turned", typed(quantisation=None)),
+    ("E0823", "j.w1", valued(np.zeros((4, 2)), np.int8)),
+    ("E0823", "j.w2", valued(np.zeros((3, 3)), np.int8)),
+    ("E0823", "j.w0", computed),
+    ("E0823", "j", typed(shape=(4, 1, 2))),
+    ("E0823", "k.w", valued(np.zeros((3, 2, 4, 4)), np.int8)),
+    ("E0823", "k.w", valued(np.zeros((3, 2, 3, 4)), np.int16)),
+    ("E0823", "k.w", valued(np.zeros((6, 12)), np.int8)),
+    ("E0823", "k.w", valued(np.zeros((3, 2, 3, 5)), np.int8)),
+    ("E0823", "k.w", computed),
+    ("E0823", "k.b", valued([0] * 3, np.int32)),
+    ("E0823", "k", typed(shape=(2, 2, 7, 4))),
+    ("E0823", "k", with_attributes(replace(CONV, stride=(0, 1)))),
+    ("E0823", "k", with_attributes(replace(CONV, stride=(1, 1)))),
+    ("E0823", "k", with_attributes(replace(CONV, sides=(1, 1, 1, 1)))),
+    ("E0823", "k", with_attributes(replace(CONV, sides=(2, 1, -1, 2)))),
+    ("E0823", "p", with_attributes(Pool("max", (2, 3), (1, 2), (2, 0, 0, 2)))),
+    ("E0823", "p", with_attributes(Pool("max", (2, 3), (1, 1), (1, 0, 0, 2)))),
+    ("E0823", "p", with_attributes(Pool("max", (1, 3), (2, 2), (1, 1, 0, 2)))),
+    ("E0823", "p", typed(quantisation=Quantisation(0.25, 1))),
+    ("E0823", "a", with_attributes(replace(MEAN, size=(9, 9), sides=(0, 0, 0, 0)))),
+    ("E0823", "n", typed(quantisation=Quantisation(0.5, 2))),
+    ("E0823", "n", with_attributes(Move("concat", 3))),
+    ("E0823", "n", with_attributes(Move("concat", -1))),
+    ("E0823", "n", with_attributes(Move("concat", 0))),
+    ("E0823", "d", with_attributes(Move("pad", pads=((0, 1), (2, 0), (0, 0))))),
+    ("E0823", "d", with_attributes(Move("pad", pads=((0, 1), (2, 0), (0, 0), (0, 1))))),
+    ("E0823", "d", with_attributes(Move("pad", pads=((0, 1), (3, -1), (0, 0), (0, 0))))),
+    ("E0824", "j", with_attributes(Fc(zero=-129, sources=3))),
+    ("E0824", "k", with_attributes(replace(CONV, outside=0))),
+    ("E0824", "k", with_attributes(replace(CONV, zero=128))),
+    ("E0824", "k", with_attributes(replace(CONV, low=100))),
+    ("E0824", "a", with_attributes(replace(MEAN, zero=-129))),
+    ("E0824", "a", with_attributes(replace(MEAN, zero_x=128))),
+    ("E0824", "d", with_attributes(Move("pad", pads=((0, 1), (2, 0), (0, 0), (0, 0)), value=128))),
+    ("E0825", "j.m", valued([1, -1], np.float32)),
+    ("E0825", "k.m", valued([1, 1, np.inf, 1], np.float32)),
+    ("E0825", "a", with_attributes(replace(MEAN, scale=0.0))),
+    ("E0825", "a", with_attributes(replace(MEAN, scale=float("nan")))),
+    ("E0803", "k.b", valued([0, 2**31 - 1, 0, 0], np.int32)),
+    ("E0803", "j.b", valued([2**31 - 1, 0], np.int32)),
     ("E0803", "g.b", valued([0, 2**31 - 1, 0], np.int32)),
     ("E0803", "g.b", valued([0, 0, -(2**31)], np.int32)),
 ]
@@ -121,6 +189,24 @@ def test_the_accumulators_may_just_hold() -> None:
     verify_layers(changed("g.b", valued(room, np.int32)))
     verify_layers(changed("g.b", valued(-room, np.int32)))
     assert codes(changed("g.b", valued(np.add(room, [0, 1, 0]), np.int32))) == {"E0803"}
+
+
+@pytest.mark.parametrize(("layer", "weights"), [("k", ("k.w",)), ("j", ("j.w0", "j.w1", "j.w2"))])
+def test_the_accumulators_take_in_all_positions_and_all_sources(layer: str, weights: tuple[str, ...]) -> None:
+    graph = sound()
+    matrices = [value_of(graph, name) for name in weights]
+    largest = 128 * sum(np.abs(matrix.astype(np.int64)).reshape(-1, matrix.shape[-1]).sum(axis=0) for matrix in matrices)
+    room = 2**31 - 1 - largest
+    verify_layers(changed(f"{layer}.b", valued(room, np.int32)))
+    one = np.arange(len(room)) == 1
+    assert codes(changed(f"{layer}.b", valued(room + one, np.int32))) == {"E0803"}
+
+
+def test_views_that_no_layer_reads_are_the_host_s() -> None:
+    """They may turn lanes into rows; only what layers read and make is held to these rules."""
+    device = Device()
+    device.transpose("turned", device.input("x", 2, 3), 1, 0)
+    verify_layers(device.build("turned"))
 
 
 def test_all_faults_are_told_at_once() -> None:

@@ -173,7 +173,7 @@ def test_broadcasting_of_every_kind(a: tuple[int, ...], b: tuple[int, ...], func
 def test_a_broadcast_takes_one_instruction_for_two_dimensions() -> None:
     device = Device()
     graph = device.build(device.vector("y", "add", device.input("a", 7, 1, 5), device.input("b", 1, 9, 5)))
-    tiles = lower(graph, TINY)
+    tiles = lower(graph, tiny(unified_buffer_rows=200))
     vectors = tiles.instructions[tiles.instructions["opcode"] == Opcode.VECTOR]
     assert vectors["outer"].tolist() == [7, 7]
     assert vectors["inner"].tolist() == [9, 9]
@@ -260,11 +260,11 @@ def test_parts_that_the_batch_does_not_have(parts: int) -> None:
     assert error.value.diagnostics[0].code == "E0520"
 
 
-def test_rows_that_differ_can_not_be_split() -> None:
+def test_a_batch_whose_items_meet_can_not_be_split() -> None:
     device = Device()
-    x = device.vector("y", "add", device.input("a", 4, 3, 5), device.input("b", 3, 5))
-    with pytest.raises(UsageError, match="differ in their numbers of rows"):
-        lower(device.build(x), TINY, parts=2)
+    turned = device.transpose("t", device.input("a", 4, 4, 5), 1, 0, 2)
+    with pytest.raises(UsageError, match="computes no items one by one"):
+        lower(device.build(device.vector("y", "add", turned, device.input("b", 4, 4, 5))), TINY, parts=2)
 
 
 def test_weights_that_do_not_fit_weight_memory() -> None:

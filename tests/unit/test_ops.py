@@ -16,6 +16,8 @@ from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Range, TensorType
 from tpucc.ops import INTERNAL, OPS
+from tpucc.ops.arithmetic import FUSIBLE
+from tpucc.ops.fused import Fused
 from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
 from tpucc.ops.rules import CODES
 from tpucc.ops.signature import signature
@@ -140,7 +142,15 @@ def test_clamps_are_the_reference() -> None:
 
 def test_arithmetic_names_are_the_vector_units() -> None:
     found = {name: op.legalisation.function for name, op in OPS.items() if isinstance(op.legalisation, Arithmetic)}
-    assert found == {"add": "add", "sub": "subtract", "mul": "multiply"}
+    assert found == {"add": "add", "sub": "subtract", "mul": "multiply", "arithmetic": None}
+    assert set(FUSIBLE) == {name for name, function in found.items() if function is not None}
+    assert all(FUSIBLE[name] is OPS[name] for name in FUSIBLE)
+
+
+def test_internal_operators_take_in_activations_and_the_language_has_none() -> None:
+    fused = {name for name, op in OPS.items() if issubclass(op.attributes, Fused)}
+    assert fused == {"linear", "convolution", "arithmetic"}
+    assert fused <= set(INTERNAL)
 
 
 def test_every_code_of_a_rule_is_in_the_table() -> None:
@@ -155,10 +165,13 @@ def test_signatures() -> None:
     assert signature(OPS["concat"]) == "concat([tensors, …], axis=-1)"
     assert signature(OPS["full"]) == "full(shape, value)"
     assert signature(OPS["linear"]).startswith("linear(x, w, b?, ")
+    assert signature(OPS["convolution"]).startswith("convolution(x, w, b?, ")
 
 
 def test_numbers_of_operands() -> None:
     assert [n for n in range(5) if OPS["linear"].takes(n)] == [2, 3]
+    assert [n for n in range(5) if OPS["convolution"].takes(n)] == [2, 3]
+    assert [n for n in range(5) if OPS["arithmetic"].takes(n)] == [2]
     assert [n for n in range(5) if OPS["concat"].takes(n)] == [1, 2, 3, 4]
     assert [n for n in range(5) if OPS["zeros"].takes(n)] == [0]
 

@@ -16,12 +16,16 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import Quantisation, Range, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.argmax import ArgmaxAttributes
+from tpucc.ops.arithmetic import ArithmeticAttributes
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.full import FullAttributes
+from tpucc.ops.fused import activation_of, with_activation, without_activation
 from tpucc.ops.leaky_relu import LeakyReluAttributes
-from tpucc.ops.linear import LinearAttributes, activation_of, with_activation
+from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.ones import OnesAttributes
 from tpucc.ops.opdef import Array, Clamp, Table
 from tpucc.ops.pad import PadAttributes
@@ -210,6 +214,28 @@ def test_linear_is_bit_for_bit_its_parts(name: str, index: int) -> None:
     assert np.array_equal(run("linear", fused, x, w, b), parts)
     assert np.array_equal(run("linear", fused, x, w), run(name, own, run("matmul", NONE, x, w)))
     assert activation_of(fused) == (OPS[name], own)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_convolution_is_bit_for_bit_its_parts(name: str) -> None:
+    own = OPS[name].examples[0].attributes
+    generator = np.random.default_rng(3)
+    x, w, b = (generator.standard_normal(shape, np.float32) for shape in ((2, 7, 5, 3), (3, 2, 3, 4), (4,)))
+    plain = run("conv2d", Conv2dAttributes((2, 1), "same"), x, w)
+    fused = with_activation(ConvolutionAttributes(stride=(2, 1), padding="same"), name, own, Range(-9.0, 9.0))
+    assert np.array_equal(run("convolution", fused, x, w, b), run(name, own, run("add", NONE, plain, b)))
+    assert np.array_equal(run("convolution", fused, x, w), run(name, own, plain))
+    assert without_activation(fused) == ConvolutionAttributes(stride=(2, 1), padding="same")
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("of", ["add", "sub", "mul"])
+def test_arithmetic_is_bit_for_bit_its_parts(of: str, name: str) -> None:
+    own = OPS[name].examples[0].attributes
+    a, b = (np.random.default_rng(4).standard_normal(shape, np.float32) for shape in ((3, 1, 5), (4, 5)))
+    fused = with_activation(ArithmeticAttributes(of=of), name, own, Range(-9.0, 9.0))
+    assert np.array_equal(run("arithmetic", fused, a, b), run(name, own, run(of, NONE, a, b)))
+    assert np.array_equal(run("arithmetic", without_activation(fused), a, b), run(of, NONE, a, b))
 
 
 def test_linear_keeps_parameters_as_plain_values() -> None:

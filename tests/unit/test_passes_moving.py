@@ -357,6 +357,107 @@ def test_parts_have_the_places_of_the_value_and_of_the_slice() -> None:
     assert result["w.1"].origin == Origin((graph["w"].origin.spans[0], part), (), "push-slices")
 
 
+ROWS_STAY = """
+    x = input : f32[4, 2]
+    w = constant(value=f32[2, 3]{1, 2, 3, 4, 5, 6}) : f32[2, 3]
+    b = constant(value=f32[3]{7, 8, 9}) : f32[3]
+    e = constant(value=f32[4, 1]{1, 2, 3, 4}) : f32[4, 1]
+    v = constant(value=f32[2, 1]{1, 2}) : f32[2, 1]
+    m = linear(x, w, b) : f32[4, 3]
+    a = mul(m, e) : f32[4, 3]
+"""
+
+
+def test_rows_stay_where_they_are_walked_over() -> None:
+    text = f"""{ROWS_STAY}s = slice(a, starts=(1, 1), stops=(3, 3)) : f32[2, 2]
+        y = matmul(s, v) : f32[2, 1]
+        return y"""
+    assert ran(PushSlices(rows=False), text) == lines("""
+        x = input : f32[4, 2]
+        w.1 = constant(value=f32[2, 2]{2.0, 3.0, 5.0, 6.0}) : f32[2, 2]
+        b.1 = constant(value=f32[2]{8.0, 9.0}) : f32[2]
+        e = constant(value=f32[4, 1]{1.0, 2.0, 3.0, 4.0}) : f32[4, 1]
+        v = constant(value=f32[2, 1]{1.0, 2.0}) : f32[2, 1]
+        m.1 = linear(x, w.1, b.1) : f32[4, 2]
+        a.1 = mul(m.1, e) : f32[4, 2]
+        s = slice(a.1, starts=(1, 0), stops=(3, 2)) : f32[2, 2]
+        y = matmul(s, v) : f32[2, 1]
+        return y as "y"
+        """)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "s = slice(a, starts=(1, 0), stops=(3, 3)) : f32[2, 3]\ny = matmul(s, u) : f32[2, 1]",
+        "s = slice(a, starts=(1, 0), stops=(2, 3), squeeze=(0,)) : f32[3]\ny = matmul(s, u) : f32[1]",
+    ],
+)
+def test_slices_of_rows_alone_stay(part: str) -> None:
+    u = "u = constant(value=f32[3, 1]{1, 2, 3}) : f32[3, 1]"
+    graph = graph_of(f"{ROWS_STAY}{u}\n{part}\nreturn y")
+    assert PushSlices(rows=False).run(graph, CONTEXT) is graph
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [
+        (
+            "r = slice(a, starts=(1, 0), stops=(3, 3)) : f32[2, 3]\nt = tanh(r) : f32[2, 3]\n"
+            "s = slice(t, starts=(0, 1), stops=(2, 3)) : f32[2, 2]\ny = matmul(s, v) : f32[2, 1]",
+            "r.1 = slice(a.1, starts=(1, 0), stops=(3, 2)) : f32[2, 2]\ns = tanh(r.1) : f32[2, 2]",
+        ),
+        (
+            "s = slice(a, starts=(2, 1), stops=(3, 3), squeeze=(0,)) : f32[2]\ny = matmul(s, v) : f32[1]",
+            "s = slice(a.1, starts=(2, 0), stops=(3, 2), squeeze=(0,)) : f32[2]",
+        ),
+        (
+            "s = slice(a, starts=(1, 1), stops=(3, 2), squeeze=(1,)) : f32[2]\ny = matmul(s, v) : f32[1]",
+            "s = slice(a.1, starts=(1, 0), stops=(3, 1), squeeze=(1,)) : f32[2]",
+        ),
+        (
+            "t = transpose(a, perm=(1, 0)) : f32[3, 4]\ns = slice(t, starts=(0, 1), stops=(3, 3)) : f32[3, 2]\n"
+            "y = matmul(s, v) : f32[3, 1]",
+            "t = transpose(a, perm=(1, 0)) : f32[3, 4]\ns = slice(t, starts=(0, 1), stops=(3, 3)) : f32[3, 2]",
+        ),
+    ],
+    ids=["through a slice of rows", "an index of rows", "an index of columns", "a transpose ends it"],
+)
+def test_columns_pass_slices_of_rows(part: str, found: str) -> None:
+    assert found in ran(PushSlices(rows=False), f"{ROWS_STAY}{part}\nreturn y")
+
+
+@pytest.mark.parametrize("optimisation", [PushSlices(), PushSlices(rows=False)], ids=["rows", "columns"])
+def test_channels_end_in_kernels(optimisation: PushSlices) -> None:
+    text = """
+        x = input : f32[1, 5, 4, 2]
+        k = constant(value=f32[1, 1, 2, 3]{1, 2, 3, 4, 5, 6}) : f32[1, 1, 2, 3]
+        b = constant(value=f32[3]{7, 8, 9}) : f32[3]
+        l = constant(value=f32[1, 1, 2, 1]{1, 2}) : f32[1, 1, 2, 1]
+        c = conv2d(x, k, padding=1) : f32[1, 7, 6, 3]
+        d = add(c, b) : f32[1, 7, 6, 3]
+        p = max_pool(d, size=3, stride=2) : f32[1, 3, 2, 3]
+        q = avg_pool(p, size=2, stride=1) : f32[1, 2, 1, 3]
+        s = slice(q, starts=(0, 0, 0, 1), stops=(1, 2, 1, 3)) : f32[1, 2, 1, 2]
+        y = conv2d(s, l) : f32[1, 2, 1, 1]
+        return y
+        """
+    assert ran(optimisation, text) == lines("""
+        x = input : f32[1, 5, 4, 2]
+        k.1 = constant(value=f32[1, 1, 2, 2]{2.0, 3.0, 5.0, 6.0}) : f32[1, 1, 2, 2]
+        b.1 = constant(value=f32[2]{8.0, 9.0}) : f32[2]
+        l = constant(value=f32[1, 1, 2, 1]{1.0, 2.0}) : f32[1, 1, 2, 1]
+        c.1 = conv2d(x, k.1, padding=1) : f32[1, 7, 6, 2]
+        d.1 = add(c.1, b.1) : f32[1, 7, 6, 2]
+        p.1 = max_pool(d.1, size=3, stride=2) : f32[1, 3, 2, 2]
+        s = avg_pool(p.1, stride=1) : f32[1, 2, 1, 2]
+        y = conv2d(s, l) : f32[1, 2, 1, 1]
+        return y as "y"
+        """)
+    part = text.replace("stops=(1, 2, 1, 3)) : f32[1, 2, 1, 2]", "stops=(1, 1, 1, 3)) : f32[1, 1, 1, 2]")
+    assert "s = " in ran(optimisation, part.replace("y = conv2d(s, l) : f32[1, 2, 1, 1]", "y = conv2d(s, l) : f32[1, 1, 1, 1]"))
+
+
 def test_too_many_parts_are_refused() -> None:
     with pytest.raises(LimitError) as caught:
         PushSlices(largest=50).run(lstm(3), CONTEXT)
@@ -364,7 +465,7 @@ def test_too_many_parts_are_refused() -> None:
     assert caught.value.diagnostics[0].span is not None
 
 
-@pytest.mark.parametrize("optimisation", [SinkTransposes(), PushSlices()], ids=lambda p: p.name)
+@pytest.mark.parametrize("optimisation", [SinkTransposes(), PushSlices(), PushSlices(rows=False)], ids=["sink", "push", "columns"])
 def test_results_stay(optimisation: SinkTransposes | PushSlices) -> None:
     """Products of other shapes add in another order; a second run changes at most the order of nodes."""
     changed = 0

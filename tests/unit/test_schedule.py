@@ -21,6 +21,8 @@ from tpucc.isa.verify import verify
 from tpucc.lowering.lower import lower
 from tpucc.schedule import schedule
 from tpucc.schedule.accumulators import place_groups
+from tpucc.schedule.finish import with_end
+from tpucc.schedule.listing import Listing, blank
 from tpucc.target import Target
 
 
@@ -161,7 +163,7 @@ def test_spilled_programs_compute_the_same(rows: int, widths: list[int], room: i
 
 def test_operands_that_do_not_fit_by_themselves() -> None:
     device = Device()
-    graph = device.build(device.vector("sum", "add", device.input("a", 5, 6, 4), device.input("b", 6, 4)))
+    graph = device.build(device.vector("sum", "add", device.input("a", 1, 5, 6, 4), device.input("b", 6, 4)))
     with pytest.raises(LimitError) as error:
         compiled(graph, TINY)
     (diagnostic,) = error.value.diagnostics
@@ -169,6 +171,16 @@ def test_operands_that_do_not_fit_by_themselves() -> None:
     assert diagnostic.message == "sum works on 66 rows at once, 18 more than the unified buffer of 48 has"
     assert diagnostic.labels[0].span.line == 3
     assert "batch" in diagnostic.help[0]
+
+
+def test_operands_that_do_not_fit_are_taken_item_by_item() -> None:
+    """5 items of 6 rows, and 6 rows that all share: 66 rows in 48."""
+    device = Device()
+    graph = device.build(device.vector("sum", "add", device.input("a", 5, 6, 4), device.input("b", 6, 4)))
+    tiles, program = compiled(graph, TINY)
+    assert [port.splits for port in tiles.inputs] == [(18, 12), (6,)]
+    assert_computes(graph, program)
+    assert_stays_apart(program)
 
 
 def test_operands_that_just_fit_are_moved_together() -> None:
@@ -198,8 +210,9 @@ def test_the_host_s_part_is_left_to_the_driver() -> None:
 
 def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> None:
     tiles, program = compiled(chain(9, 9, 7, 5), TINY)
+    scheduled = program.instructions[:-2]
     for engine in (Engine.MATRIX, Engine.ACTIVATION, Engine.HOST):
-        own = program.instructions[ENGINE_OF[program.instructions["opcode"]] == engine]
+        own = scheduled[ENGINE_OF[scheduled["opcode"]] == engine]
         theirs = tiles.instructions[ENGINE_OF[tiles.instructions["opcode"]] == engine]
         np.testing.assert_array_equal(own["opcode"], theirs["opcode"])
         np.testing.assert_array_equal(own["inner"], theirs["inner"])
@@ -229,3 +242,12 @@ def test_a_hundred_thousand_instructions_compile_quickly() -> None:
     assert len(program.instructions) > 100_000
     assert seconds < 4
     assert verify(program) == ()
+
+
+def test_the_last_interrupt_comes_after_those_of_the_host_s_steps() -> None:
+    stops = blank(3, Opcode.INTERRUPT_HOST)
+    stops["index"] = np.arange(3)
+    end = with_end(Listing(stops, np.full(3, 5), np.arange(3)))
+    assert end.records["opcode"].tolist() == [*[Opcode.INTERRUPT_HOST] * 4, Opcode.HALT]
+    assert end.records["index"].tolist() == [0, 1, 2, 3, 0]
+    assert end.layer.tolist() == [5] * 5

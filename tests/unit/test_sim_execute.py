@@ -43,7 +43,7 @@ def random_rows(program: Program, seed: int) -> Int8:
 
 
 def products(program: Program) -> list[Product]:
-    return [product for step in prepare(program, Scratch()) if isinstance(step, Products) for product in step.products]
+    return [product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Products) for product in step.products]
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -232,7 +232,7 @@ def test_consecutive_vectors_run_as_one() -> None:
         writer.add(Opcode.VECTOR, function=Function.COPY, ub=20 + first, dest=23 + first, inner=3)
     writer.add(Opcode.WRITE_HOST_MEMORY, ub=20, host=12, inner=12)
     program = writer.program()
-    steps = prepare(program, Scratch())
+    (steps,) = prepare(program, Scratch())
     assert len(steps) == 1 + 1 + 2 + 1
     run_all(program, random_rows(program, 5) * np.int8(1))
 

@@ -15,7 +15,7 @@ from tests.support.dense import DenseNetwork
 from tpucc.checking import compare_with_reference, random_inputs
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Opcode
-from tpucc.isa.program import HostBuffer, Program
+from tpucc.isa.program import HostBuffer, HostWork, Program
 from tpucc.isa.verify import RULES, check, verify
 from tpucc.runtime import Runtime
 
@@ -107,6 +107,7 @@ BREAKS: dict[str, Edit] = {
     "V0105": lambda p: replace(p, target=tpucc.load_target("tpu_v1").__class__(**{**_fields(p), "weight_memory_bytes": 65536})),
     "V0106": lambda p: replace(p, inputs=(replace(p.inputs[0], splits=(7,)), *p.inputs[1:])),
     "V0107": lambda p: replace(p, inputs=(replace(p.inputs[0], scale=float("nan")), *p.inputs[1:])),
+    "V0108": lambda p: replace(p, host_steps=(HostWork("", ("nowhere",), (), 0),)),
     "V0201": lambda p: _unknown_opcode(p),
     "V0202": lambda p: flags(p, ACTIVATE, 0, 1),
     "V0203": lambda p: edited(p, ACTIVATE, host=1),
@@ -143,6 +144,7 @@ BREAKS: dict[str, Edit] = {
     "V1002": lambda p: without(p, WRITE),
     "V1003": lambda p: doubled(p, WRITE),
     "V1004": lambda p: edited(p, WRITE, host=0),
+    "V1005": lambda p: edited(p, Opcode.INTERRUPT_HOST, index=1),
 }
 
 

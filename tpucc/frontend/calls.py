@@ -29,6 +29,8 @@ PYTHON_FUNCTIONS = {
     "Linear": "a dense layer is a product with a weight: x @ w + b",
     "dense": "write it as a def: return x @ w + b",
     "linear": "write it as a def: return x @ w + b",
+    "convolution": "write it as a def: return conv2d(x, w) + b",
+    "arithmetic": "write + - * between tensors",
     "dot": "the product of tensors is a @ b",
     "super": "there are no classes: a def makes the layers of a model",
     "random": "weights random(seed=0), at the top level, draws the weights",

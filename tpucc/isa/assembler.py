@@ -78,6 +78,7 @@ def assemble(text: str, name: str) -> Program:
         residents=parts.stays(len(instructions)),
         lower_bound_rows=parts.lower_bound_rows,
         notes=tuple(parts.notes),
+        host_steps=tuple(parts.host_steps),
     )
 
 

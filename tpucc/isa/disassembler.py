@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,6 +13,7 @@ from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.printing import instruction_texts, name_text, raw_text
+from tpucc.isa.listing.texts import text_lines
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.target import Target, load_target, target_names
 
@@ -167,14 +167,16 @@ def _constants(program: Program) -> Iterator[str]:
 
 
 def _texts(program: Program) -> Iterator[str]:
-    for name, text in (("source_text", program.source_text), ("prologue", program.prologue), ("epilogue", program.epilogue)):
-        if text and _plain(text):
-            yield from ("", f".{name}")
-            yield from (f"| {line}" if line else "|" for line in text.split("\n"))
-        elif text:
-            yield from ("", f".{name} {quote(text)}")
+    for name, text in (("source_text", program.source_text), ("prologue", program.prologue)):
+        yield from _text(name, text)
+    for number, step in enumerate(program.host_steps):
+        yield from ("", f"; step {number}", *text_lines(f".host_step elements={step.elements}", step.graph))
+        yield from (
+            f".{name} {' '.join(map(name_text, ports))}" for name, ports in (("reads", step.reads), ("writes", step.writes)) if ports
+        )
+    yield from _text("epilogue", program.epilogue)
 
 
-def _plain(text: str) -> bool:
-    """Whether a text can stand in a listing as it is: nothing in it but characters that are shown, blanks and line ends."""
-    return not any(unicodedata.category(character) in ("Cc", "Cf", "Cs", "Zl", "Zp") for character in set(text) - {"\n", "\t"})
+def _text(name: str, text: str) -> Iterator[str]:
+    if text:
+        yield from ("", *text_lines(f".{name}", text))

@@ -99,6 +99,8 @@ class Effects:
     """Makes the parameter block `index` the current one."""
     configured: Bools
     """Needs a parameter block."""
+    interrupts: Bools
+    """Asks the host for its step `index`. Which host rows it touches is the program's: see `Program.step_ports`."""
 
     def __len__(self) -> int:
         return len(self.engine)
@@ -133,7 +135,8 @@ def effects(records: Records) -> Effects:
         pops=multiplies & ((records["flags"] & Flag.SWITCH) != 0),
         multiplies=multiplies,
         configures=opcode == Opcode.SET_CONFIGURATION,
-        configured=activates | (vector & (function != Function.COPY)) | pools,
+        configured=activates | (vector & (function != Function.COPY)) | (pools & (function != Function.MAX)),
+        interrupts=opcode == Opcode.INTERRUPT_HOST,
     )
 
 

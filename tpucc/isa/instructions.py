@@ -45,7 +45,7 @@ class Engine(IntEnum):
     """The units that work at the same time, each on its own instructions in order."""
 
     HOST = 0
-    """Transfers between host memory and the unified buffer, both ways."""
+    """Transfers between host memory and the unified buffer, both ways, and what the host computes between two of them."""
     WEIGHTS = 1
     """Fetches of tiles from weight memory to the FIFO."""
     MATRIX = 2
@@ -112,8 +112,8 @@ RECORD = np.dtype(
 """64 bytes, little endian. Fields that an instruction doesn't use are zero; `outer` is 1 where `inner` is used and `outer` isn't.
 
 `ub`, `ub2`, `dest` are unified-buffer rows, `acc` is an accumulator row, `host` a row of host memory; `index` is a weight tile, a
-parameter block, an engine or a tag. Rows are walked in two dimensions: row (o, i) of a walk lies at `start + o * pitch + i * stride`
-for o below `outer` and i below `inner`. The accumulators' walk is always dense: row `acc + o * inner + i`.
+parameter block, an engine, a host step or a tag. Rows are walked in two dimensions: row (o, i) of a walk lies at
+`start + o * pitch + i * stride` for o below `outer` and i below `inner`. The accumulators' walk is always dense: row `acc + o * inner + i`.
 """
 
 
@@ -121,8 +121,8 @@ for o below `outer` and i below `inner`. The accumulators' walk is always dense:
 class OperandSpec:
     """A field as the assembler shows it: the record's field, its key in the text, what it means, and the value it may be left out at.
 
-    `space` says what the value is: a row of "ub", "acc" or "host", a "count", a "step", an index of a "tile" or "block", an "engine",
-    "engines", a "function", or a plain "tag".
+    `space` says what the value is: a row of "ub", "acc" or "host", a "count", a "step", an index of a "tile", "block" or "host step", an
+    "engine", "engines", a "function", or a plain "tag".
     """
 
     field: str
@@ -270,7 +270,13 @@ _ALL = (
         (OperandSpec("index", "engine", "engine", "engine that waits"), OperandSpec("engines", "wait", "engines", "engines to wait for")),
     ),
     Spec(Opcode.SYNCHRONIZE_HOST, Engine.CONTROL, "Every engine waits for the host.", ()),
-    Spec(Opcode.INTERRUPT_HOST, Engine.CONTROL, "Tells the host that all before is done.", ()),
+    Spec(
+        Opcode.INTERRUPT_HOST,
+        Engine.HOST,
+        "The host runs one of its steps: it reads output ports, computes, and fills input ports. The last interrupt, numbered after all "
+        "steps, says that all outputs are there.",
+        (OperandSpec("index", "step", "host step", "number of the host step, from 0", 0),),
+    ),
     Spec(Opcode.DEBUG_TAG, Engine.CONTROL, "Leaves a number in the trace.", (OperandSpec("index", "tag", "tag", "number"),)),
     Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", ()),
 )

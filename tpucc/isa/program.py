@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -86,13 +86,32 @@ class LayerInfo:
     """In words: how it was blocked, and why."""
 
 
+@dataclass(frozen=True, slots=True)
+class HostWork:
+    """What the host computes at one interrupt, in the middle of the program.
+
+    `graph` is a graph in text form. Its inputs are the output ports `reads` and values that earlier parts of the host made; its outputs
+    are the input ports `writes` and values for later parts. `elements`, what it computes, is the measure of its time.
+    """
+
+    graph: str
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+    elements: int
+
+
+StepPorts = tuple[tuple[Port, ...], tuple[Port, ...]]
+"""The output ports that a host step reads, and the input ports that it fills."""
+
+
 @dataclass(frozen=True, eq=False)
 class Program:
     """Instructions, constants and the description of their surroundings.
 
     `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in
     text form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the
-    model's outputs. `residents` is the memory map (see `Resident`).
+    model's outputs. Between them stand the `host_steps`, one for each `interrupt_host` but the last: the input ports that they fill are
+    none of the prologue's. `residents` is the memory map (see `Resident`).
     """
 
     name: str
@@ -116,6 +135,19 @@ class Program:
     residents: tuple[Resident, ...] = ()
     lower_bound_rows: int = 0
     notes: tuple[str, ...] = field(default=())
+    host_steps: tuple[HostWork, ...] = ()
+
+    @cached_property
+    def step_ports(self) -> tuple[StepPorts, ...]:
+        """The ports of each host step. Rule V0108 holds: they are there."""
+        outputs, inputs = ({port.name: port for port in ports} for ports in (self.outputs, self.inputs))
+        return tuple((tuple(outputs[n] for n in step.reads), tuple(inputs[n] for n in step.writes)) for step in self.host_steps)
+
+    @cached_property
+    def prologue_ports(self) -> tuple[Port, ...]:
+        """The input ports that are filled before the program starts: all that no host step fills."""
+        filled = {name for step in self.host_steps for name in step.writes}
+        return tuple(port for port in self.inputs if port.name not in filled)
 
     @property
     def peak_rows(self) -> int:

@@ -13,15 +13,16 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
 from tpucc.isa.instructions import RECORD
-from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident, block_dtype
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, block_dtype
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
-SECTIONS = ("metadata", "code", "layer_of", "tiles", "blocks", "constant", "resident", "source", "prologue", "epilogue")
+SECTIONS = ("metadata", "code", "layer_of", "tiles", "blocks", "constant", "resident", "steps", "source", "prologue", "epilogue")
 """Names of at most 8 bytes, in the order of the file."""
 _T = TypeVar("_T")
 LAYER_OF = np.dtype("<u4")
 _RESIDENT = tuple[str, int, int, int, int, int]
+_STEP = tuple[str, tuple[str, ...], tuple[str, ...], int]
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,12 +43,13 @@ def section_bytes(program: Program) -> list[bytes]:
     """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
     metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__})
     residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
+    steps = [(s.graph, s.reads, s.writes, s.elements) for s in program.host_steps]
     try:
-        encoded = _json(metadata, _Metadata, "metadata"), _json(residents, list[_RESIDENT], "resident")
+        encoded = _json(metadata, _Metadata, "metadata"), _json(residents, list[_RESIDENT], "resident"), _json(steps, list[_STEP], "steps")
         texts = [text.encode("utf-8") for text in (program.source_text, program.prologue, program.epilogue)]
     except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError) as error:
         raise _error("E0707", program.name, f"the program has no binary form: {error}") from None
-    return [encoded[0], *_array_bytes(program), encoded[1], *texts]
+    return [encoded[0], *_array_bytes(program), *encoded[1:], *texts]
 
 
 def _array_bytes(program: Program) -> list[bytes]:
@@ -74,6 +76,7 @@ def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
     """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
     metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
+    steps = _decoded(sections["steps"], list[_STEP], "steps", name)
     mxu = metadata.target.mxu
     return Program(
         **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__},
@@ -86,6 +89,7 @@ def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
         prologue=_text(sections, "prologue", name),
         epilogue=_text(sections, "epilogue", name),
         residents=tuple(Resident(*resident) for resident in residents),
+        host_steps=tuple(HostWork(*step) for step in steps),
     )
 
 

@@ -1,95 +1,200 @@
-"""The layer graph in three: what the host does before, what the device does, what the host does after."""
+"""The layer graph in parts: what the host does before the device, between two segments of its work, and after it.
+
+The host's part before is the *prologue*, the one after the *epilogue*, those in between are *steps*. A value can be had
+
+- on the device, in the *segment* that is the larger of its device operands' segments and its host operands' stages;
+- on the host, at the *stage* that is the larger of its host operands' stages and one more than its device operands' segments.
+
+Stage 0 is the prologue, stage k the step between the segments k - 1 and k, so that the device stops as seldom as the graph allows.
+Operators of the host that wait for the device, but that the device doesn't wait for, are the epilogue's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.layers.kinds import VIEWS
 from tpucc.layers.summary import is_layer
+from tpucc.ops.transpose import TransposeAttributes
+
+UNCOUNTED = ("input", "constant", "reshape", "flatten")
+"""Operators that compute nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostStep:
+    """What the host computes between two segments of the device.
+
+    `graph` has an `input` for each value from outside: the int8 values `reads` of the device, and values that earlier parts of the host
+    made. Its outputs, each named as its node, are the int8 values `writes` that the device reads, and values that later parts read.
+    """
+
+    graph: Graph
+    reads: tuple[str, ...]
+    writes: tuple[str, ...]
+
+    @property
+    def elements(self) -> int:
+        """The measure of its time: over all operators the larger of operands and result, and for a product all that it multiplies."""
+        return sum(_elements(self.graph, node) for node in self.graph if node.op not in UNCOUNTED)
 
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """Three graphs; values keep their names from one to the next.
+    """Graphs whose values keep their names from one to the next.
 
     `prologue` has the model's inputs. Its outputs, each named as its node, are the int8 values that the device reads (`quantize` nodes) and
-    the values that the epilogue reads past the device. `device` has an `input` for each int8 value that enters, constants, layers, and
-    `reshape` nodes of int8 values, which move nothing; its outputs are named as their nodes. It is empty when the device has nothing to do.
-    `epilogue` has an `input` for each value from outside, and the model's outputs.
+    the values that later parts of the host read. `device` has an `input` for each int8 value that enters, constants, layers, and views
+    (`reshape`, `slice`, `transpose`) of int8 values, which move nothing; its nodes stand in the order of `segments`, which has the
+    segment of every layer and view, and for an input the first segment that can read it. Its outputs are named as their nodes. It is empty
+    when the device has nothing to do. `middle[k]` is the host's step between the segments k and k + 1. `epilogue` has an `input` for each
+    value from outside, and the model's outputs.
     """
 
     prologue: Graph
     device: Graph
     epilogue: Graph
+    middle: tuple[HostStep, ...]
+    segments: Mapping[str, int]
 
 
 def partition(graph: Graph) -> Partition:
-    """Divides a layer graph. Raises `ProgramError` E0820 when the device would have to wait for something that follows it."""
-    device = _device(graph)
-    after = _after(graph, device)
-    copied = {node.name for node in graph if node.op == "constant"}
-    device_reads, after_reads = _read_by(graph, device) - device, _read_by(graph, after) - after
-    entering, carried = device_reads - copied, (after_reads - copied) | (graph.output_nodes - after)
-    results = carried & device
-    return Partition(
-        _part(graph, _needed(graph, (entering | carried) - device), (), (entering | carried) - device),
-        _part(graph, device | (device_reads & copied), entering, results),
-        replace(_part(graph, after | (after_reads & copied) - carried, carried, ()), outputs=graph.outputs),
-    )
+    """Divides a layer graph. Time is linear in its nodes, however many parts there are."""
+    return _Cut(graph).partition()
+
+
+class _Cut:
+    """Who makes each value, and what crosses from part to part. The host's parts are numbered: 0, the steps, and last the epilogue."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self._place = {node.name: place for place, node in enumerate(graph)}
+        self._device = _device(graph)
+        self._copied = {node.name for node in graph if node.op == "constant"}
+        times = _times(graph, self._device)
+        self._last = 1 + max((times[name] for name in self._device), default=0)
+        self._part = self._host_parts(times)
+        self._members: list[list[str]] = [[] for _ in range(self._last + 1)]
+        for name, part in self._part.items():
+            self._members[part].append(name)
+        self._reads = [self._read_by(members) for members in self._members]
+        self._reads[-1] |= {name for name in graph.output_nodes if self._part.get(name) != self._last}
+        self._entering = self._read_by(self._device) - self._device - self._copied
+        self._segments = {name: times[name] for name in self._place if name in self._device}
+        self._segments |= {name: self._part[name] for name in self._in_order(self._entering)}
+        self._wanted = self._entering.union(*(self._outside(part) for part in range(self._last + 1)))
+
+    def partition(self) -> Partition:
+        """The graphs of all parts."""
+        epilogue = replace(self._host_graph(self._last), outputs=self._graph.outputs)
+        steps = tuple(self._step(part) for part in range(1, self._last))
+        return Partition(self._host_graph(0), self._device_graph(), epilogue, steps, self._segments)
+
+    def _host_parts(self, times: Mapping[str, int]) -> dict[str, int]:
+        """The part of each value that the host makes. Constants are copied to where they are read, but for those that the model returns.
+
+        What nothing needs is left out of the prologue, where it could be anything that was folded away.
+        """
+        leading = _leading(self._graph, self._device)
+        parts: dict[str, int] = {}
+        needed = set(self._graph.output_nodes)
+        for node in reversed(self._graph.nodes):
+            time = times[node.name]
+            kept = time > 0 or node.name in needed or node.op == "input"
+            if node.name in self._device or kept:
+                needed.update(node.operands)
+            if node.name not in self._device and kept and (node.op != "constant" or node.name in self._graph.output_nodes):
+                parts[node.name] = time if time == 0 or node.name in leading else self._last
+        return dict(reversed(parts.items()))
+
+    def _read_by(self, names: Iterable[str]) -> set[str]:
+        return {operand for name in names for operand in self._graph[name].operands}
+
+    def _outside(self, part: int) -> set[str]:
+        """The values that a part of the host reads and doesn't make. Constants of the model's outputs come to the epilogue as values."""
+        constants = self._copied - self._graph.output_nodes if part == self._last else self._copied
+        return {name for name in self._reads[part] if name not in constants and self._part.get(name) != part}
+
+    def _step(self, part: int) -> HostStep:
+        graph = self._host_graph(part)
+        reads = tuple(node.name for node in graph.inputs if node.name in self._device)
+        return HostStep(graph, reads, tuple(output.name for output in graph.outputs if output.name in self._entering))
+
+    def _host_graph(self, part: int) -> Graph:
+        outside = self._outside(part)
+        constants = (self._reads[part] & self._copied) - outside
+        return self._made(self._in_order({*self._members[part], *outside, *constants}), outside, self._members[part])
+
+    def _device_graph(self) -> Graph:
+        constants = self._read_by(self._device) & self._copied
+        names = self._in_order({*self._device, *self._entering, *constants})
+        ordered = sorted(names, key=lambda name: self._segments.get(name, 0))
+        return self._made(ordered, self._entering, self._in_order(self._device))
+
+    def _made(self, names: Iterable[str], inputs: Iterable[str], results: Iterable[str]) -> Graph:
+        """A graph of the nodes `names`, with an `input` for each of `inputs`, that hands on what other parts want of `results`."""
+        entering = frozenset(inputs)
+        nodes = tuple(_input(self._graph[name]) if name in entering else self._graph[name] for name in names)
+        return replace(self._graph, nodes=nodes, outputs=tuple(Output(name, name) for name in results if name in self._wanted))
+
+    def _in_order(self, names: Iterable[str]) -> list[str]:
+        return sorted(names, key=self._place.__getitem__)
 
 
 def _device(graph: Graph) -> frozenset[str]:
     """The layers, and the views between them; other views of int8 values are the host's, to whom they cost nothing either."""
     found: set[str] = set()
-    leading = _leading_to_layers(graph)
+    leading = _views_for_layers(graph)
     for node in graph:
         if is_layer(node) or (node.name in leading and node.operands[0] in found):
             found.add(node.name)
     return frozenset(found)
 
 
-def _leading_to_layers(graph: Graph) -> frozenset[str]:
+def _views_for_layers(graph: Graph) -> frozenset[str]:
     """Views of int8 values that a layer reads, maybe through others."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        is_view = node.op == "reshape" and node.type.dtype == "i8"
-        if is_view and any(is_layer(user) or user.name in found for user in graph.users[node.name]):
+        if any(is_layer(user) or user.name in found for user in graph.users[node.name]) and _is_walk(graph, node):
             found.add(node.name)
     return frozenset(found)
 
 
-def _after(graph: Graph, device: frozenset[str]) -> frozenset[str]:
-    """The nodes of the host that depend on the device."""
-    found: set[str] = set()
+def _is_walk(graph: Graph, node: Node) -> bool:
+    """Whether a node shows an int8 value in other rows with the same lanes: then the device walks the rows so."""
+    if node.op not in VIEWS or node.type.dtype != "i8":
+        return False
+    shown = graph[node.operands[0]].type
+    if isinstance(node.attributes, TransposeAttributes) and shown.rank:
+        return node.attributes.perm[-1] % shown.rank == shown.rank - 1
+    return node.type.columns == shown.columns
+
+
+def _times(graph: Graph, device: frozenset[str]) -> dict[str, int]:
+    """The segment of each value of the device, the stage of each value of the host."""
+    times: dict[str, int] = {}
     for node in graph:
-        depends = any(name in device or name in found for name in node.operands)
-        if depends and node.name not in device:
-            found.add(node.name)
-        elif any(name in found for name in node.operands):
-            raise ProgramError(Diagnostic("E0820", f"the layer {node.name} reads what the host computes after the device"))
+        late = 0 if node.name in device else 1
+        times[node.name] = max((times[name] + late * (name in device) for name in node.operands), default=0)
+    return times
+
+
+def _leading(graph: Graph, device: frozenset[str]) -> frozenset[str]:
+    """The values of the host that the device needs, directly or by way of other values of the host."""
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        if node.name in device or node.name in found:
+            found.update(name for name in node.operands if name not in device)
     return frozenset(found)
 
 
-def _read_by(graph: Graph, names: Iterable[str]) -> set[str]:
-    return {operand for name in names for operand in graph[name].operands}
-
-
-def _needed(graph: Graph, results: Iterable[str]) -> set[str]:
-    """The results, all that they depend on, and every input."""
-    needed = set(results)
-    for node in reversed(graph.nodes):
-        if node.name in needed:
-            needed.update(node.operands)
-    return needed | {node.name for node in graph.inputs}
-
-
-def _part(graph: Graph, names: Iterable[str], entering: Iterable[str], results: Iterable[str]) -> Graph:
-    """The nodes of these names, in the graph's order, with an `input` for each value that enters and an output for each result."""
-    kept, inputs, wanted = frozenset(names), frozenset(entering), frozenset(results)
-    nodes = tuple(_input(node) if node.name in inputs else node for node in graph if node.name in kept or node.name in inputs)
-    return replace(graph, nodes=nodes, outputs=tuple(Output(node.name, node.name) for node in graph if node.name in wanted))
+def _elements(graph: Graph, node: Node) -> int:
+    computed = [operand.type for operand in graph.operands(node) if operand.op != "constant"]
+    if node.op == "matmul":
+        return node.type.size * graph[node.operands[0]].type.columns
+    return max([node.type.size, *(type_.size for type_ in computed)])
 
 
 def _input(node: Node) -> Node:

@@ -10,10 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.graph import Node
-from tpucc.layers.kinds import Fc, Vector
-from tpucc.numerics import AnyArray, Float32, Int8, Int64, requantise, saturate
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Sides, Vector
+from tpucc.numerics import INT8_HIGH, INT8_LOW, AnyArray, Float32, Float64, Int8, Int64, requantise, saturate
 
 TABLE_OFFSET = 128
 """A table's first entry is that of the value -128."""
@@ -26,21 +27,57 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> Int8:
     that is no layer.
     """
     match node.attributes:
-        case Fc():
-            return fully_connected(node.attributes, *operands)
+        case Fc(sources=count):
+            return fully_connected(node.attributes, operands[:count], operands[count : 2 * count], *operands[2 * count :])
+        case Conv():
+            return convolution(node.attributes, *operands)
+        case Pool():
+            return pooled(node.attributes, operands[0])
         case Vector(function="table"):
             return np.asarray(look_up(operands[1], operands[0]).reshape(node.type.shape))
         case Vector():
             return element_wise(node.attributes, *operands)
+        case Move():
+            return moved(node.attributes, operands)
     raise TypeError(f"{node.name} is no layer but {node.op}")
 
 
-def fully_connected(layer: Fc, x: Int8, weights: Int8, bias: AnyArray, multiplier: Float32, table: Int8 | None = None) -> Int8:
-    """x [..., K], weights [K, N], bias int32 [N], multiplier float32 [N] → int8 [..., N]."""
-    rows = x.reshape(-1, x.shape[-1])
-    sums = rows.astype(np.float64) @ weights.astype(np.float64) + bias
-    values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high)
-    return _through(table, values.reshape(*x.shape[:-1], weights.shape[1]))
+def fully_connected(
+    layer: Fc, xs: Sequence[Int8], weights: Sequence[Int8], bias: AnyArray, multiplier: Float32, table: Int8 | None = None
+) -> Int8:
+    """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → int8 [..., N]."""
+    sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
+    return _requantised(layer, np.asarray(sums), multiplier, table)
+
+
+def convolution(layer: Conv, x: Int8, weights: Int8, bias: AnyArray, multiplier: Float32, table: Int8 | None = None) -> Int8:
+    """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → int8 [B, H', W', F]: every window, flattened, times
+    the flattened kernel."""
+    windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride)
+    images, height, width = windows.shape[:3]
+    kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])
+    sums = windows.reshape(images, height, width, -1).astype(np.float64) @ kernel.astype(np.float64) + bias
+    return _requantised(layer, sums, multiplier, table)
+
+
+def pooled(layer: Pool, x: Int8) -> Int8:
+    """x [B, H, W, C] → int8 [B, H', W', C]. Pixels outside the image have no value: they neither win nor count."""
+    if layer.function == "max":
+        around = _surrounded(x, layer.sides, -TABLE_OFFSET)
+        return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
+    centred = _surrounded(x.astype(np.int32) - layer.zero_x, layer.sides, 0)
+    totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
+    real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.sides, 0)
+    counts = _windows(real, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
+    factors = np.float32(layer.scale) / counts.astype(np.float32)
+    return saturate(np.rint(factors * totals.astype(np.float32)), layer.zero, INT8_LOW, INT8_HIGH)
+
+
+def moved(layer: Move, operands: Sequence[AnyArray]) -> Int8:
+    """Operands joined along an axis, or one with rows around it."""
+    if layer.function == "concat":
+        return np.concatenate(operands, axis=layer.axis)
+    return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
 def element_wise(layer: Vector, a: Int8, b: Int8, table: Int8 | None = None) -> Int8:
@@ -64,6 +101,22 @@ def look_up(table: Int8, values: Int8) -> Int8:
     return table[values.astype(np.intp) + TABLE_OFFSET]
 
 
+def _surrounded(x: AnyArray, sides: Sides, value: int) -> AnyArray:
+    """x [B, H, W, C] with `sides` of pixels of one value around it."""
+    top, bottom, left, right = sides
+    return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
+
+
+def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> AnyArray:
+    """The windows of x [B, H, W, C]: [B, H', W', C, *size]."""
+    return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
+
+
+def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: Int8 | None) -> Int8:
+    values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high)
+    return _through(table, values)
+
+
 def _through(table: Int8 | None, values: Int8) -> Int8:
     return values if table is None else look_up(table, values)
 
@@ -75,5 +128,5 @@ def _int32(sums: Int64) -> AnyArray:
     return sums.astype(np.int32)
 
 
-LAYER_REFERENCES: Mapping[str, Callable[[Node, Sequence[AnyArray]], AnyArray]] = MappingProxyType({"fc": compute, "vector": compute})
+LAYER_REFERENCES: Mapping[str, Callable[[Node, Sequence[AnyArray]], AnyArray]] = MappingProxyType(dict.fromkeys(LAYERS, compute))
 """The reference of each layer by its operator's name: what `tpucc.ops` lacks to evaluate a layer graph."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Fc, Layer
+from tpucc.layers.kinds import Conv, Fc, Layer
 
 
 def is_layer(node: Node) -> bool:
@@ -12,14 +14,20 @@ def is_layer(node: Node) -> bool:
 
 
 def weight_shape(node: Node, graph: Graph) -> tuple[int, int]:
-    """K and N of a layer's weights; zeros when it has none."""
-    if not isinstance(node.attributes, Fc):
-        return (0, 0)
-    inputs, outputs = graph[node.operands[1]].type.shape
-    return inputs, outputs
+    """K and N of a layer's weights, over all sources and kernel positions; zeros when it has none."""
+    match node.attributes:
+        case Fc(sources=count):
+            shapes = [graph[name].type.shape for name in node.operands[count : 2 * count]]
+            return sum(depth for depth, _ in shapes), shapes[0][1]
+        case Conv():
+            shape = graph[node.operands[1]].type.shape
+            return prod(shape[:3]), shape[3]
+    return (0, 0)
 
 
 def macs(node: Node, graph: Graph) -> int:
-    """Multiply-accumulates that the model asks for, padding not counted: rows · K · N of a product, none of a vector layer."""
+    """Multiply-accumulates that the model asks for, padding of tiles not counted: rows · K · N of a product, none of another layer."""
+    if isinstance(node.attributes, Fc) and node.attributes.moves:
+        return 0
     inputs, outputs = weight_shape(node, graph)
     return node.type.rows * inputs * outputs

@@ -10,12 +10,13 @@ from tpucc.diagnostics import Diagnostic, Label, ProgramError
 from tpucc.ir.array import Array
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, Fc, Vector
+from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.parameters import UnfitError, require_accumulators
+from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.layers.summary import is_layer
 from tpucc.numerics import INT8_HIGH, INT8_LOW, AnyArray
 
-ENTRANCES = ("quantize", "reshape", "constant", "input")
+ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
 FUNCTIONS = ("add", "subtract", "multiply")
 TABLE = TensorType("i8", (256,))
@@ -40,13 +41,37 @@ Fault = tuple[str, str]
 
 
 def _faults(graph: Graph, node: Node) -> Iterator[Fault]:
-    operands = graph.operands(node)
-    if not isinstance(node.attributes, LAYERS[node.op]):
-        yield "E0821", f"a layer {node.op} has the attributes {LAYERS[node.op].__name__}, not {type(node.attributes).__name__}"
-    elif isinstance(node.attributes, Fc):
-        yield from _edge_faults(node, operands[:1]) or _fc_faults(node, node.attributes, operands)
-    elif isinstance(node.attributes, Vector):
-        yield from _edge_faults(node, operands[: _sources(node.attributes)]) or _vector_faults(node, node.attributes, operands)
+    layer, operands = node.attributes, graph.operands(node)
+    if not isinstance(layer, Fc | Conv | Pool | Vector | Move) or not isinstance(layer, LAYERS[node.op]):
+        yield "E0821", f"a layer {node.op} has the attributes {LAYERS[node.op].__name__}, not {type(layer).__name__}"
+        return
+    yield from _edge_faults(node, operands[: _sources(layer, operands)]) or _layer_faults(node, layer, operands)
+
+
+def _sources(layer: Fc | Conv | Pool | Vector | Move, operands: Sequence[Node]) -> int:
+    """How many of the operands are values; the others are the layer's constants."""
+    match layer:
+        case Fc():
+            return layer.sources
+        case Vector():
+            return 1 if layer.function == "table" else 2
+        case Move():
+            return len(operands)
+    return 1
+
+
+def _layer_faults(node: Node, layer: Fc | Conv | Pool | Vector | Move, operands: Sequence[Node]) -> Iterator[Fault]:
+    match layer:
+        case Fc():
+            yield from _fc_faults(node, layer, operands)
+        case Conv():
+            yield from _conv_faults(node, layer, operands)
+        case Pool():
+            yield from _pool_faults(node, layer, operands)
+        case Vector():
+            yield from _vector_faults(node, layer, operands)
+        case Move():
+            yield from _move_faults(node, layer, operands)
 
 
 def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
@@ -64,34 +89,71 @@ def _is_bare(node: Node) -> bool:
 
 
 def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Fault]:
+    count = layer.sources
+    if count < 1 or len(operands) != 2 * count + 2 + layer.table:
+        pairs = "x, weights" if count == 1 else f"{count} values, as many weights"
+        yield "E0821", f"it has {len(operands)} operands, and takes {pairs}, bias, multiplier{', table' if layer.table else ''}"
+        return
+    xs, weights = [o.type for o in operands[:count]], [o.type for o in operands[count : 2 * count]]
+    n = node.type.columns
+    wrong = _misfits(operands[count:], (*(TensorType("i8", (x.columns, n)) for x in xs), *_tail_types(n)))
+    for x, w in zip(xs, weights, strict=True):
+        if (*x.shape[:-1], n) != node.type.shape or not x.shape:
+            wrong.append(("E0823", f"{x.brief} times {w.brief} isn't {node.type.brief}"))
+    yield from wrong or _product_constants(operands[count : 2 * count], operands[2 * count :])
+    yield from _clamp_faults(layer, (layer.zero,))
+
+
+def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[Fault]:
     if len(operands) != 4 + layer.table:
         yield "E0821", f"it has {len(operands)} operands, and takes x, weights, bias, multiplier{', table' if layer.table else ''}"
         return
     x, weights = operands[0].type, operands[1].type
-    n = weights.columns
-    expected = (TensorType("i8", (x.columns, n)), TensorType("i32", (n,)), TensorType("f32", (n,)), TABLE)
-    wrong = _misfits(operands[1:], expected)
-    if (*x.shape[:-1], n) != node.type.shape or not x.shape:
-        wrong.append(("E0823", f"{x.brief} times {weights.brief} isn't {node.type.brief}"))
-    yield from wrong or _fc_constants(operands)
+    wrong = _misfits(operands[2:], _tail_types(node.type.columns))
+    if weights.dtype != "i8" or conv_shape(layer, x.shape, weights.shape) != node.type.shape:
+        wrong.append(("E0823", f"{x.brief} under the kernel {weights.brief} isn't {node.type.brief}"))
+    held = x.quantisation
+    if held is not None and layer.outside != held.zero_point:
+        wrong.append(("E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"))
+    yield from wrong or _product_constants(operands[1:2], operands[2:])
     yield from _clamp_faults(layer, (layer.zero,))
 
 
-def _fc_constants(operands: Sequence[Node]) -> Iterator[Fault]:
-    weights, bias, factors, *table = (_value(operand) for operand in operands[1:])
-    if weights is None or bias is None or factors is None or any(entries is None for entries in table):
+def _tail_types(n: int) -> tuple[TensorType, TensorType, TensorType]:
+    """Bias, multiplier and table."""
+    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLE
+
+
+def _product_constants(weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
+    matrices, (bias, factors, *table) = [_value(node) for node in weights], [_value(node) for node in tail]
+    known = [matrix.reshape(-1, matrix.shape[-1]) for matrix in matrices if matrix is not None]
+    if len(known) < len(matrices) or bias is None or factors is None or any(entries is None for entries in table):
         yield "E0823", "its weights, bias, multiplier and table must be constants"
         return
     if not (np.isfinite(factors) & (factors > 0)).all():
         yield "E0825", "its multipliers must be positive and finite"
     try:
-        require_accumulators(weights, bias)
+        require_accumulators(np.concatenate(known), bias)
     except UnfitError as error:
         yield error.code, error.message
 
 
+def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[Fault]:
+    if layer.function not in ("max", "average"):
+        yield "E0821", f"there is no pooling function {layer.function}"
+    elif len(operands) != 1:
+        yield "E0821", f"it has {len(operands)} operands, and takes 1"
+    elif pool_shape(layer, operands[0].type.shape) != node.type.shape:
+        yield "E0823", f"windows of {layer.size[0]}×{layer.size[1]} of {operands[0].type.brief} don't give {node.type.brief}"
+    elif layer.function == "max" and operands[0].type.quantisation != node.type.quantisation:
+        yield "E0823", "a maximum has the scale and zero point of what it is taken of"
+    if not 0 < layer.scale < float("inf"):
+        yield "E0825", "its multiplier must be positive and finite"
+    yield from _zero_faults((layer.zero, layer.zero_x))
+
+
 def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Iterator[Fault]:
-    sources = _sources(layer)
+    sources = _sources(layer, operands)
     tables = 1 if layer.table or layer.function == "table" else 0
     if layer.function not in (*FUNCTIONS, "table"):
         yield "E0821", f"there is no vector function {layer.function}"
@@ -109,8 +171,15 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
     yield from _clamp_faults(layer, (layer.zero, layer.zero_a, layer.zero_b))
 
 
-def _sources(layer: Vector) -> int:
-    return 1 if layer.function == "table" else 2
+def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[Fault]:
+    if layer.function not in ("concat", "pad") or not operands or (layer.function == "pad" and len(operands) != 1):
+        yield "E0821", f"there is no move {layer.function} of {len(operands)} operands"
+        return
+    if move_shape(layer, [operand.type.shape for operand in operands]) != node.type.shape:
+        yield "E0823", f"{' and '.join(operand.type.brief for operand in operands)} don't give {node.type.brief}"
+    if any(operand.type.quantisation != node.type.quantisation for operand in operands):
+        yield "E0823", "what it moves must have its scale and zero point"
+    yield from _zero_faults((layer.value,))
 
 
 def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[Fault]:
@@ -118,9 +187,13 @@ def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[F
     return [("E0823", f"{o.name} is {o.type.brief}, and the layer takes {wanted.brief}") for o, wanted in pairs if o.type.plain() != wanted]
 
 
-def _clamp_faults(layer: Fc | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
+def _clamp_faults(layer: Fc | Conv | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
     if not INT8_LOW <= layer.low <= layer.high <= INT8_HIGH:
         yield "E0824", f"it clamps to {layer.low}…{layer.high}, outside {INT8_LOW}…{INT8_HIGH}"
+    yield from _zero_faults(zeros)
+
+
+def _zero_faults(zeros: Sequence[int]) -> Iterator[Fault]:
     if not all(INT8_LOW <= zero <= INT8_HIGH for zero in zeros):
         yield "E0824", f"its zero points must be in {INT8_LOW}…{INT8_HIGH}"
 

@@ -1,9 +1,12 @@
-"""How a fully connected layer is cut: row groups and chunks, chosen by a small search with an analytic cost.
+"""How a product is cut: row groups and chunks, chosen by a small search with an analytic cost.
 
 The loops are, from the outside: row groups, column blocks n, depth blocks k, chunks of the group. A tile is fetched once for each
 group, so one group is best as long as its sums, one accumulator row for each of its rows, fit. Chunks are what activate works on: it
 empties one chunk while the matrix unit fills the next. When a layer is one tile deep, sums don't wait for further tiles, and a single
 group of any number of rows flows through the accumulators chunk by chunk.
+
+The rows of an image that are not consecutive in the buffer are walked line by line. A cut in the middle of a line, or of an image, costs
+an instruction more for each multiply; so cuts are at whole lines, or whole images, where such pieces are small enough.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from tpucc.diagnostics import counted
 from tpucc.target import Target
@@ -33,82 +37,136 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """`rows` rows times a matrix of `deep` × `wide` tiles."""
+    """Rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles."""
 
-    rows: int
+    loops: tuple[int, ...]
     deep: int
     wide: int
     target: Target
 
-    def cycles(self, groups: int, chunks: int) -> int:
-        """Estimated cycles of `groups` row groups of `chunks` chunks each (the largest stand for all)."""
-        group = -(-self.rows // groups)
-        chunk = -(-group // chunks)
-        fetch = max(self.target.tile_fetch_cycles, self.target.tile_shift_cycles)
-        last = max(fetch, group + self._stall(group, chunk, chunks))
-        step = (self.deep - 1) * max(fetch, group) + last
-        instructions = groups * self.wide * (chunks * (self.deep + 1) + self.deep)
-        tail = self.target.pipeline_cycles + chunk
-        return groups * self.wide * step + tail + ISSUE_CYCLES * instructions
+    @property
+    def rows(self) -> int:
+        return prod(self.loops)
 
-    def _stall(self, group: int, chunk: int, chunks: int) -> int:
+    def units(self) -> list[int]:
+        """Rows between which it may be cut: single ones, lines, images."""
+        return [prod(self.loops[depth:]) for depth in range(len(self.loops), 0, -1)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """`groups` row groups of `chunks` chunks each, cut between units of `unit` rows; the largest must fit."""
+
+    problem: _Problem
+    groups: int
+    chunks: int
+    unit: int
+
+    @property
+    def group(self) -> int:
+        """Rows of the largest group."""
+        return -(-self.problem.rows // self.unit // self.groups) * self.unit
+
+    @property
+    def chunk(self) -> int:
+        """Rows of the largest chunk."""
+        return -(-self.group // self.unit // self.chunks) * self.unit
+
+    @property
+    def cycles(self) -> int:
+        """Estimated cycles; groups count as the mean of them."""
+        problem, chunk = self.problem, self.chunk
+        group = -(-problem.rows // self.groups)
+        fetch = max(problem.target.tile_fetch_cycles, problem.target.tile_shift_cycles)
+        last = max(fetch, group + self._stall())
+        step = (problem.deep - 1) * max(fetch, group) + last
+        instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
+        tail = problem.target.pipeline_cycles + chunk
+        return self.groups * problem.wide * step + tail + ISSUE_CYCLES * instructions
+
+    def _stall(self) -> int:
         """Cycles that the matrix unit waits, a column block, for activate to free accumulators."""
-        room, latency = self.target.accumulator_rows, self.target.pipeline_cycles + chunk
-        if self.deep == 1:
-            return 0 if 2 * chunk <= room else chunks * latency
-        return 0 if 2 * group <= room else max(0, latency - (group - chunk))
+        room, latency = self.problem.target.accumulator_rows, self.problem.target.pipeline_cycles + self.chunk
+        if self.problem.deep == 1:
+            return 0 if 2 * self.chunk <= room else self.chunks * latency
+        return 0 if 2 * self.group <= room else max(0, latency - (self.group - self.chunk))
 
-    def fits(self, groups: int, chunks: int) -> bool:
+    def _walks(self) -> int:
+        """Instructions that walk a chunk: one walks two loops, and a line that is cut takes one more at both ends."""
+        loops = self.problem.loops
+        if len(loops) == 1:
+            return 1
+        whole = -(-self.chunk // prod(loops[-2:]))
+        return whole if self.unit > 1 else whole + 2
+
+    def fits(self) -> bool:
         """Whether the sums that wait for further tiles find accumulators."""
-        group = -(-self.rows // groups)
-        return (group if self.deep > 1 else -(-group // chunks)) <= self.target.accumulator_rows
+        return (self.group if self.problem.deep > 1 else self.chunk) <= self.problem.target.accumulator_rows
+
+    def pieces(self) -> tuple[tuple[Chunk, ...], ...]:
+        """Groups of chunks, which cover all rows in order."""
+        units = self.problem.rows // self.unit
+        return tuple(
+            tuple((first * self.unit, count * self.unit) for first, count in _even(start, size, self.chunks))
+            for start, size in _even(0, units, self.groups)
+        )
 
 
 @lru_cache(maxsize=4096)
-def choose_blocking(rows: int, deep: int, wide: int, target: Target) -> Blocking:
-    """The cheapest cut of `rows` rows times `deep` × `wide` weight tiles; ties go to fewer groups, then to fewer chunks."""
-    problem = _Problem(rows, deep, wide, target)
-    candidates = [(groups, chunks) for groups in _group_counts(problem) for chunks in _chunk_counts(problem, groups)]
-    cycles, groups, chunks = min((problem.cycles(*candidate), *candidate) for candidate in candidates)
-    cut = tuple(tuple(_cut(start, count, chunks)) for start, count in _cut(0, rows, groups))
-    return Blocking(cut, cycles, _reason(problem, groups, chunks))
+def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target) -> Blocking:
+    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles; ties go to fewer groups, then to fewer chunks."""
+    problem = _Problem(loops, deep, wide, target)
+    best = min(_candidates(problem), key=lambda cut: (cut.cycles, cut.groups, cut.chunks, -cut.unit))
+    return Blocking(best.pieces(), best.cycles, _reason(best))
 
 
-def _group_counts(problem: _Problem) -> list[int]:
-    """As few groups as the accumulators allow, and as few as halves of them do."""
-    room = problem.target.accumulator_rows
-    return [1] if problem.deep == 1 else sorted({-(-problem.rows // room), -(-problem.rows // (room // 2))})
-
-
-def _chunk_counts(problem: _Problem, groups: int) -> list[int]:
-    """Doubling counts of chunks that fit; none smaller than the unit's width, below which shifting a tile in takes longer than using it."""
-    group = -(-problem.rows // groups)
+def _candidates(problem: _Problem) -> list[_Cut]:
+    """What is worth trying: all that fits, or single rows in the smallest chunks."""
+    cuts = [
+        cut
+        for unit in problem.units()
+        for groups in _group_counts(problem, unit)
+        for chunks in _chunk_counts(problem, groups, unit)
+        if (cut := _Cut(problem, groups, chunks, unit)).fits()
+    ]
     smallest = min(problem.target.mxu, problem.target.accumulator_rows)
-    counts = [1 << power for power in range(group.bit_length())]
-    sensible = [count for count in counts if count == 1 or group // count >= smallest]
-    fitting = [count for count in sensible if problem.fits(groups, count)]
-    return fitting or [-(-group // smallest)]
+    return cuts or [_Cut(problem, 1, -(-problem.rows // smallest), 1)]
 
 
-def _cut(start: int, rows: int, pieces: int) -> list[Chunk]:
-    """`rows` rows in `pieces` consecutive pieces whose sizes differ by at most one, the larger first; no empty ones."""
-    size, larger = divmod(rows, pieces)
-    sizes = [size + (piece < larger) for piece in range(min(pieces, rows))]
+def _group_counts(problem: _Problem, unit: int) -> list[int]:
+    """As few groups as the accumulators allow, and as few as halves of them do."""
+    if problem.deep == 1:
+        return [1]
+    units, room = problem.rows // unit, problem.target.accumulator_rows
+    return sorted({-(-units // (held // unit)) for held in (room, room // 2) if held >= unit})
+
+
+def _chunk_counts(problem: _Problem, groups: int, unit: int) -> list[int]:
+    """Doubling counts of chunks; none smaller than the unit's width, below which shifting a tile in takes longer than using it."""
+    group = -(-problem.rows // unit // groups) * unit
+    smallest = min(problem.target.mxu, problem.target.accumulator_rows)
+    counts = [1 << power for power in range((group // unit).bit_length())]
+    return [count for count in counts if count == 1 or group // count >= smallest]
+
+
+def _even(start: int, size: int, pieces: int) -> list[Chunk]:
+    """`size` units from `start` in `pieces` consecutive pieces whose sizes differ by at most one, the larger first; no empty ones."""
+    each, larger = divmod(size, pieces)
+    sizes = [each + (piece < larger) for piece in range(min(pieces, size))]
     return list(zip(itertools.accumulate(sizes, initial=start), sizes, strict=False))
 
 
-def _reason(problem: _Problem, groups: int, chunks: int) -> str:
+def _reason(cut: _Cut) -> str:
+    problem = cut.problem
     rows, tiles, room = problem.rows, problem.deep * problem.wide, problem.target.accumulator_rows
-    group = -(-rows // groups)
-    size = -(-group // chunks)
     fetched = "its one tile" if tiles == 1 else f"each of {tiles:,} tiles"
-    held = size if problem.deep == 1 else group
-    overlap = "two blocks fit the accumulators, so activate overlaps the next" if 2 * held <= room else _crowded(chunks, room)
-    if groups > 1:
+    held = cut.chunk if problem.deep == 1 else cut.group
+    overlap = "two blocks fit the accumulators, so activate overlaps the next" if 2 * held <= room else _crowded(cut.chunks, room)
+    if cut.groups > 1:
         why = f"{room:,} accumulator rows don't hold the sums of {counted(rows, 'row')}"
-        return f"{groups} groups of at most {counted(group, 'row')}, {fetched} fetched {groups} times: {why}; {overlap}"
-    cut = counted(rows, "row") if chunks == 1 else f"{counted(rows, 'row')} in {chunks} chunks of at most {size:,}"
-    return f"{cut}, {fetched} fetched once; {overlap}"
+        return f"{cut.groups} groups of at most {counted(cut.group, 'row')}, {fetched} fetched {cut.groups} times: {why}; {overlap}"
+    pieces = counted(rows, "row") if cut.chunks == 1 else f"{counted(rows, 'row')} in {cut.chunks} chunks of at most {cut.chunk:,}"
+    return f"{pieces}, {fetched} fetched once; {overlap}"
 
 
 def _crowded(chunks: int, room: int) -> str:

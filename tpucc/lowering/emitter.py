@@ -6,18 +6,21 @@ import numpy as np
 
 from tpucc.isa.instructions import Flag, Function, Opcode, Records
 from tpucc.lowering.layout import Layout
+from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
+from tpucc.lowering.workload import Region
 
 NONE = -1
+_INTERRUPT = int(Opcode.INTERRUPT_HOST)
 _READ, _WRITE = int(Opcode.READ_HOST_MEMORY), int(Opcode.WRITE_HOST_MEMORY)
-_MULTIPLY, _ACTIVATE = int(Opcode.MATRIX_MULTIPLY), int(Opcode.ACTIVATE)
-_VECTOR, _CONFIGURE = int(Opcode.VECTOR), int(Opcode.SET_CONFIGURATION)
+_MULTIPLY, _CONVOLVE, _ACTIVATE = int(Opcode.MATRIX_MULTIPLY), int(Opcode.CONVOLVE), int(Opcode.ACTIVATE)
+_VECTOR, _POOL, _CONFIGURE = int(Opcode.VECTOR), int(Opcode.POOL), int(Opcode.SET_CONFIGURATION)
 _SWITCH, _ACCUMULATE = int(Flag.SWITCH), int(Flag.ACCUMULATE)
 _COLUMNS = (
     *("opcode", "flags", "function", "host", "ub", "ub2", "dest", "acc", "index", "outer", "inner"),
     *("ub_pitch", "ub_stride", "ub2_pitch", "ub2_stride", "dest_pitch", "dest_stride"),
-    *("ub_buffer", "ub2_buffer", "dest_buffer", "group", "layer"),
+    *("ub_buffer", "ub2_buffer", "dest_buffer", "group", "layer", "window_outer", "window_inner"),
 )
 _BATCH = 1 << 14
 
@@ -60,32 +63,59 @@ class Emitter:
         for host in self._layout.exits.get(buffer, ()):
             self._add(_WRITE, 0, 0, host, 0, 0, 0, 0, 0, 1, rows, 0, 0, 0, 0, 0, 0, buffer, NONE, NONE, NONE, self.layer)
 
+    def interrupt(self, step: int) -> None:
+        """The host takes its turn."""
+        self._add(_INTERRUPT, 0, 0, 0, 0, 0, 0, 0, step, 0, 0, 0, 0, 0, 0, 0, 0, NONE, NONE, NONE, NONE, self.layer)
+
     def configure(self, block: int) -> None:
         """Makes a parameter block the current one, if it isn't."""
         if block != self._block:
             self._block = block
             self._add(_CONFIGURE, 0, 0, 0, 0, 0, 0, 0, block, 0, 0, 0, 0, 0, 0, 0, 0, NONE, NONE, NONE, NONE, self.layer)
 
-    def multiply(self, x: int, start: int, rows: int, group: int, tile: int, accumulate: bool) -> None:
-        """Rows of buffer `x` times `tile`, or times the tile in use when that is -1."""
+    def multiply(self, x: int, start: int, piece: Walk, tensor: int, group: int, acc: int, tile: int, accumulate: bool) -> None:
+        """The rows of buffer `x` that `piece` walks as its tensor number `tensor`, from row `start` on, times `tile`, or times the tile in
+        use when that is -1; the sums begin at row `acc` of the group."""
         flags = (_SWITCH if tile >= 0 else 0) | (_ACCUMULATE if accumulate else 0)
-        self._add(_MULTIPLY, flags, 0, 0, start, 0, 0, 0, max(tile, 0), 1, rows, 0, 0, 0, 0, 0, 0, x, NONE, NONE, group, self.layer)
+        pitch, stride = piece.pitches[tensor], piece.strides[tensor]
+        dense = piece.outer == 1 and (stride == 1 or piece.inner == 1)
+        steps = (0, 0) if dense else (pitch, stride)
+        opcode = _MULTIPLY if dense else _CONVOLVE
+        tail = (max(tile, 0), piece.outer, piece.inner, *steps, 0, 0, 0, 0, x, NONE, NONE, group, self.layer)
+        self._add(opcode, flags, 0, 0, start, 0, 0, acc, *tail)
 
-    def activate(self, group: int, y: int, start: int, rows: int) -> None:
-        self._add(_ACTIVATE, 0, 0, 0, 0, 0, start, 0, 0, 1, rows, 0, 0, 0, 0, 0, 1, NONE, NONE, y, group, self.layer)
+    def activate(self, group: int, acc: int, y: int, start: int, piece: Walk) -> None:
+        """The sums from row `acc` of the group on, to the rows of buffer `y` that `piece` walks as its first tensor."""
+        tail = (piece.outer, piece.inner, 0, 0, 0, 0, piece.pitches[0], piece.strides[0], NONE, NONE, y, group, self.layer)
+        self._add(_ACTIVATE, 0, 0, 0, 0, 0, start, acc, 0, *tail)
 
-    def vector(self, function: Function, walk: Walk, sources: tuple[int, ...], splats: tuple[bool, ...], y: int) -> None:
-        """An element-wise instruction; the walk's last tensor is the result `y`."""
+    def vector(
+        self,
+        function: Function,
+        piece: Walk,
+        accesses: tuple[Access, ...],
+        sources: tuple[int, ...],
+        splats: tuple[bool, ...],
+        y: int,
+    ) -> None:
+        """An element-wise instruction; the last of the accesses that `piece` walks is the result, in buffer `y`."""
         second = len(sources) == 2
         flags = (Flag.SPLAT if splats[0] else 0) | (Flag.SPLAT2 if second and splats[1] else 0)
-        start2, pitch2, stride2 = (walk.starts[1], walk.pitches[1], walk.strides[1]) if second else (0, 0, 0)
-        starts = walk.starts[0], start2, walk.starts[-1]
-        steps = walk.pitches[0], walk.strides[0], pitch2, stride2, walk.pitches[-1], walk.strides[-1]
-        buffers = sources[0], sources[1] if second else NONE, y
-        self._add(_VECTOR, int(flags), int(function), 0, *starts, 0, 0, walk.outer, walk.inner, *steps, *buffers, NONE, self.layer)
+        starts = [access.start + start for access, start in zip(accesses, piece.starts, strict=True)]
+        start2, pitch2, stride2 = (starts[1], piece.pitches[1], piece.strides[1]) if second else (0, 0, 0)
+        steps = piece.pitches[0], piece.strides[0], pitch2, stride2, piece.pitches[-1], piece.strides[-1]
+        tail = (piece.outer, piece.inner, *steps, sources[0], sources[1] if second else NONE, y, NONE, self.layer)
+        self._add(_VECTOR, int(flags), int(function), 0, starts[0], start2, starts[-1], 0, 0, *tail)
 
-    def _add(self, *row: int) -> None:
-        self._rows.append(row)
+    def pool(self, function: Function, piece: Walk, region: Region, x: int, y: int) -> None:
+        """The windows of a region that `piece` walks: their first pixels in buffer `x`, their results in buffer `y`."""
+        steps = piece.pitches[0], piece.strides[0], *region.steps, piece.pitches[1], piece.strides[1]
+        starts = region.x.start + piece.starts[0], 0, region.y.start + piece.starts[1]
+        tail = (piece.outer, piece.inner, *steps, x, NONE, y, NONE, self.layer)
+        self._add(_POOL, 0, int(function), 0, *starts, 0, 0, *tail, window=region.window)
+
+    def _add(self, *row: int, window: tuple[int, int] = (0, 0)) -> None:
+        self._rows.append((*row, *window))
         if len(self._rows) == _BATCH:
             self._flush()
 

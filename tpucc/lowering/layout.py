@@ -15,9 +15,9 @@ from tpucc.numerics import Int8
 
 
 class Layout:
-    """The buffers of a plan whose batch is split into parts of `splits` rows.
+    """The buffers of a plan whose batch is split into parts of `splits` items.
 
-    A tensor with the batch's rows has one buffer for each part and column block; another is whole, and belongs to part 0.
+    A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0.
     """
 
     def __init__(self, plan: Plan, splits: tuple[int, ...]) -> None:
@@ -39,19 +39,11 @@ class Layout:
 
     def is_split(self, tensor: Tensor) -> bool:
         """Whether the tensor has a piece in every part."""
-        return len(self.splits) > 1 and tensor.rows == self.plan.batch
+        return len(self.splits) > 1 and self.plan.sharding.splits(tensor)
 
     def parts(self, tensor: Tensor) -> tuple[int, ...]:
         """The rows of the tensor in each of its parts."""
-        return self.splits if tensor.rows == self.plan.batch else (tensor.rows,)
-
-    def rows(self, tensor: Tensor, part: int) -> int:
-        """Rows of the tensor that a part computes with."""
-        return self.parts(tensor)[part if self.is_split(tensor) else 0]
-
-    def leading(self, tensor: Tensor, shape: tuple[int, ...], part: int) -> tuple[int, ...]:
-        """The leading sizes `shape` of a view, in a part: as they are when the batch is whole, else the part's rows."""
-        return shape if self.splits == (self.plan.batch,) else (self.rows(tensor, part),)
+        return tuple(self.plan.sharding.rows(tensor, items) for items in self.splits) if self.is_split(tensor) else (tensor.rows,)
 
     def blocks(self, tensor: Tensor, part: int) -> range:
         """The buffers of the tensor's column blocks in a part."""

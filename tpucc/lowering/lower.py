@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tpucc.ir.graph import Graph
-from tpucc.lowering.plan import make_plan
+from tpucc.lowering.plan import NO_SEGMENTS, make_plan
 from tpucc.lowering.split import choose_split
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.target import Target
 
 
-def lower(device: Graph, target: Target, *, parts: int | None = None) -> TileProgram:
+def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:
     """The tile program of a device graph: layers in order, cut into tiles and chunks, on virtual buffers.
 
-    `device` has `input` (i8), `constant`, `fc`, `vector` and `reshape` nodes; sizes are arbitrary, from 1 up. The batch is split into
-    `parts` parts, or into as few as make the program fit the unified buffer. Raises `LimitError` E0622 when the weights don't fit weight
-    memory, and `UsageError` E0520 when the batch can't be split into `parts`.
+    `device` has `input` (i8) and `constant` nodes, layers, and views (`reshape`, `slice`, `transpose`) that leave the last axis alone;
+    sizes are arbitrary, from 1 up. Between two of the `segments`, which are a partition's, the host takes a step. The batch is split into
+    `parts` parts, or into as few as make the program fit the unified buffer.
+
+    Raises `LimitError` E0622 when the weights don't fit weight memory, and `UsageError` E0520 when the batch can't be split into `parts`.
     """
-    plan = make_plan(device, target)
+    plan = make_plan(device, target, segments)
     draft, notes = choose_split(plan, parts)
     layout = draft.layout
     return TileProgram(

@@ -9,13 +9,14 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tpucc.lowering.tensors import Step, Tensor
+from tpucc.lowering.tensors import Tensor
+from tpucc.lowering.workload import Step
 
 
 def order_steps(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
     """`steps`, which are in some topological order, in the one with the smaller live sum; ties go to the order given."""
     given = tuple(steps)
-    sizes = {tensor: tensor.rows * tensor.blocks(mxu) for step in given for tensor in (*step.reads, step.y)}
+    sizes = {tensor: tensor.rows * tensor.blocks(mxu) for step in given for tensor in (*step.reads, step.result)}
     greedy = _Greedy(given, sizes).order()
     return greedy if live_rows(greedy, sizes) < live_rows(given, sizes) else given
 
@@ -26,11 +27,11 @@ Sizes = Mapping[Tensor, int]
 
 def live_rows(steps: Sequence[Step], sizes: Sizes) -> int:
     """The largest sum of rows alive at a step. Whole tensors count, from their step or their first reader to their last reader."""
-    last = {tensor: index for index, step in enumerate(steps) for tensor in (*step.reads, step.y)}
+    last = {tensor: index for index, step in enumerate(steps) for tensor in (*step.reads, step.result)}
     alive: set[Tensor] = set()
     total = peak = 0
     for index, step in enumerate(steps):
-        touched = dict.fromkeys((*step.reads, step.y))
+        touched = dict.fromkeys((*step.reads, step.result))
         total += sum(sizes[tensor] for tensor in touched if tensor not in alive)
         alive.update(touched)
         peak = max(peak, total)
@@ -86,7 +87,7 @@ class _Greedy:
             use.left += 1
             use.index_sum += index
             self._missing[index] += not tensor.comes_from_host
-        self._use.setdefault(step.y, _Use())
+        self._use.setdefault(step.result, _Use())
 
     def _offer(self, index: int) -> None:
         self._changes[index] = change = self._change(self._steps[index])
@@ -94,7 +95,7 @@ class _Greedy:
 
     def _change(self, step: Step) -> int:
         """Rows alive after the step, less those alive before it."""
-        change = self._sizes[step.y] if self._use[step.y].left else 0
+        change = self._sizes[step.result] if self._use[step.result].left else 0
         for tensor in step.reads:
             use = self._use[tensor]
             new, dies = tensor.comes_from_host and not use.loaded, use.left == 1
@@ -115,7 +116,7 @@ class _Greedy:
         for reader in stale:
             if reader in self._changes:
                 self._offer(reader)
-        self._release(step.y)
+        self._release(step.result)
 
     def _release(self, result: Tensor) -> None:
         if result.comes_from_host:

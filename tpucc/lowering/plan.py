@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from tpucc.diagnostics import Diagnostic, InternalError
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
-from tpucc.isa.instructions import Function
 from tpucc.isa.program import LayerInfo
-from tpucc.layers.kinds import Fc, Vector
 from tpucc.lowering.blocking import choose_blocking
+from tpucc.lowering.nests import product_nest
 from tpucc.lowering.order import order_steps
-from tpucc.lowering.pools import BlockPool, TilePool, require_room
-from tpucc.lowering.tensors import FcStep, MoveStep, Step, Tensor, VectorStep, View
-from tpucc.numerics import AnyArray, Int8, Int64
-from tpucc.ops.constant import ConstantAttributes
+from tpucc.lowering.pools import require_room
+from tpucc.lowering.reader import Reader
+from tpucc.lowering.sharding import Sharding, shard
+from tpucc.lowering.tensors import Tensor, whole
+from tpucc.lowering.workload import Moving, Product, Step
+from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
-FUNCTIONS = {"add": Function.ADD, "subtract": Function.SUBTRACT, "multiply": Function.MULTIPLY, "table": Function.TABLE}
+NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,7 +29,7 @@ class Plan:
 
     `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
     that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
-    `batch` is the largest number of rows of any tensor but constants.
+    `sharding` says how the batch may be split.
     """
 
     name: str
@@ -40,128 +41,70 @@ class Plan:
     owners: dict[Tensor, int]
     tiles: Int8
     blocks: AnyArray
-    batch: int
+    sharding: Sharding
+
+    @property
+    def segments(self) -> int:
+        """How often the device works: once more than the host does in between."""
+        return 1 + max((step.segment for step in self.steps), default=0)
+
+    def steps_of(self, segment: int) -> list[tuple[int, Step]]:
+        """The steps of a segment, each with its number."""
+        return [(number, step) for number, step in enumerate(self.steps) if step.segment == segment]
 
     def layers(self, splits: tuple[int, ...]) -> tuple[LayerInfo, ...]:
-        """What the program remembers of the steps; `splits` are the rows of the batch's parts."""
+        """What the program remembers of the steps; `splits` are the items of the batch's parts."""
         return tuple(self._layer(step, splits) for step in self.steps)
 
     def _layer(self, step: Step, splits: tuple[int, ...]) -> LayerInfo:
-        match step:
-            case FcStep():
-                whole = len(splits) == 1 or step.y.rows != self.batch
-                choice = choose_blocking(step.y.rows if whole else max(splits), *step.tiles.shape, self.target).choice
-                macs = step.y.rows * step.weights[0] * step.weights[1]
-                each = choice if whole else f"in each of {len(splits):,} parts: {choice}"
-                return LayerInfo(step.name, "fc", step.origin, macs, step.weights, step.fills, each)
-            case VectorStep():
-                return LayerInfo(step.name, "vector", step.origin, 0, (0, 0), ())
-            case MoveStep():
-                return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), "an output that comes from the host as it is")
+        match step.work:
+            case Product() as work:
+                macs = 0 if work.moves else step.y.rows * work.weights[0] * work.weights[1]
+                return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, self._choice(step, work, splits))
+            case Moving(why=why):
+                return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
+        return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
+
+    def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
+        parted = len(splits) > 1 and self.sharding.splits(step.result)
+        part = self.sharding.part(step, max(splits)) if parted else step
+        loops = tuple(loop.size for loop in product_nest(part).loops)
+        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target).choice
+        return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 
-def make_plan(device: Graph, target: Target) -> Plan:
-    """Reads the device graph. Raises `LimitError` E0622 when the weights don't fit weight memory."""
-    reader = _Reader(device, target)
-    steps = [step for node in device if (step := reader.step(node)) is not None]
-    outputs = tuple((output.name, device[output.node].type, reader.tensor(output.node)) for output in device.outputs)
-    read = {tensor for step in steps for tensor in step.reads}
-    moved = dict.fromkeys(tensor for _, _, tensor in outputs if tensor.comes_from_host and tensor not in read)
-    ordered = order_steps(steps, target.mxu) + tuple(MoveStep(t.name, device[t.name].origin, t) for t in moved)
-    owners = _owners(ordered)
-    inputs = tuple(reader.tensor(node.name) for node in device.inputs)
-    batch = max((tensor.rows for tensor in owners if tensor.data is None), default=1)
+def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SEGMENTS) -> Plan:
+    """Reads the device graph, whose nodes belong to `segments` (0 unless said) and stand in their order.
+
+    Raises `LimitError` E0622 when the weights don't fit weight memory.
+    """
+    reader = Reader(device, target, segments)
+    reader.read()
+    outputs = tuple((output.name, device[output.node].type, reader.output(output.node)) for output in device.outputs)
+    read = {tensor for step in reader.steps for tensor in step.reads}
+    passing = dict.fromkeys(tensor for _, _, tensor in outputs if tensor.comes_from_host and tensor not in read)
+    steps = _ordered(reader.steps, target.mxu) + tuple(_passed(device, tensor) for tensor in passing)
+    inputs = tuple(reader.input(node.name) for node in device.inputs)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
     require_room(target, tiles, blocks)
-    return Plan(device.name, device.source, target, ordered, inputs, outputs, owners, tiles, blocks, batch)
+    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps))
+
+
+def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:
+    """The steps of one segment in the order that keeps least alive; those of several as given, for they wait for each other."""
+    if len({step.segment for step in steps}) > 1:
+        return tuple(sorted(steps, key=lambda step: step.segment))
+    return order_steps(steps, mxu)
+
+
+def _passed(device: Graph, tensor: Tensor) -> Step:
+    """The step of a tensor of the host that is an output as it is, and that no other step reads."""
+    return Step(tensor.name, device[tensor.name].origin, whole(tensor), Moving((), "an output that comes from the host as it is"))
 
 
 def _owners(steps: Sequence[Step]) -> dict[Tensor, int]:
     owners: dict[Tensor, int] = {}
     for index, step in enumerate(steps):
-        for tensor in (*step.reads, step.y):
+        for tensor in (*step.reads, step.result):
             owners.setdefault(tensor, index)
     return owners
-
-
-class _Reader:
-    """Turns nodes into steps, one tensor for each value; views share the tensor of what they show."""
-
-    def __init__(self, device: Graph, target: Target) -> None:
-        self._device = device
-        self._mxu = target.mxu
-        self._tensors: dict[str, Tensor] = {}
-        self._cut: dict[str, tuple[Int64, tuple[tuple[int, int, int], ...]]] = {}
-        self.tiles = TilePool(target)
-        self.blocks = BlockPool(target.mxu)
-
-    def step(self, node: Node) -> Step | None:
-        """The step that computes `node`; None for inputs, constants and views."""
-        match node.attributes:
-            case Fc():
-                return self._fc(node, node.attributes)
-            case Vector():
-                return self._vector(node, node.attributes)
-            case _:
-                return None
-
-    def tensor(self, name: str) -> Tensor:
-        """The tensor that the node `name` is, or shows in another shape."""
-        if name not in self._tensors:
-            self._tensors[name] = self._read(self._device[name])
-        return self._tensors[name]
-
-    def _read(self, node: Node) -> Tensor:
-        if node.op == "reshape":
-            return self._shown(node)
-        data = self._data(node.name) if node.op == "constant" else None
-        return Tensor(node.name, node.type, node.op == "input", data)
-
-    def _shown(self, node: Node) -> Tensor:
-        """A view's tensor. Views of views are followed in a loop: a chain of them may be longer than the call stack."""
-        shown = node
-        while shown.op == "reshape":
-            shown = self._device[shown.operands[0]]
-        if (shown.type.rows, shown.type.columns) != (node.type.rows, node.type.columns):
-            message = f"{node.name} shows {shown.type.brief} as {node.type.brief}, which moves data between rows"
-            raise InternalError(Diagnostic("E0904", message))
-        return self.tensor(shown.name)
-
-    def _data(self, name: str) -> AnyArray:
-        attributes = self._device[name].attributes
-        assert isinstance(attributes, ConstantAttributes), f"{name} must be a constant"
-        return attributes.value.data
-
-    def _fc(self, node: Node, layer: Fc) -> FcStep:
-        x, weights, bias, multiplier = node.operands[:4]
-        table = self._data(node.operands[4]) if layer.table else None
-        tiles, fills = self._tiles(weights)
-        blocks = self.blocks.fc(layer, self._data(bias), self._data(multiplier), table)
-        depth, width = self._device[weights].type.shape
-        return FcStep(node.name, node.origin, self.tensor(x), self.tensor(node.name), tiles, fills, blocks, (depth, width))
-
-    def _tiles(self, weights: str) -> tuple[Int64, tuple[tuple[int, int, int], ...]]:
-        if weights not in self._cut:
-            data = self._data(weights)
-            tiles = self.tiles.add(weights, data)
-            self._cut[weights] = tiles, _fills(tiles, data.shape, self._mxu)
-        return self._cut[weights]
-
-    def _vector(self, node: Node, layer: Vector) -> VectorStep:
-        looks_up = layer.table or layer.function == "table"
-        names = node.operands[:-1] if looks_up else node.operands
-        block = self.blocks.vector(layer, self._data(node.operands[-1]) if looks_up else None)
-        operands = tuple(self._view(name, node) for name in names)
-        return VectorStep(node.name, node.origin, operands, self.tensor(node.name), FUNCTIONS[layer.function], block)
-
-    def _view(self, name: str, user: Node) -> View:
-        type_ = self._device[name].type
-        return View(self.tensor(name), type_.shape[:-1], type_.columns == 1 < user.type.columns)
-
-
-def _fills(tiles: Int64, shape: tuple[int, ...], mxu: int) -> tuple[tuple[int, int, int], ...]:
-    """For each tile its index, and the rows and columns of it that hold weights."""
-    depth, width = shape
-    return tuple(
-        (tile, min(mxu, depth - k * mxu), min(mxu, width - n * mxu)) for k, row in enumerate(tiles.tolist()) for n, tile in enumerate(row)
-    )

@@ -8,8 +8,8 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.isa.program import block_dtype
-from tpucc.layers.kinds import Fc, Vector
-from tpucc.numerics import AnyArray, Float32, Int8, Int32, Int64
+from tpucc.layers.kinds import Conv, Fc, Pool, Vector
+from tpucc.numerics import INT8_HIGH, INT8_LOW, AnyArray, Float32, Int8, Int32, Int64
 from tpucc.target import Target
 
 
@@ -21,6 +21,7 @@ class TilePool:
         self._capacity = target.weight_memory_bytes // target.tile_bytes
         self._tiles: list[Int8] = []
         self._index: dict[bytes, int] = {}
+        self._zero = -1
 
     def add(self, name: str, weights: Int8) -> Int64:
         """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `name` stands in the message of `LimitError` E0622."""
@@ -35,6 +36,10 @@ class TilePool:
             indices[k] = [self._one(name, tile) for tile in tiles]
         return indices
 
+    def is_zero(self, index: int) -> bool:
+        """Whether a tile has nothing but zeros."""
+        return index == self._zero
+
     def stacked(self) -> Int8:
         """All tiles: int8 [tiles, mxu, mxu]."""
         mxu = self._target.mxu
@@ -46,6 +51,8 @@ class TilePool:
             if index >= self._capacity:
                 raise weights_do_not_fit(self._target, f"{name} needs more than the {self._capacity:,} tiles that it has room for")
             self._tiles.append(tile)
+            if not tile.any():
+                self._zero = index
         return index
 
 
@@ -57,8 +64,8 @@ class BlockPool:
         self._blocks: list[AnyArray] = []
         self._index: dict[bytes, int] = {}
 
-    def fc(self, layer: Fc, bias: Int32, multiplier: Float32, table: Int8 | None) -> tuple[int, ...]:
-        """One block for each `mxu` columns of a fully connected layer; `bias` and `multiplier` are [N]."""
+    def product(self, layer: Fc | Conv, bias: Int32, multiplier: Float32, table: Int8 | None) -> tuple[int, ...]:
+        """One block for each `mxu` columns of a product; `bias` and `multiplier` are [N]."""
         width = len(bias)
         blocks = self._fresh(-(-width // self._mxu))
         biases, multipliers = np.zeros(blocks["bias"].size, np.int32), np.ones(blocks["multiplier"].size, np.float32)
@@ -73,6 +80,13 @@ class BlockPool:
         for field in ("scale_a", "scale_b", "zero_a", "zero_b"):
             block[field] = getattr(layer, field)
         _set_result(block, layer, table)
+        return self._one(block[0])
+
+    def average(self, layer: Pool, pixels: int) -> int:
+        """The block of the averages of windows that see so many pixels."""
+        block = self._fresh(1)
+        block["scale_a"], block["zero_a"] = np.float32(layer.scale) / np.float32(pixels), layer.zero_x
+        block["zero"], block["low"], block["high"] = layer.zero, INT8_LOW, INT8_HIGH
         return self._one(block[0])
 
     def stacked(self) -> AnyArray:
@@ -106,7 +120,7 @@ def weights_do_not_fit(target: Target, why: str) -> LimitError:
     return LimitError(Diagnostic("E0622", message, help=(tile, "use fewer or narrower layers, or a larger target")))
 
 
-def _set_result(blocks: AnyArray, layer: Fc | Vector, table: Int8 | None) -> None:
+def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: Int8 | None) -> None:
     blocks["zero"], blocks["low"], blocks["high"] = layer.zero, layer.low, layer.high
     if table is not None:
         blocks["has_table"], blocks["table"] = 1, table

@@ -1,56 +1,128 @@
-"""The instructions of one step for one part of the batch."""
+"""The instructions of one step, for one part of the batch."""
 
 from __future__ import annotations
 
-from tpucc.lowering.blocking import choose_blocking
+from collections.abc import Iterable, Sequence
+
+from tpucc.isa.instructions import Function
+from tpucc.lowering.blocking import Chunk, choose_blocking
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
-from tpucc.lowering.tensors import FcStep, MoveStep, Step, VectorStep
-from tpucc.lowering.walks import broadcast_walks
+from tpucc.lowering.nests import ProductNest, product_nest
+from tpucc.lowering.tensors import Access
+from tpucc.lowering.walks import Walk, nest, part_walks, walks
+from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, Step
 
 
 def emit_step(step: Step, part: int, layout: Layout, emitter: Emitter) -> None:
-    match step:
-        case FcStep():
-            _fc(step, part, layout, emitter)
-        case VectorStep():
-            _vector(step, part, layout, emitter)
-        case MoveStep():
-            for buffer in layout.blocks(step.y, part):
-                emitter.require(buffer)
+    """Emits a step on the accesses of its part."""
+    _StepEmission(step, part, layout, emitter).emit()
 
 
-def _fc(step: FcStep, part: int, layout: Layout, emitter: Emitter) -> None:
-    """Row groups, column blocks, depth blocks, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
-    deep, wide = step.tiles.shape
-    blocking = choose_blocking(layout.rows(step.y, part), deep, wide, layout.plan.target)
-    tiles, xs, ys = step.tiles.tolist(), layout.blocks(step.x, part), layout.blocks(step.y, part)
-    for chunks in blocking.groups:
-        for n, y in enumerate(ys):
-            sums = [emitter.group(rows) for _, rows in chunks]
-            for k, x in enumerate(xs):
-                emitter.require(x)
-                tile = tiles[k][n]
-                for (start, rows), group in zip(chunks, sums, strict=True):
-                    emitter.multiply(x, start, rows, group, tile, k > 0)
-                    tile = -1
-                    if k == deep - 1:
-                        emitter.configure(step.blocks[n])
-                        emitter.activate(group, y, start, rows)
-            if chunks is blocking.groups[-1]:
-                emitter.complete(y)
+class _StepEmission:
+    def __init__(self, step: Step, part: int, layout: Layout, emitter: Emitter) -> None:
+        self._step = step
+        self._part = part
+        self._layout = layout
+        self._emitter = emitter
+        self._results = layout.blocks(step.result, part)
+
+    def emit(self) -> None:
+        for copy in self._step.borders:
+            self._copy(copy)
+        match self._step.work:
+            case Product() as work:
+                self._product(work)
+            case ElementWise() as work:
+                self._element_wise(work)
+            case Pooling() as work:
+                self._pool(work)
+            case Moving() as work:
+                self._move(work)
+
+    def _block(self, access: Access, block: int) -> int:
+        """The buffer of a column block, which is in the unified buffer from here on."""
+        buffer = self._layout.blocks(access.tensor, self._part)[block]
+        self._emitter.require(buffer)
+        return buffer
+
+    def _product(self, work: Product) -> None:
+        """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
+        loops = product_nest(self._step)
+        blocking = choose_blocking(tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), self._layout.plan.target)
+        for chunks in blocking.groups:
+            for n, result in enumerate(self._results):
+                self._column_block(work, loops, chunks, n)
+                if chunks is blocking.groups[-1]:
+                    self._emitter.complete(result)
+
+    def _column_block(self, work: Product, loops: ProductNest, chunks: Sequence[Chunk], n: int) -> None:
+        emitter = self._emitter
+        sums = [(part_walks(loops.loops, first, count), emitter.group(count)) for first, count in chunks]
+        levels = [(level, pattern) for level, pattern in zip(work.levels, loops.patterns, strict=True) if level.tiles[n] != SKIPPED]
+        for depth, (level, pattern) in enumerate(levels):
+            x, tile = self._block(level.x, level.block), level.tiles[n]
+            for pieces, group in sums:
+                self._multiply(level, pattern, x, pieces, group, tile, depth > 0)
+                tile = SKIPPED
+                if depth == len(levels) - 1:
+                    emitter.configure(work.blocks[n])
+                    self._activate(pieces, group, self._results[n])
+
+    def _multiply(self, level: Level, pattern: int, x: int, pieces: Iterable[Walk], group: int, tile: int, accumulate: bool) -> None:
+        """One multiply for each piece; the first one switches to the tile, unless that is in use (-1)."""
+        acc = 0
+        for piece in pieces:
+            start = level.x.start + piece.starts[pattern]
+            self._emitter.multiply(x, start, piece, pattern, group, acc, tile, accumulate)
+            tile = SKIPPED
+            acc += piece.rows
+
+    def _activate(self, pieces: Iterable[Walk], group: int, result: int) -> None:
+        acc = 0
+        for piece in pieces:
+            self._emitter.activate(group, acc, result, self._step.y.start + piece.starts[0], piece)
+            acc += piece.rows
+
+    def _element_wise(self, work: ElementWise) -> None:
+        """Column block after column block; an operand of one column serves all of them from its lane 0."""
+        accesses = (*work.accesses, self._step.y)
+        pieces = _walks(accesses)
+        splats = tuple(operand.splat for operand in work.operands)
+        for n, result in enumerate(self._results):
+            sources = tuple(self._block(operand.access, 0 if operand.splat else n) for operand in work.operands)
+            self._emitter.configure(work.block)
+            for piece in pieces:
+                self._emitter.vector(work.function, piece, accesses, sources, splats, result)
+            self._emitter.complete(result)
+
+    def _pool(self, work: Pooling) -> None:
+        for n, result in enumerate(self._results):
+            for region in work.regions:
+                x = self._block(region.x, n)
+                if work.function == Function.AVERAGE:
+                    self._emitter.configure(region.block)
+                for piece in _walks((region.x, region.y)):
+                    self._emitter.pool(work.function, piece, region, x, result)
+            self._emitter.complete(result)
+
+    def _move(self, work: Moving) -> None:
+        for copy in work.copies:
+            self._copy(copy)
+        for result in self._results:
+            if work.copies:
+                self._emitter.complete(result)
+            else:
+                self._emitter.require(result)  # which writes an output that the host gave
+
+    def _copy(self, copy: Copy) -> None:
+        accesses = (copy.source, copy.target)
+        for n, result in enumerate(self._results):
+            source = self._block(copy.source, 0 if copy.every_block else n)
+            for piece in _walks(accesses):
+                self._emitter.vector(Function.COPY, piece, accesses, (source,), (False,), result)
 
 
-def _vector(step: VectorStep, part: int, layout: Layout, emitter: Emitter) -> None:
-    """Column block after column block; an operand of one column serves all of them from its lane 0."""
-    shapes = [layout.leading(view.tensor, view.leading, part) for view in step.operands]
-    walks = broadcast_walks((*shapes, layout.leading(step.y, step.y.type.shape[:-1], part)))
-    splats = tuple(view.splat for view in step.operands)
-    for block, y in enumerate(layout.blocks(step.y, part)):
-        sources = tuple(layout.blocks(view.tensor, part)[0 if view.splat else block] for view in step.operands)
-        for source in sources:
-            emitter.require(source)
-        emitter.configure(step.block)
-        for walk in walks:
-            emitter.vector(step.function, walk, sources, splats, y)
-        emitter.complete(y)
+def _walks(accesses: tuple[Access, ...]) -> tuple[Walk, ...]:
+    """The walks that visit the rows of all accesses together."""
+    return walks(nest(accesses[-1].shape, tuple(access.steps for access in accesses)))

@@ -1,30 +1,57 @@
-"""Tensors of the device and the steps that compute them, before rows are split and buffers are made."""
+"""Tensors of the device, and values as ways of walking their rows.
+
+A tensor is stored as column blocks of rows: one row for each index of its leading sizes, the last one fastest. A feature map [N, H, W, C]
+may have a border: rows of pixels around each image that hold its zero point, so that windows may reach over the edge. A value is an
+`Access` to a tensor: reshapes, slices, transposes and windows of it are other accesses to the same rows, and move nothing.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
 
-from tpucc.diagnostics import Origin
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
 from tpucc.ir.types import TensorType
-from tpucc.isa.instructions import Function
-from tpucc.numerics import Int8, Int64
+from tpucc.layers.kinds import Sides
+from tpucc.numerics import Int8
+
+Shape = tuple[int, ...]
+NO_SIDES: Sides = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
     """An int8 matrix [rows, columns] that is an input, a constant with its `data`, or the result of a step.
 
-    Every tensor is one value: two are the same when they are the same object.
+    `sides` is the border of a feature map, in pixels. Every tensor is one value: two are the same when they are the same object.
     """
 
     name: str
     type: TensorType
     is_input: bool = False
     data: Int8 | None = None
+    sides: Sides = NO_SIDES
+
+    @property
+    def grid(self) -> Shape:
+        """The leading sizes as stored, the border included."""
+        if self.sides == NO_SIDES:
+            return self.type.shape[:-1]
+        images, height, width, _ = self.type.shape
+        top, bottom, left, right = self.sides
+        return images, top + height + bottom, left + width + right
 
     @property
     def rows(self) -> int:
-        return self.type.rows
+        return prod(self.grid)
+
+    @property
+    def items(self) -> int:
+        """The first leading size, which is the batch's if the tensor has one."""
+        return self.grid[0] if self.grid else 1
 
     @property
     def columns(self) -> int:
@@ -32,7 +59,7 @@ class Tensor:
 
     @property
     def comes_from_host(self) -> bool:
-        """Whether host memory holds it from the start."""
+        """Whether host memory holds it before a step needs it."""
         return self.is_input or self.data is not None
 
     def blocks(self, mxu: int) -> int:
@@ -40,60 +67,65 @@ class Tensor:
         return -(-self.columns // mxu)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class View:
-    """A tensor as an element-wise step reads it: its leading sizes (a reshape may have changed them), and whether one column serves all."""
+@dataclass(frozen=True, slots=True)
+class Access:
+    """A value with the leading sizes `shape`: its row at an index is row `start + Σ index · steps` of the tensor."""
 
     tensor: Tensor
-    leading: tuple[int, ...]
-    splat: bool
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FcStep:
-    """`y = activate(x @ weights)`: the indices of the weight tiles [K blocks, N blocks], and one parameter block for each N block."""
-
-    name: str
-    origin: Origin
-    x: Tensor
-    y: Tensor
-    tiles: Int64
-    fills: tuple[tuple[int, int, int], ...]
-    blocks: tuple[int, ...]
-    weights: tuple[int, int]
+    shape: Shape
+    steps: Shape
+    start: int = 0
 
     @property
-    def reads(self) -> tuple[Tensor, ...]:
-        return (self.x,)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class VectorStep:
-    """`y = function(operands)`, element by element with broadcasting, under one parameter block."""
-
-    name: str
-    origin: Origin
-    operands: tuple[View, ...]
-    y: Tensor
-    function: Function
-    block: int
+    def rows(self) -> int:
+        return prod(self.shape)
 
     @property
-    def reads(self) -> tuple[Tensor, ...]:
-        return tuple(dict.fromkeys(view.tensor for view in self.operands))
+    def is_whole(self) -> bool:
+        """Whether it is all rows of the tensor in their order."""
+        return self.rows == self.tensor.rows and regrouped(self.shape, self.steps, (self.rows,)) in ((1,), (0,))
+
+    def reshaped(self, shape: Shape) -> Access | None:
+        """The same rows under other leading sizes; None when no walk of one step a size visits them in that order."""
+        steps = regrouped(self.shape, self.steps, shape)
+        return None if steps is None else replace(self, shape=shape, steps=steps)
+
+    def sliced(self, starts: Sequence[int], stops: Sequence[int], squeeze: Sequence[int] = ()) -> Access:
+        """The part `starts[i]:stops[i]` of each axis; the axes of `squeeze` are dropped."""
+        start = self.start + sum(first * step for first, step in zip(starts, self.steps, strict=True))
+        kept = [axis for axis in range(len(self.shape)) if axis not in squeeze]
+        sizes = [stop - first for first, stop in zip(starts, stops, strict=True)]
+        return Access(self.tensor, tuple(sizes[axis] for axis in kept), tuple(self.steps[axis] for axis in kept), start)
+
+    def transposed(self, perm: Sequence[int]) -> Access:
+        """Axis `perm[i]` becomes axis i."""
+        return replace(self, shape=tuple(self.shape[axis] for axis in perm), steps=tuple(self.steps[axis] for axis in perm))
+
+    def broadcast(self, shape: Shape) -> Access:
+        """The value repeated to `shape` by NumPy's rules: axes that it lacks, or that are 1, take no step."""
+        missing = len(shape) - len(self.shape)
+        steps = (0,) * missing + tuple(0 if size == 1 else step for size, step in zip(self.shape, self.steps, strict=True))
+        return replace(self, shape=shape, steps=steps)
+
+    def windows(self, first: tuple[int, int], stride: tuple[int, int], outputs: tuple[int, int]) -> Access:
+        """Of a feature map [N, H, W], one pixel of each window: from pixel `first`, in steps of `stride`. Pixels of the border count from
+        -1 down."""
+        images, rows, columns = self.steps
+        start = self.start + first[0] * rows + first[1] * columns
+        return Access(self.tensor, (self.shape[0], *outputs), (images, rows * stride[0], columns * stride[1]), start)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class MoveStep:
-    """A tensor of the host that is an output as it is, and that no other step reads: it passes through the unified buffer."""
-
-    name: str
-    origin: Origin
-    y: Tensor
-
-    @property
-    def reads(self) -> tuple[Tensor, ...]:
-        return (self.y,)
+def whole(tensor: Tensor) -> Access:
+    """The tensor's value: all of its rows but those of the border."""
+    steps = tuple(prod(tensor.grid[axis + 1 :]) for axis in range(len(tensor.grid)))
+    shape = tensor.type.shape[:-1]
+    return Access(tensor, shape, steps, tensor.sides[0] * steps[1] + tensor.sides[2] if tensor.sides != NO_SIDES else 0)
 
 
-Step = FcStep | VectorStep | MoveStep
+def regrouped(shape: Shape, steps: Shape, new: Shape) -> Shape | None:
+    """The steps under which the leading sizes `new` visit the same rows in the same order; None when there are none. NumPy knows."""
+    rows = as_strided(np.zeros(1, np.int8), shape, steps, writeable=False)
+    try:
+        return np.reshape(rows, new, copy=False).strides
+    except ValueError:
+        return None

@@ -26,10 +26,10 @@ from tpucc.numerics import Int64
 MAX_REPORTED = 10
 ALLOWED = (
     *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
-    *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG),
+    *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
 """What a tile program has. Fetches, waits and the end are scheduling's."""
-ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.DEBUG_TAG)
+ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG)
 
 
 def verify_tiles(tiles: TileProgram) -> None:

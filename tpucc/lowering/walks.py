@@ -1,6 +1,6 @@
-"""Broadcasting as walks over rows.
+"""Nests of loops over rows, and the two loops of them that one instruction walks.
 
-The leading sizes of a broadcast form a nest of loops; in each loop every tensor advances by a fixed number of rows, 0 where it repeats.
+The leading sizes of a value form a nest of loops; in each loop every tensor advances by a fixed number of rows, 0 where it repeats.
 Neighbouring loops that advance evenly in all tensors are one loop. The machine walks two loops in one instruction; what is left over
 is done by several.
 """
@@ -8,9 +8,10 @@ is done by several.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 Shape = tuple[int, ...]
 
@@ -25,70 +26,104 @@ class Walk:
     pitches: tuple[int, ...]
     strides: tuple[int, ...]
 
+    @property
+    def rows(self) -> int:
+        return self.outer * self.inner
+
 
 @dataclass(frozen=True, slots=True)
-class _Loop:
+class Loop:
     """`size` iterations; in each, tensor t advances by `steps[t]` rows."""
 
     size: int
     steps: tuple[int, ...]
 
-    def around(self, inner: _Loop) -> _Loop | None:
+    def around(self, inner: Loop) -> Loop | None:
         """Both loops as one, when this one goes on where the inner one ends."""
         if any(step != inner.size * below for step, below in zip(self.steps, inner.steps, strict=True)):
             return None
-        return _Loop(self.size * inner.size, inner.steps)
+        return Loop(self.size * inner.size, inner.steps)
 
 
-@lru_cache(maxsize=1024)
-def broadcast_walks(shapes: tuple[Shape, ...]) -> tuple[Walk, ...]:
-    """The walks that visit every row of the last of `shapes` once, and beside it the row of each other that broadcasts to it.
+Nest = tuple[Loop, ...]
+"""Loops from the outermost to the innermost."""
 
-    Shapes are the leading sizes of the operands and, last, of the result, which NumPy's rules make of them.
-    """
-    loops = _merged(_loops(shapes))
+
+@lru_cache(maxsize=4096)
+def nest(shape: Shape, steps: tuple[Shape, ...]) -> Nest:
+    """The fewest loops over the leading sizes `shape`, in which tensor t takes `steps[t]`."""
+    return _merged([Loop(size, tuple(step[axis] for step in steps)) for axis, size in enumerate(shape)], len(steps))
+
+
+@lru_cache(maxsize=4096)
+def walks(loops: Nest) -> tuple[Walk, ...]:
+    """The walks that visit every iteration once, relative to the tensors' first rows: the two largest loops in one instruction."""
     outer, inner = _two_largest(loops)
     rest = [loop for position, loop in enumerate(loops) if position not in (outer, inner)]
-    still = (0,) * len(shapes)
-    first = loops[outer] if outer >= 0 else _Loop(1, still)
-    second = loops[inner] if inner >= 0 else _Loop(1, (1,) * len(shapes))
-    return tuple(Walk(first.size, second.size, starts, first.steps, second.steps) for starts in _starts(rest, len(shapes)))
+    tensors = len(loops[0].steps)
+    first = loops[outer] if outer >= 0 else Loop(1, (0,) * tensors)
+    second = loops[inner]
+    return tuple(Walk(first.size, second.size, starts, first.steps, second.steps) for starts in _starts(rest, tensors))
 
 
-def _loops(shapes: Sequence[Shape]) -> list[_Loop]:
-    """One loop for each size of the result that isn't 1, the outermost first."""
-    rank = len(shapes[-1])
-    padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    steps = [_row_steps(shape) for shape in padded]
-    return [_Loop(size, tuple(step[axis] for step in steps)) for axis, size in enumerate(shapes[-1]) if size != 1]
+@lru_cache(maxsize=65536)
+def part_walks(loops: Nest, first: int, count: int) -> tuple[Walk, ...]:
+    """The walks of `count` iterations from iteration `first` on, counted as if the loops ran one inside the other."""
+    tensors = len(loops[0].steps)
+    return tuple(walk for box in _boxes([loop.size for loop in loops], first, count) for walk in _box_walks(loops, box, tensors))
 
 
-def _row_steps(shape: Shape) -> list[int]:
-    """Rows that each axis advances by; 0 where its size is 1, which repeats."""
-    steps, rows = [], 1
-    for size in reversed(shape):
-        steps.append(rows if size != 1 else 0)
-        rows *= size
-    return steps[::-1]
+Box = list[tuple[int, int]]
+"""Of each loop the first iteration and the number of iterations."""
 
 
-def _merged(loops: Sequence[_Loop]) -> list[_Loop]:
-    merged: list[_Loop] = []
-    for loop in reversed(loops):
+def _box_walks(loops: Nest, box: Box, tensors: int) -> Iterator[Walk]:
+    """The walks of a part of each loop."""
+    starts = [sum(first * loop.steps[t] for (first, _), loop in zip(box, loops, strict=True)) for t in range(tensors)]
+    parts = _merged([Loop(count, loop.steps) for (_, count), loop in zip(box, loops, strict=True)], tensors)
+    for walk in walks(parts):
+        moved = tuple(start + more for start, more in zip(starts, walk.starts, strict=True))
+        yield Walk(walk.outer, walk.inner, moved, walk.pitches, walk.strides)
+
+
+def _boxes(sizes: Sequence[int], first: int, count: int) -> Iterator[Box]:
+    """A range of iterations as boxes: what is left of the first line, whole lines, what is begun of the last."""
+    if len(sizes) == 1:
+        yield [(first, count)]
+        return
+    line = prod(sizes[1:])
+    start, head = divmod(first, line)
+    end, tail = divmod(first + count, line)
+    if start == end:
+        yield from ([(start, 1), *inner] for inner in _boxes(sizes[1:], head, count))
+        return
+    if head:
+        yield from ([(start, 1), *inner] for inner in _boxes(sizes[1:], head, line - head))
+        start += 1
+    if end > start:
+        yield [(start, end - start), *((0, size) for size in sizes[1:])]
+    if tail:
+        yield from ([(end, 1), *inner] for inner in _boxes(sizes[1:], 0, tail))
+
+
+def _merged(loops: Sequence[Loop], tensors: int) -> Nest:
+    """Without loops of one iteration, and neighbours joined where they are one; at least one loop."""
+    merged: list[Loop] = []
+    for loop in reversed([loop for loop in loops if loop.size != 1]):
         joined = loop.around(merged[-1]) if merged else None
         if joined is None:
             merged.append(loop)
         else:
             merged[-1] = joined
-    return merged[::-1]
+    return tuple(merged[::-1]) or (Loop(1, (1,) * tensors),)
 
 
-def _two_largest(loops: Sequence[_Loop]) -> tuple[int, int]:
-    """Positions of the loops that an instruction walks: the two largest, so that the fewest instructions remain; -1 for none."""
+def _two_largest(loops: Nest) -> tuple[int, int]:
+    """Positions of the loops that an instruction walks: the two largest, so that the fewest instructions remain; -1 for no second one."""
     best = sorted(range(len(loops)), key=lambda position: (-loops[position].size, -position))[:2]
-    return (-1, -1) if not best else (-1, best[0]) if len(best) == 1 else (min(best), max(best))
+    return (-1, best[0]) if len(best) == 1 else (min(best), max(best))
 
 
-def _starts(loops: Sequence[_Loop], tensors: int) -> list[tuple[int, ...]]:
+def _starts(loops: Sequence[Loop], tensors: int) -> list[tuple[int, ...]]:
     places = itertools.product(*(range(loop.size) for loop in loops))
     return [tuple(sum(at * loop.steps[t] for at, loop in zip(place, loops, strict=True)) for t in range(tensors)) for place in places]

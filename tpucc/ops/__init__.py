@@ -13,10 +13,10 @@ from typing import Any
 
 from tpucc.ops.opdef import OpDef
 
-INTERNAL = frozenset({"input", "linear", "slice", "weight"})
+INTERNAL = frozenset({"arithmetic", "convolution", "input", "linear", "patches", "slice", "weight"})
 """Operators that no call makes: other syntax or a pass does."""
 
-_SHARED = frozenset({"attributes", "erf", "evaluate", "opdef", "rules", "signature", "verify", "windows"})
+_SHARED = frozenset({"attributes", "erf", "evaluate", "fused", "opdef", "rules", "signature", "verify", "windows"})
 """The files that define no operator."""
 
 

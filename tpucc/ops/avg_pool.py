@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.types import f32
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes, reduce_axis
 
 
@@ -30,7 +30,7 @@ OP = OpDef(
     attributes=PoolAttributes,
     infer=infer_pool,
     reference=reference,
-    legalisation=OnHost("pooling isn't lowered for the device yet"),
+    legalisation=Pooling("average"),
     examples=(
         Example("one whole tile", PoolAttributes(), (f32(1, 32, 32, 256),)),
         Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5),)),

@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_rank
 from tpucc.ops.windows import MAX_STEP, Axis, Padding, Pair, axes
 
@@ -30,7 +30,7 @@ def infer(attributes: Conv2dAttributes, types: Sequence[TensorType]) -> TensorTy
     require_rank(w, 4, 1, "[height, width, channels in, channels out]")
     if x.shape[3] != w.shape[2]:
         raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x, w))
-    height, width = _axes(attributes, x.shape, w.shape)
+    height, width = conv_axes(attributes, x.shape, w.shape)
     return f32(x.shape[0], height.outputs, width.outputs, w.shape[3])
 
 
@@ -43,14 +43,15 @@ def _channels_help(x: TensorType, w: TensorType) -> str:
     return text
 
 
-def _axes(attributes: Conv2dAttributes, x: tuple[int, ...], w: tuple[int, ...]) -> tuple[Axis, Axis]:
+def conv_axes(attributes: Conv2dAttributes, x: tuple[int, ...], w: tuple[int, ...]) -> tuple[Axis, Axis]:
+    """The spatial axes of a convolution of an image of the shape `x`, [N, H, W, C], with a kernel of the shape `w`, [R, S, C, F]."""
     return axes(x, (w[0], w[1]), require_pair(attributes.stride, "stride", MAX_STEP), attributes.padding)
 
 
 def reference(attributes: Conv2dAttributes, operands: Sequence[Array]) -> Array:
     """One product a kernel position: all pixels that it meets, times its matrix [C, F]."""
     x, w = operands
-    height, width = _axes(attributes, x.shape, w.shape)
+    height, width = conv_axes(attributes, x.shape, w.shape)
     result = np.zeros((x.shape[0], height.outputs, width.outputs, w.shape[3]), np.float32)
     for r in height.positions:
         rows_out, rows = height.tap(r)
@@ -77,7 +78,7 @@ OP = OpDef(
     attributes=Conv2dAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("convolutions aren't lowered for the device yet"),
+    legalisation=Matrix(),
     examples=(
         Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),

@@ -21,14 +21,20 @@ MAX_BYTES = 2**33
 """The largest single value that is computed: 8 GiB, as much as the machine's whole weight memory."""
 
 
-def evaluate(graph: Graph, inputs: Mapping[str, Array], extra: Extra = NO_EXTRA, keep: Collection[str] | None = None) -> dict[str, Array]:
+def evaluate(
+    graph: Graph,
+    inputs: Mapping[str, Array],
+    extra: Extra = NO_EXTRA,
+    keep: Collection[str] | None = None,
+    watch: Callable[[Node, Array], None] | None = None,
+) -> dict[str, Array]:
     """The values of the outputs and of the nodes in `keep`, by node name.
 
     `inputs` has an array for each `input` node, under its name; others are ignored. `extra` goes first, so that it can also replace an
-    operator. A value is freed after its last use unless it is kept. Arithmetic is IEEE 754's: what overflows becomes infinite, without a
-    warning. Raises `InputError` for inputs that are missing or don't fit (all at once), for weights that nobody bound and for embedding
-    indices out of range, `LimitError` for a value past 8 GiB or one that the memory
-    can't hold, `ProgramError` for an unknown operator.
+    operator. `watch` sees each value as it is computed; one is freed after its last use unless it is kept. Arithmetic is IEEE 754's: what
+    overflows becomes infinite, without a warning. Raises `InputError` for inputs that are missing or don't fit (all at once), for weights
+    that nobody bound and for embedding indices out of range, `LimitError` for a value past 8 GiB or one that the memory can't hold,
+    `ProgramError` for an unknown operator.
     """
     _require_ready(graph, inputs, extra)
     kept = graph.output_nodes.union(keep or ())
@@ -36,7 +42,9 @@ def evaluate(graph: Graph, inputs: Mapping[str, Array], extra: Extra = NO_EXTRA,
     values: dict[str, Array] = {}
     with np.errstate(all="ignore"):
         for index, node in enumerate(graph.nodes):
-            values[node.name] = _value(graph, node, values, inputs, extra)
+            values[node.name] = value = _value(graph, node, values, inputs, extra)
+            if watch is not None:
+                watch(node, value)
             for name in {node.name, *node.operands} - kept:
                 if last_use[name] <= index:
                     del values[name]

@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.rules import require_f32, require_rank
 
 
@@ -33,7 +33,7 @@ OP = OpDef(
     attributes=NoAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("pooling isn't lowered for the device yet"),
+    legalisation=Pooling("average"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 7, 7, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 4, 257),)),

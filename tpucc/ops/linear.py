@@ -2,80 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
 
-from tpucc.ir.graph import Attributes, NoAttributes
-from tpucc.ir.types import Range, TensorType, f32
-from tpucc.ops import add, matmul
-from tpucc.ops.opdef import Array, Clamp, Example, Matrix, OpDef, Operand, RuleError, Table
-
-Parameter = int | float | str | bool | None
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops import matmul
+from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 
 
 @dataclass(frozen=True, slots=True)
-class LinearAttributes:
-    """What was fused into the product.
-
-    `activation` is the name of a function of one value (an operator with a `Table` or a `Clamp`), or empty. `parameters` are the values of
-    that operator's attributes in the order of their fields: `("leaky_relu", (0.01,))`. `pre` is the range (low, high) of the values before
-    the activation, which its table needs; None where it isn't known, or not needed.
-    """
-
-    activation: str = ""
-    parameters: tuple[Parameter, ...] = ()
-    pre: tuple[float, float] | None = None
-
-
-def with_activation(attributes: LinearAttributes, op: str, of: Attributes, pre: Range | None = None) -> LinearAttributes:
-    """`attributes` with the activation `op` and its attributes `of` fused in; `pre` is the range of the values that it gets."""
-    parameters = tuple(getattr(of, field) for field in of.__dataclass_fields__)
-    return replace(attributes, activation=op, parameters=parameters, pre=None if pre is None else (pre.low, pre.high))
-
-
-def activation_of(attributes: LinearAttributes) -> tuple[OpDef[Any], Attributes] | None:
-    """The operator that was fused and its attributes; None when there is none. Raises `RuleError` when there is no such function."""
-    from tpucc.ops import OPS  # when called: the package imports this file to fill OPS
-
-    if not attributes.activation:
-        return None
-    operator = OPS.get(attributes.activation)
-    if operator is None or not isinstance(operator.legalisation, Table | Clamp):
-        raise RuleError("E0307", "activation must be a function of one value that the device has", about=("activation",))
-    if len(attributes.parameters) != len(fields(operator.attributes)):
-        raise RuleError("E0307", f"parameters must be the attributes of {operator.name}", about=("parameters",))
-    return operator, operator.attributes(*attributes.parameters)
+class LinearAttributes(Fused):
+    """What was fused into the product."""
 
 
 def infer(attributes: LinearAttributes, types: Sequence[TensorType]) -> TensorType:
     """`[..., K] @ [K, N] + [N]` is `[..., N]`."""
-    result = matmul.infer(NoAttributes(), types[:2])
-    _require_range(attributes.pre)
-    for bias in types[2:]:
-        if bias.plain() != f32(result.columns):
-            raise RuleError("E0302", f"the bias must be f32[{result.columns}], found {bias.brief}", about=(2,))
-    if (fused := activation_of(attributes)) is None:
-        return result
-    operator, parameters = fused
-    return operator.infer(parameters, (result,))
-
-
-def _require_range(pre: tuple[float, float] | None) -> None:
-    if pre is not None and not (len(pre) == 2 and -math.inf < pre[0] <= pre[1] < math.inf):
-        raise RuleError("E0307", "pre must be a finite range (low, high)", about=("pre",))
+    return infer_fused(attributes, matmul.infer(NoAttributes(), types[:2]), types[2:])
 
 
 def reference(attributes: LinearAttributes, operands: Sequence[Array]) -> Array:
-    """The three operators one after the other: bit for bit what they give unfused."""
-    result = matmul.reference(NoAttributes(), operands[:2])
-    for bias in operands[2:]:
-        result = add.reference(NoAttributes(), (result, bias))
-    if (fused := activation_of(attributes)) is None:
-        return result
-    operator, parameters = fused
-    return operator.reference(parameters, (result,))
+    return reference_fused(attributes, matmul.reference(NoAttributes(), operands[:2]), operands[2:])
 
 
 OP = OpDef(

@@ -68,7 +68,14 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """A product with constant weights: an FC layer."""
+    """A product with constant weights: an FC layer, or a convolutional one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pooling:
+    """Windows of an image, channel by channel: "max" or "average"."""
+
+    function: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +95,9 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """A function of two values of one element: `add`, `subtract` or `multiply` of the vector unit."""
+    """A function of two values of one element: `add`, `subtract` or `multiply` of the vector unit; None where the attributes say which."""
 
-    function: str
+    function: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +106,21 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Rearrangement(Generic[A]):
+    """Values in other places: rows by the way they are walked or by copies, lanes through the matrix unit.
+
+    `obstacle` says, of the operator's attributes and its operands' shapes, why the device can't; it is empty when it can.
+    """
+
+    obstacle: Callable[[A, Sequence[tuple[int, ...]]], str]
+
+
+@dataclass(frozen=True, slots=True)
 class Boundary:
     """`quantize` and `dequantize`: they say how a value is represented, and move nothing."""
 
 
-Legalisation = OnHost | Given | Matrix | Table[Any] | Clamp | Arithmetic | View | Boundary
+Legalisation = OnHost | Given | Matrix | Pooling | Table[Any] | Clamp | Arithmetic | View | Rearrangement[Any] | Boundary
 
 
 @dataclass(frozen=True, slots=True)

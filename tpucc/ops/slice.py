@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.rules import reshaped
 
 
@@ -57,18 +57,25 @@ def reference(attributes: SliceAttributes, operands: Sequence[Array]) -> Array:
     return operands[0][tuple(start if axis in dropped else slice(start, stop) for axis, (start, stop) in enumerate(bounds))]
 
 
+def _obstacle(attributes: SliceAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
+    """Rows are walked, lanes picked by a product. But when the last axis is dropped, rows would become lanes."""
+    last = len(shapes[0]) - 1
+    turned = last in attributes.squeeze and _shape(attributes)[-1:] not in ((), (1,))
+    return "one lane of many rows would have to become one row, and the device moves whole rows" if turned else ""
+
+
 OP = OpDef(
     name="slice",
     summary="a rectangular part of a tensor: x[:, 0:4], x[:, t]",
     documentation=(
         "Made by `x[...]`, with NumPy's meaning: slices clip, an index drops its axis, steps are 1. A slice of a product's columns is "
-        "pushed into its weights, and then costs nothing. ONNX: Slice, then Squeeze."
+        "pushed into its weights, and one of rows is only another way to walk them: both cost nothing. ONNX: Slice, then Squeeze."
     ),
     operands=(Operand("x"),),
     attributes=SliceAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("the device has no instruction that moves a part of a tensor; only the columns of a product can be sliced there"),
+    legalisation=Rearrangement(_obstacle),
     examples=(
         Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),
         Example("ragged", SliceAttributes((1, 3, 0), (2, 8, 257)), (f32(3, 9, 257),)),

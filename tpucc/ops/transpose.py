@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_integers
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.rules import reshaped
 
 
@@ -36,6 +36,13 @@ def reference(attributes: TransposeAttributes, operands: Sequence[Array]) -> Arr
     return operands[0].transpose(require_integers(attributes.perm, "perm"))
 
 
+def _obstacle(attributes: TransposeAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
+    """Rows in another order are walked so; lanes can't become rows."""
+    rank = len(shapes[0])
+    kept = rank == 0 or attributes.perm[-1] % rank == rank - 1
+    return "" if kept else "the device moves whole rows: it can't turn them into columns"
+
+
 OP = OpDef(
     name="transpose",
     summary="the axes in another order",
@@ -46,7 +53,7 @@ OP = OpDef(
     attributes=TransposeAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("the device moves whole rows: it can't turn them into columns"),
+    legalisation=Rearrangement(_obstacle),
     examples=(
         Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),
         Example("ragged", TransposeAttributes((0, -1, 1)), (f32(3, 5, 257),)),

@@ -16,14 +16,18 @@ from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, did_y
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
+from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
-from tpucc.ops.linear import LinearAttributes, activation_of
-from tpucc.ops.opdef import Table
+from tpucc.ops.fused import Fused, activation_of, without_activation
+from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context
 from tpucc.passes.model_inputs import Checked, checked, made_up, round_count, rounds
 from tpucc.passes.place import constant_values, placement
 
 MADE_UP_ROWS = 64
+"""Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""
+MADE_UP_MACS = 10**9
+"""Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
 METHODS = ("minmax", "percentile")
 SIGNIFICANT_BITS = 10
 
@@ -53,7 +57,7 @@ class Calibrate:
             return graph
         if given is None:
             context.warn(_MADE_UP)
-        found = self._ranges(probed, given if given is not None else made_up(graph.inputs, MADE_UP_ROWS))
+        found = self._ranges(probed, given if given is not None else made_up(graph.inputs, _affordable_rows(graph)))
         return probed.ranged(found)
 
     def _require_options(self) -> None:
@@ -68,11 +72,14 @@ class Calibrate:
     def _ranges(self, probed: Probed, arrays: Checked) -> dict[str, Range]:
         count = round_count(probed.graph.inputs, arrays, self.rows)
         meters: dict[str, Meter] = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
+
+        def measure(node: Node, value: AnyArray) -> None:
+            if (meter := meters.get(node.name)) is not None:
+                _require_finite(node, value)
+                meter.add(value)
+
         for part in rounds(probed.graph.inputs, arrays, self.rows):
-            values = evaluate(probed.graph, part, keep=probed.measured)
-            for name, meter in meters.items():
-                _require_finite(probed.graph[name], values[name])
-                meter.add(values[name])
+            evaluate(probed.graph, part, watch=measure)
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
     def _meter(self, values: int) -> Meter:
@@ -152,10 +159,18 @@ class Probed:
     def _ranged(self, node: Node, found: Mapping[str, Range]) -> Node:
         if node.name in found:
             node = replace(node, type=node.type.with_range(found[node.name]))
-        if node.name in self.before and isinstance(node.attributes, LinearAttributes):
+        if node.name in self.before and isinstance(node.attributes, Fused):
             pre = found[self.before[node.name]]
             node = replace(node, attributes=replace(node.attributes, pre=(pre.low, pre.high)))
         return node
+
+
+def _affordable_rows(graph: Graph) -> int:
+    """How many rows are made up: at most so many that all products of the model stay within `MADE_UP_MACS`, but one batch at least."""
+    batch = max((node.type.shape[0] for node in graph.inputs if node.type.shape), default=1)
+    products = (node for node in graph if isinstance(OPS[node.op].legalisation, Matrix))
+    macs = sum(node.type.rows * graph[node.operands[1]].type.size for node in products)
+    return min(MADE_UP_ROWS, batch * max(1, MADE_UP_MACS // max(1, macs)))
 
 
 def _without_range(graph: Graph) -> Iterator[str]:
@@ -168,14 +183,15 @@ def _without_range(graph: Graph) -> Iterator[str]:
 
 
 def _lacks_pre(node: Node) -> bool:
-    if not isinstance(node.attributes, LinearAttributes) or node.attributes.pre is not None:
+    if not isinstance(node.attributes, Fused) or node.attributes.pre is not None:
         return False
     activation = activation_of(node.attributes)
     return activation is not None and isinstance(activation[0].legalisation, Table)
 
 
 def _stopped(node: Node) -> Node:
-    return replace(node, attributes=LinearAttributes(), type=node.type.plain())
+    assert isinstance(node.attributes, Fused)
+    return replace(node, attributes=without_activation(node.attributes), type=node.type.plain())
 
 
 def _require_finite(node: Node, values: AnyArray) -> None:

@@ -26,7 +26,8 @@ class FoldScales:
 
     | before | after |
     |---|---|
-    | `(x @ w) * s`, one s a column or one for all | `x @ (w * s)` |
+    | `(x @ w) * s`, one s a column or one for all | `x @ (w * s)`; likewise for `conv2d(x, w)` |
+    | `(x @ w + b) * s` | `x @ (w * s) + b * s` |
     | `(x + a) - b`, `a - (b - x)`, `(x * a) * b` | `x + (a - b)`, `x + (a - b)`, `x * (a * b)` |
     | `x + 0`, `x - 0`, `x * 1`, a reshape to the same shape | `x` |
     | a reshape of a reshape, a transpose of a transpose | one of them, or none |
@@ -102,7 +103,7 @@ class _Folder:
         return _Folded(replace(node, op="sub", operands=(constant.name, inner.x.name)), (outer.x,))
 
     def _scale(self, node: Node) -> _Folded | str | None:
-        """`x * 1`, `(x * a) * b` and `(x @ w) * s`."""
+        """`x * 1`, `(x * a) * b`, `(x @ w) * s` and `(x @ w + b) * s`."""
         outer = self._product(node)
         if outer is None:
             return None
@@ -110,6 +111,8 @@ class _Folder:
             return outer.x.name
         if is_open_product(self.rewriter, outer.x):
             return self._into_weights(node, outer)
+        if outer.x.op in ("add", "sub"):
+            return self._past_bias(node, outer)
         inner = self._product(outer.x) if self._is_free(outer.x) else None
         if inner is None or (constant := self._joined(inner.values, outer, inner, np.multiply)) is None:
             return None
@@ -117,15 +120,37 @@ class _Folder:
 
     def _into_weights(self, node: Node, scale: _WithConstant) -> _Folded | None:
         product = scale.x
-        value = constant_of(scale.constant)
-        columns = None if value is None else as_columns(value, product.type)
-        if columns is None or product.type.shape != node.type.shape:
-            return None
-        scaled = [self._scaled_columns(self.rewriter.nodes[name], columns, scale.constant) for name in product.operands[1:]]
-        names = tuple(name for name in scaled if name is not None)
-        if len(names) < len(scaled):
+        if product.type.shape != node.type.shape or (names := self._scaled_weights(product, scale.constant)) is None:
             return None
         return _Folded(replace(node, op=product.op, operands=(product.operands[0], *names), attributes=product.attributes), (product,))
+
+    def _past_bias(self, node: Node, scale: _WithConstant) -> _Folded | None:
+        """`(x @ w + b) * s` as the sum of a product with `w * s` and `b * s`; `b - x @ w` stays."""
+        total = scale.x
+        inner = self._sum(total) if self._is_free(total) else None
+        if inner is None or inner.sign < 0 or not is_open_product(self.rewriter, inner.x):
+            return None
+        if not node.type.shape == total.type.shape == inner.x.type.shape:
+            return None
+        bias = self._joined(inner.values, scale, inner, np.multiply)
+        names = self._scaled_weights(inner.x, scale.constant) if bias is not None else None
+        if bias is None or names is None:
+            return None
+        scaled = replace(inner.x, operands=(inner.x.operands[0], *names), origin=inner.x.origin.merged(scale.constant.origin))
+        if (scale.values == 0).all():
+            return _Folded(replace(scaled, name=node.name, type=node.type, origin=node.origin), (total, inner.x))
+        product = self.rewriter.put(replace(scaled, name=self.rewriter.fresh(scaled.name)))
+        return _Folded(replace(node, op="add", operands=(product.name, bias.name)), (total, inner.x))
+
+    def _scaled_weights(self, product: Node, factor: Node) -> tuple[str, ...] | None:
+        """The names of a product's weights, and its bias if it has one, with their columns scaled; None when that can't be."""
+        value = constant_of(factor)
+        columns = None if value is None else as_columns(value, product.type)
+        if columns is None:
+            return None
+        scaled = [self._scaled_columns(self.rewriter.nodes[name], columns, factor) for name in product.operands[1:]]
+        names = tuple(name for name in scaled if name is not None)
+        return names if len(names) == len(scaled) else None
 
     def _scaled_columns(self, node: Node, columns: Array, factor: Node) -> str | None:
         """The name of a constant with its columns scaled, made once however many products share it; None when that overflows."""

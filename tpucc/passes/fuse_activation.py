@@ -1,4 +1,4 @@
-"""Activation fusion: a product and the function applied to it are one layer."""
+"""Activation fusion: a product, or a sum of two values, and the function applied to it are one layer."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
-from tpucc.ops.linear import LinearAttributes, with_activation
+from tpucc.ops.arithmetic import FUSIBLE, ArithmeticAttributes
+from tpucc.ops.fused import Fused, with_activation
 from tpucc.ops.opdef import Clamp, Table
 from tpucc.passes.base import Context
-from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import Rewriter
+from tpucc.passes.fuse_bias import fused_form, is_open_product
+from tpucc.passes.rewriter import Rewriter, is_pinned
 
 
 @dataclass(frozen=True)
 class FuseActivation:
-    """Rewrites a function of one value after a product to `linear` with that activation, where the product has no other use.
+    """Rewrites a function of one value after a product to `linear` or `convolution` with that activation, where the product has no other
+    use; after add, sub and mul to `arithmetic`.
 
     The activation unit applies it on the way to the unified buffer. A function that becomes a table needs the range of what it is
     applied to; the fused node keeps that range, as calibrated, in its attribute `pre`.
@@ -39,11 +41,21 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     legalisation = OPS[node.op].legalisation if node.op in OPS else None
     if not isinstance(legalisation, Table | Clamp):
         return False
-    (product,) = rewriter.operands(node)
-    if not is_open_product(rewriter, product):
+    (before,) = rewriter.operands(node)
+    form = _open_form(rewriter, before)
+    if form is None:
         return False
-    before = product.attributes if isinstance(product.attributes, LinearAttributes) else LinearAttributes()
-    pre = product.type.range if isinstance(legalisation, Table) else None
-    attributes = with_activation(before, node.op, node.attributes, pre)
-    rewriter.put(Node(node.name, "linear", product.operands, attributes, node.type, node.origin), product)
+    op, attributes = form
+    pre = before.type.range if isinstance(legalisation, Table) else None
+    fused = with_activation(attributes, node.op, node.attributes, pre)
+    rewriter.put(Node(node.name, op, before.operands, fused, node.type, node.origin), before)
     return True
+
+
+def _open_form(rewriter: Rewriter, node: Node) -> tuple[str, Fused] | None:
+    """The operator that takes in an activation after `node`, and its attributes before it does; None when there is none."""
+    if is_open_product(rewriter, node):
+        return fused_form(node)
+    if node.op in FUSIBLE and rewriter.reads(node) == 1 and not is_pinned(node):
+        return "arithmetic", ArithmeticAttributes(of=node.op)
+    return None

@@ -9,7 +9,12 @@ import numpy as np
 
 from tpucc.ir.array import Array
 from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.convolution import ConvolutionAttributes
+from tpucc.ops.fused import Fused
 from tpucc.ops.linear import LinearAttributes
+from tpucc.ops.opdef import Matrix
 from tpucc.passes.base import Context
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
 
@@ -17,6 +22,8 @@ from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
 @dataclass(frozen=True)
 class FuseBias:
     """Rewrites `x @ w + b`, `b + x @ w` and `x @ w - b` to `linear(x, w, b)` where w and b are constants and the product has no other use.
+
+    A convolution becomes `convolution(x, w, b)` likewise.
 
     The activation unit adds the bias to the int32 sums, so that the product is rounded once. A second constant is added to the first.
     """
@@ -48,16 +55,29 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
         return False
     bias = _bias(rewriter, node, product, other, columns)
     operands = (*product.operands[:2], bias.name)
-    rewriter.put(Node(node.name, "linear", operands, LinearAttributes(), node.type, node.origin), product)
+    op, attributes = fused_form(product)
+    rewriter.put(Node(node.name, op, operands, attributes, node.type, node.origin), product)
     return True
 
 
 def is_open_product(rewriter: Rewriter, node: Node) -> bool:
     """Whether something may be fused into the node: a product with constant weights, without activation, read once, and not pinned."""
-    if node.op != "matmul" and not (isinstance(node.attributes, LinearAttributes) and not node.attributes.activation):
+    if node.op not in OPS or not isinstance(OPS[node.op].legalisation, Matrix):
+        return False
+    if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
     constant = all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
     return constant and rewriter.reads(node) == 1 and not is_pinned(node)
+
+
+def fused_form(product: Node) -> tuple[str, Fused]:
+    """The operator that takes in what follows a product, and its attributes before it does."""
+    match product.attributes:
+        case Fused():
+            return product.op, product.attributes
+        case Conv2dAttributes(stride, padding):
+            return "convolution", ConvolutionAttributes(stride=stride, padding=padding)
+    return "linear", LinearAttributes()
 
 
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Array) -> Node:

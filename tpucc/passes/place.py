@@ -1,8 +1,8 @@
 """Which operators run on the device and which on the host, and the errors of models for which there is no answer.
 
-The device runs once, between the host's prologue and its epilogue. So whatever an operator of the prologue depends on is in the prologue,
-and whatever depends on an operator of the epilogue is in the epilogue. Products always go on the device, and an operator that the device
-lacks pulls all before it, or all after it, to the host. Whatever else the device can compute goes there.
+Products always go on the device, and operators that the device lacks on the host: before the device starts, after it has finished, or in
+the middle, where the device stops and waits. At the edges, an operator of the host pulls all before it, or all after it, to the host. In
+the middle, what the device can compute goes there, unless nothing but operators of the host stands around it.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import ClassVar, Literal
 from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
-from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, View
+from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context
 
 Side = Literal["host", "device"]
+MOVING = (View, Rearrangement)
+"""Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,8 @@ def placement(graph: Graph) -> Mapping[str, Side]:
 
     Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
 
-    Raises `CompileError` with every `E0801` (an operator that the device lacks, between products) and `E0802` (a product of two computed
-    operands), in the order of the graph; `ProgramError` E0806 for a layer graph.
+    Raises `CompileError` with every `E0802` (a product of two computed operands), in the order of the graph; `ProgramError` E0806 for a
+    layer graph.
     """
     _require_operators(graph)
     relations = Relations(graph)
@@ -48,8 +50,8 @@ def placement(graph: Graph) -> Mapping[str, Side]:
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
     device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
-    device |= _adjacent(relations, device, on_host, Boundary, both_sides=False)
-    device |= _adjacent(relations, device, on_host, View, both_sides=True)
+    device |= _boundaries(relations, device, on_host)
+    device |= _between(relations, device, on_host)
     return {node.name: "device" if node.name in device else "host" for node in graph}
 
 
@@ -88,6 +90,8 @@ def needs_host(node: Node, graph: Graph) -> str:
     if isinstance(legalisation, View):
         kept = keeps_rows(operands[0].type.shape, node.type.shape)
         return "" if kept else "the device can only regroup rows: the last size must stay"
+    if isinstance(legalisation, Rearrangement) and (why := legalisation.obstacle(node.attributes, [o.type.shape for o in operands])):
+        return why
     if any(type_.dtype != "f32" for type_ in (node.type, *(operand.type for operand in operands))):
         return "the device computes with quantised f32 values"
     return ""
@@ -138,19 +142,44 @@ class Relations:
                 found.update((operand, reached) for operand in node.operands if operand not in self.constants)
         return found
 
+    def near(self, marked: Iterable[str], stops: Iterable[str], *, backwards: bool = False) -> set[str]:
+        """The nodes that a path leads to from one of `marked` (or from there to one, `backwards`) without a node of `stops`."""
+        chosen, closed = frozenset(marked), frozenset(stops)
+        found: set[str] = set()
+        for node in reversed(self.computed) if backwards else self.computed:
+            reached = node.name in chosen or (node.name in found and node.name not in closed)
+            if backwards and reached:
+                found.update(node.operands)
+            elif not backwards and any(name in chosen or (name in found and name not in closed) for name in node.operands):
+                found.add(node.name)
+        return found
+
 
 def _computes(node: Node) -> bool:
-    return not isinstance(OPS[node.op].legalisation, Given | View | Boundary)
+    return not isinstance(OPS[node.op].legalisation, (Given, Boundary, *MOVING))
 
 
 def _forced_to_host(relations: Relations) -> set[str]:
     """The operators that the device lacks, with all that comes before them in the prologue or after them in the epilogue."""
     above, below = relations.before(relations.products), relations.after(relations.products)
-    last = {name for name in relations.host_only if name in above}
+    middle = {name for name in relations.host_only if name in above and name in below}
+    last = {name for name in relations.host_only if name in above} - middle
     last |= _free_after(relations, last, {name for name in relations.host_only if name not in above and name not in below})
     epilogue = last | relations.before(last).keys()
-    first = relations.host_only.keys() - epilogue
-    return epilogue | first | relations.after(first).keys()
+    first = relations.host_only.keys() - epilogue - middle
+    edges = epilogue | first | relations.after(first).keys()
+    return edges | middle | _enclosed(relations, middle, edges)
+
+
+def _enclosed(relations: Relations, middle: set[str], edges: set[str]) -> set[str]:
+    """What stands between operators of the host with no product near: no path leads there from a product, or from there to one, past
+    operators of the host alone."""
+    if not middle:
+        return set()
+    inside = relations.before(middle).keys() & relations.after(middle | edges).keys()
+    stops = middle | edges
+    near = relations.near(relations.products, stops) | relations.near(relations.products, stops, backwards=True)
+    return inside - near - relations.products
 
 
 def _free_after(relations: Relations, last: set[str], free: set[str]) -> set[str]:
@@ -167,41 +196,27 @@ def _free_after(relations: Relations, last: set[str], free: set[str]) -> set[str
     return ends
 
 
-def _adjacent(relations: Relations, device: set[str], on_host: set[str], kind: type[View | Boundary], *, both_sides: bool) -> set[str]:
-    """The nodes of a kind that moves nothing which lie before or after (or between) device work: elsewhere they stay on the host."""
-    above, below = relations.before(device), relations.after(device)
-    near = above.keys() & below.keys() if both_sides else above.keys() | below.keys()
-    return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, kind)}
+def _boundaries(relations: Relations, device: set[str], on_host: set[str]) -> set[str]:
+    """The `quantize` and `dequantize` before or after device work."""
+    near = relations.before(device).keys() | relations.after(device).keys()
+    return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, Boundary)}
+
+
+def _between(relations: Relations, device: set[str], on_host: set[str]) -> set[str]:
+    """What moves values from device work to device work, with nothing of the host in between: elsewhere that is the host's."""
+    near = relations.near(device, on_host) & relations.near(device, on_host, backwards=True)
+    return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
 
 
 def _errors(relations: Relations) -> Iterable[Diagnostic]:
     """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
-    above, below = relations.before(relations.products), relations.after(relations.products)
     told: set[tuple[str, object]] = set()
     for node in relations.computed:
-        found = None
-        if node.name in relations.host_only and node.name in above and node.name in below:
-            found = _in_the_middle(relations, node, relations.graph[above[node.name]], relations.graph[below[node.name]])
-        elif node.name in relations.products and not any(name in relations.constants for name in node.operands):
+        if node.name in relations.products and not any(name in relations.constants for name in node.operands):
             found = _two_computed(relations, node)
-        if found and (found.code, found.span or node.name) not in told:
-            told.add((found.code, found.span or node.name))
-            yield found
-
-
-def _in_the_middle(relations: Relations, node: Node, above: Node, below: Node) -> Diagnostic:
-    why = relations.host_only[node.name]
-    labels = (
-        *_labels(node, f"{node.op} runs on the host"),
-        *_calls(node),
-        *_model_label(above, "the product before it needs the device"),
-        *_model_label(below, "the product after it needs the device"),
-    )
-    help = (
-        f"{why}; the host works only before the device's first operator and after its last",
-        f"move {node.op} before the first product or after the last one, or write it with products and element-wise functions",
-    )
-    return Diagnostic("E0801", f"{node.op} stands between two products, and the device can't run it", labels, help)
+            if (found.code, found.span or node.name) not in told:
+                told.add((found.code, found.span or node.name))
+                yield found
 
 
 def _two_computed(relations: Relations, node: Node) -> Diagnostic:
@@ -217,11 +232,6 @@ def _two_computed(relations: Relations, node: Node) -> Diagnostic:
 def _calls(node: Node) -> tuple[Label, ...]:
     """The calls that led to the node, the innermost first."""
     return tuple(Label(call, "in this call") for call in node.origin.calls)
-
-
-def _model_label(node: Node, text: str) -> tuple[Label, ...]:
-    """The node's place in the model: two calls of one `def` differ in nothing else."""
-    return tuple(Label(span, text) for span in (*node.origin.calls[-1:], *node.origin.spans)[:1])
 
 
 def _labels(node: Node, text: str) -> tuple[Label, ...]:

@@ -2,7 +2,8 @@
 
 The device has no instruction that takes a part of a tensor. But a part of a product's columns is a product with a part of the weights'
 columns, and a part of its rows is the product of a part of the rows: `(x @ w)[2:3, 0:4]` is `x[2:3] @ w[:, 0:4]`. Element-wise
-operators let both through. So the slices of an LSTM's gates end in its weights and biases, and cost nothing.
+operators let both through. So the slices of an LSTM's gates end in its weights and biases, and cost nothing. The channels of a convolution
+and of a pool are such columns too.
 
 The pass works from the outputs to the inputs, and asks of each value which parts of it are read; each part is then computed once.
 """
@@ -18,7 +19,7 @@ from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Table, View
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table, View
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -33,20 +34,31 @@ Bounds = tuple[tuple[int, int], ...]
 class PushSlices:
     """Pushes each slice that has a product above and one below it into weights, constants, and what the host computes.
 
-    A slice at the edge stays: the host does it. `largest` bounds the nodes of the result, because a value of which many different
-    parts are read is computed once for each of them. Raises `LimitError` (E0650).
+    A slice at the edge stays: the host does it. With `rows` off, only parts of columns are pushed, and of a part of both the rows stay
+    behind as a slice: the device walks over a part of its rows for nothing, and what is computed from all of them is computed once.
+    `largest` bounds the nodes of the result, because a value of which many different parts are read is computed once for each of them.
+    Raises `LimitError` (E0650).
     """
 
     name: ClassVar[str] = "push-slices"
     summary: ClassVar[str] = "moves slices between products into the weights"
-    level: ClassVar[int] = 0
+    level: ClassVar[int] = 1
 
     largest: int = 500_000
+    rows: bool = True
 
     def run(self, graph: Graph, context: Context) -> Graph:
         above = _above(graph)
-        chosen = {node.name for node in graph if node.op == "slice" and node.name in above} & _below(graph)
+        slices = {node.name for node in graph if node.op == "slice" and (self.rows or _takes_columns(graph, node))}
+        chosen = slices & above & _below(graph)
         return _Parts(graph, above, chosen, self).collect() if chosen else graph
+
+
+def _takes_columns(graph: Graph, node: Node) -> bool:
+    """Whether a slice takes only some of the columns."""
+    attributes = node.attributes
+    assert isinstance(attributes, SliceAttributes)
+    return attributes.stops[-1:] != () and attributes.stops[-1] - attributes.starts[-1] < graph[node.operands[0]].type.columns
 
 
 def _is_product(node: Node) -> bool:
@@ -120,14 +132,31 @@ class _Parts:
             self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made))
             return
         asked = asked_of_operands(self._graph, node, part.bounds) if node.name in self._above else None
-        if asked is None:
+        takes_rows = asked is not None and not self._options.rows and self._takes_rows(node, asked)
+        if asked is None or (takes_rows and node.op != "slice"):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)
             self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made))
+        elif takes_rows:
+            self._keep_rows(node, part, type_, asked[0])
         elif node.op == "slice" and type_.shape == _shape(asked[0]) and asked[0] != _all(self._graph[node.operands[0]].type.shape):
             self._ask(node.operands[0], _Part(part.name, asked[0], part.origin))
         else:
             self._compute(node, part, type_, asked)
+
+    def _takes_rows(self, node: Node, asked: tuple[Bounds, ...]) -> bool:
+        """Whether only some of the rows of an operand are asked for."""
+        return any(bounds[:-1] != _all(self._graph[name].type.shape)[:-1] for name, bounds in zip(node.operands, asked, strict=True))
+
+    def _keep_rows(self, node: Node, part: _Part, type_: TensorType, asked: Bounds) -> None:
+        """Splits a slice: its columns are asked for, its rows are a slice of these."""
+        attributes = node.attributes
+        assert isinstance(attributes, SliceAttributes)
+        low, high = asked[-1]
+        columns = self._read(node.operands[0], (*_all(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
+        starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
+        sliced = SliceAttributes(starts, stops, attributes.squeeze)
+        self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin)))
 
     def _compute(self, node: Node, part: _Part, type_: TensorType, asked: tuple[Bounds, ...]) -> None:
         operands = tuple(self._read(name, bounds, part.origin) for name, bounds in zip(node.operands, asked, strict=True))
@@ -162,6 +191,8 @@ def asked_of_operands(graph: Graph, node: Node, bounds: Bounds) -> tuple[Bounds,
             return (tuple(bounds[axes.index(axis)] for axis in range(len(axes))),)
     if node.op in ("matmul", "linear"):
         return _product(shapes, bounds)
+    if node.op in ("conv2d", "convolution") or isinstance(kind, Pooling):
+        return _channels(shapes, node.type.shape, bounds)
     if isinstance(kind, View):
         return _viewed(shapes[0], node.type.shape, bounds)
     if isinstance(kind, Table | Clamp | Boundary | Arithmetic):
@@ -173,6 +204,16 @@ def _product(shapes: list[tuple[int, ...]], bounds: Bounds) -> tuple[Bounds, ...
     """Rows of the left operand, columns of the right one, and of the bias."""
     depth, columns = (0, shapes[1][0]), bounds[-1]
     return ((*bounds[:-1], depth), (depth, columns), (columns,))[: len(shapes)]
+
+
+def _channels(shapes: list[tuple[int, ...]], result: tuple[int, ...], bounds: Bounds) -> tuple[Bounds, ...] | None:
+    """Some channels of a pooled image, or of a convolution's kernel and bias; a part of the image isn't let through."""
+    if bounds[:-1] != _all(result)[:-1]:
+        return None
+    image, *weights = (_all(shape) for shape in shapes)
+    if not weights:
+        return ((*image[:-1], bounds[-1]),)
+    return (image, *((*whole[:-1], bounds[-1]) for whole in weights))
 
 
 def _broadcast(shape: tuple[int, ...], bounds: Bounds) -> Bounds:

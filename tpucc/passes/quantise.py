@@ -21,9 +21,9 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context
 from tpucc.passes.explicit_quantisation import holding
-from tpucc.passes.layer_graph import LayerGraph
+from tpucc.passes.layering.graph import LayerGraph
+from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import constant_values, needed_values, placement
-from tpucc.passes.to_layers import layer
 
 GRANULARITIES = ("per_channel", "per_tensor")
 

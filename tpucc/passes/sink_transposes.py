@@ -69,7 +69,7 @@ class _Sinker:
         match kind:
             case Matrix() if node.op == "matmul" and self._is_left_constant(node):
                 self._turn_product(node)
-            case Matrix() if self._turns_rows_only(node):
+            case Matrix() if node.op == "matmul" and self._turns_rows_only(node):
                 self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
             case Table() | Clamp() | Boundary() | Arithmetic() if any(name in self._turned for name in node.operands):
                 self._sink_through(node)

@@ -15,8 +15,9 @@ from tpucc.schedule.spill import Stay
 
 
 def with_end(listing: Listing) -> Listing:
-    """Tells the host that all is done, and halts. Both belong to the last instruction's layer."""
+    """Tells the host that all is done, by an interrupt after those of its steps, and halts. Both belong to the last instruction's layer."""
     end = np.concatenate([blank(1, Opcode.INTERRUPT_HOST), blank(1, Opcode.HALT)])
+    end["index"][0] = np.count_nonzero(listing.records["opcode"] == Opcode.INTERRUPT_HOST)
     layer = listing.layer[-1] if len(listing) else 0
     return listing.inserted(np.full(2, len(listing)), end, np.full(2, layer))
 

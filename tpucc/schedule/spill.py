@@ -254,7 +254,7 @@ class _Spiller:
         room, rows = self._tiles.target.unified_buffer_rows, sum(self._tiles.buffers[buffer].rows for buffer in needed)
         message = f"{layer.name} works on {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
         labels = tuple(Label(span) for span in layer.origin.spans[:1])
-        help = ("make the batch smaller, or give all tensors the same leading sizes so that the batch can be split", "use a larger target")
+        help = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
         return LimitError(Diagnostic("E0621", message, labels, help))
 
 

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.sim.segments import Cause, Segments
@@ -18,6 +19,7 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "weight shift": "it waits for tiles that arrived in time, while they are shifted in",
         "matrix unit": "it multiplies",
         "activation": "it waits while the activation unit works",
+        "host work": "it waits while the host computes a step between two parts of the program",
         "host link": "it waits while nothing but a transfer between host and unified buffer is under way, or for one",
         "data dependencies": "it waits for results on their way: the array's fill and drain, and the order of the instructions",
         "nothing": "the program takes no time: nothing runs on the device",
@@ -43,8 +45,10 @@ def _cycles(timeline: Timeline, segments: Segments) -> dict[str, int]:
     late = (cause == Cause.WEIGHT_STALL) | (shifting & (timeline.stalls.weight[segments.instruction] > 0))
     idle = cause >= Cause.RAW_STALL
     activating = idle & segments.activating
-    hosting = idle & ~activating & ((cause == Cause.INPUT_STALL) | (segments.transferring & (cause == Cause.OTHER)))
-    kinds = (late, shifting & ~late, cause == Cause.ACTIVE, activating, hosting, idle & ~activating & ~hosting)
+    stepping = idle & ~activating & segments.stepping
+    left = idle & ~activating & ~stepping
+    linking = left & ((cause == Cause.INPUT_STALL) | (segments.transferring & (cause == Cause.OTHER)))
+    kinds = (late, shifting & ~late, cause == Cause.ACTIVE, activating, stepping, linking, left & ~linking)
     return {name: int(length[kind].sum()) for name, kind in zip(_SENTENCES, kinds, strict=True)}
 
 
@@ -71,6 +75,11 @@ def _activation(program: Program, timeline: Timeline, share: str) -> str:
     return f"{share} wait for the activation unit, which does one row a cycle"
 
 
+def _host_work(program: Program, timeline: Timeline, share: str) -> str:
+    steps, each = counted(len(program.host_steps), "host step"), program.target.host_step_seconds * 1e6
+    return f"{share} wait for {steps}; each takes at least {each:.3g} µs, so that fewer of them, or a larger batch in each, would help"
+
+
 def _host_link(program: Program, timeline: Timeline, share: str) -> str:
     return f"{share} wait for transfers between the host and the unified buffer, at {program.target.host_bandwidth / 1e9:.3g} GB/s"
 
@@ -86,6 +95,7 @@ _SENTENCES: Mapping[str, Callable[[Program, Timeline, str], str]] = MappingProxy
         "weight shift": _weight_shift,
         "matrix unit": _matrix_unit,
         "activation": _activation,
+        "host work": _host_work,
         "host link": _host_link,
         "data dependencies": _data_dependencies,
     }

@@ -12,11 +12,11 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Int8
 from tpucc.sim.interpret import Interpreter, Watch
 from tpucc.sim.machine import Machine
-from tpucc.sim.ports import check_inputs, pack, unpack
+from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
 from tpucc.sim.prepare import prepare
 from tpucc.sim.product import Scratch
 
-__all__ = ["Interpreter", "Simulator", "Watch", "pack", "unpack"]
+__all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
 
 
 class Simulator:
@@ -29,18 +29,20 @@ class Simulator:
         self.program = program
         self._machine = Machine.of(program)
         self._scratch = Scratch()
-        self._steps = prepare(program, self._scratch)
+        self._segments = prepare(program, self._scratch)
 
-    def run(self, inputs: Mapping[str, Int8]) -> dict[str, Int8]:
-        """For each input port an int8 array of its shape; returns the output ports' arrays, each new.
+    def run(self, inputs: Mapping[str, Int8], host: Host = no_host) -> dict[str, Int8]:
+        """For each port of the prologue an int8 array of its shape; returns the output ports' arrays, each new.
 
-        Raises `InputError` E0480 when the inputs don't fit the ports. A run leaves nothing behind that a later one could see, because a
+        `host` is called between the device's segments, once for each of the program's host steps; it must not run this simulator again.
+        Raises `InputError` E0480 when arrays don't fit their ports. A run leaves nothing behind that a later one could see, because a
         verified program writes each row before it reads it.
         """
         program, machine = self.program, self._machine
-        check_inputs(program.inputs, inputs)
-        for port in program.inputs:
-            pack(port, inputs[port.name], program.host, machine.host)
-        for step in self._steps:
-            step.run(machine, self._scratch)
+        fill(program.prologue_ports, inputs, program, machine.host)
+        for number, segment in enumerate(self._segments):
+            if number:
+                interrupt(program, number - 1, machine.host, host)
+            for step in segment:
+                step.run(machine, self._scratch)
         return {port.name: unpack(port, program.host, machine.host) for port in program.outputs}

@@ -13,11 +13,12 @@ the group's run before it or after it. The outcome is that of program order, bec
 What can't run before is postponed. A multiply or activate that can't join closes the group; accumulators that are still needed then are
 written by the group, so that it may close anywhere. Only a chain that a multiply goes on with, or may go on with, moves to the next group
 instead (a recurrent layer's x @ k comes before the state that its h @ r needs): the group it leaves must not write what it has read.
+At the interrupt of a host step the group closes, and nothing passes it: the host may look at all of its memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -56,15 +57,21 @@ Item = Group | int
 """A group, or the index of an instruction that runs by itself."""
 
 
-def find_groups(effects: Effects, target: Target) -> list[Item]:
+def find_groups(effects: Effects, target: Target, stops: Sequence[int] = ()) -> list[Item]:
     """The program as groups and single instructions, in an order of execution that has the outcome of program order.
 
-    Instructions without data (weights, configuration, synchronisation) are left out.
+    Nothing moves across the instructions `stops`, the interrupts of host steps. Other instructions without data (weights, configuration,
+    synchronisation) are left out.
     """
     finder = _Finder(effects, target)
-    multiplies, activates = effects.multiplies.tolist(), (effects.acc_reads & ~effects.multiplies).tolist()
-    for index in np.flatnonzero(effects.rows > 0).tolist():
-        if multiplies[index]:
+    interrupts, multiplies = effects.interrupts.tolist(), effects.multiplies.tolist()
+    activates = (effects.acc_reads & ~effects.multiplies).tolist()
+    matters = effects.rows > 0
+    matters[list(stops)] = True
+    for index in np.flatnonzero(matters).tolist():
+        if interrupts[index]:
+            finder.stop(index)
+        elif multiplies[index]:
             finder.multiply(index)
         elif activates[index]:
             finder.activate(index)
@@ -138,6 +145,11 @@ class _Finder:
         for rows in sources:
             self._touched_later.read[rows] = self._touched_later.number
         self._touched_later.written[target] = self._touched_later.number
+
+    def stop(self, index: int) -> None:
+        """An instruction that nothing passes."""
+        self.close()
+        self.items.append(index)
 
     def close(self, keep: bool = False) -> None:
         """Ends the open group. Chains whose sums nobody reads are dropped; `keep` moves those that aren't finished to the next group."""

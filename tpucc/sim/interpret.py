@@ -15,7 +15,7 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Int8
 from tpucc.sim import arithmetic
 from tpucc.sim.machine import Machine, accumulator_rows, operand, windows
-from tpucc.sim.ports import check_inputs, pack, unpack
+from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 Watch = Callable[[int, Instruction, "Interpreter"], None]
 """Called after each instruction with its index, the instruction and the interpreter, whose memories may be read."""
@@ -25,23 +25,23 @@ class Interpreter:
     """A machine that runs one program. The program must have passed the verifier.
 
     Between instructions, `machine` holds the memories, `fifo` the weight tiles that have been asked for and not been taken, `tile` the
-    tile in use and `block` the parameter block in use (indices; -1 before the first).
+    tile in use and `block` the parameter block in use (indices; -1 before the first). `host` is whom interrupts ask.
     """
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.host: Host = no_host
         self._clear()
 
-    def run(self, inputs: Mapping[str, Int8], watch: Watch | None = None) -> dict[str, Int8]:
-        """Runs the program from cleared memories: for each input port an int8 array of its shape; the output ports' arrays.
+    def run(self, inputs: Mapping[str, Int8], watch: Watch | None = None, host: Host = no_host) -> dict[str, Int8]:
+        """Runs the program from cleared memories: an int8 array for each port of the prologue; the output ports' arrays.
 
-        Raises `InputError` E0480 when the inputs don't fit the ports.
+        `host` is called at the interrupts of the program's host steps. Raises `InputError` E0480 when arrays don't fit their ports.
         """
         program = self.program
-        check_inputs(program.inputs, inputs)
         self._clear()
-        for port in program.inputs:
-            pack(port, inputs[port.name], program.host, self.machine.host)
+        self.host = host
+        fill(program.prologue_ports, inputs, program, self.machine.host)
         for index, record in enumerate(program.instructions):
             instruction = Instruction.of(record)
             if instruction.opcode in EFFECTS:
@@ -115,6 +115,12 @@ def _set_configuration(state: Interpreter, instruction: Instruction) -> None:
     state.block = instruction["index"]
 
 
+def _interrupt_host(state: Interpreter, instruction: Instruction) -> None:
+    """The last interrupt asks for nothing: the epilogue runs when the program has ended."""
+    if instruction["index"] < len(state.program.host_steps):
+        interrupt(state.program, instruction["index"], state.machine.host, state.host)
+
+
 EFFECTS: Mapping[Opcode, Callable[[Interpreter, Instruction], None]] = {
     Opcode.READ_HOST_MEMORY: _read_host_memory,
     Opcode.WRITE_HOST_MEMORY: _write_host_memory,
@@ -125,5 +131,6 @@ EFFECTS: Mapping[Opcode, Callable[[Interpreter, Instruction], None]] = {
     Opcode.VECTOR: _vector,
     Opcode.POOL: _pool,
     Opcode.SET_CONFIGURATION: _set_configuration,
+    Opcode.INTERRUPT_HOST: _interrupt_host,
 }
 """What each instruction does to the machine. Those that aren't here order or mark the others, and do nothing."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
-from tpucc.isa.program import HostBuffer, Port
+from tpucc.isa.program import HostBuffer, Port, Program
 from tpucc.numerics import AnyArray, Int8
+
+Host = Callable[[int, Mapping[str, Int8]], Mapping[str, Int8]]
+"""The host at an interrupt: from the number of the step and the arrays of the output ports that it reads, those of the input ports that it
+fills, each int8 of its port's shape."""
 
 
 def pack(port: Port, tensor: Int8, buffers: Sequence[HostBuffer], host: Int8) -> None:
@@ -27,6 +31,27 @@ def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> Int8:
         part = matrix[rows, columns]
         part[...] = host[stretch, : part.shape[1]]
     return matrix.reshape(port.shape)
+
+
+def fill(ports: Sequence[Port], tensors: Mapping[str, Int8], program: Program, memory: Int8) -> None:
+    """Packs a tensor for each port into host memory [rows, mxu]. Raises `InputError` E0480 when they don't fit the ports."""
+    check_inputs(ports, tensors)
+    for port in ports:
+        pack(port, tensors[port.name], program.host, memory)
+
+
+def interrupt(program: Program, step: int, memory: Int8, host: Host) -> None:
+    """A host step: what `host` makes of the ports that the step reads in host memory goes to those that it fills.
+
+    Raises `InputError` E0480 when the host's answer doesn't fit the ports.
+    """
+    reads, writes = program.step_ports[step]
+    fill(writes, host(step, {port.name: unpack(port, program.host, memory) for port in reads}), program, memory)
+
+
+def no_host(step: int, values: Mapping[str, Int8]) -> Mapping[str, Int8]:
+    """The host of a program that has no steps for it."""
+    raise InputError(Diagnostic("E0480", f"the program stops for the host's step {step}, and there is no host"))
 
 
 def check_inputs(ports: Sequence[Port], inputs: Mapping[str, AnyArray]) -> None:

@@ -21,9 +21,9 @@ from tpucc.sim.weights import WeightStore, spans
 SIGNED_LARGEST, UNSIGNED_LARGEST = 128, 255
 
 
-def prepare(program: Program, scratch: Scratch) -> list[Step]:
-    """The steps of a verified program; `scratch` gets the memory that they need."""
-    return _Preparation(program, scratch).steps()
+def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
+    """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need."""
+    return _Preparation(program, scratch).segments()
 
 
 class _Preparation:
@@ -34,17 +34,18 @@ class _Preparation:
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
         self._store = WeightStore(program.tiles)
 
-    def steps(self) -> list[Step]:
-        steps: list[Step] = []
-        for item in find_groups(self._effects, self._program.target):
-            step = self._products(item) if isinstance(item, Group) else self._single(item)
-            last = steps[-1] if steps else None
-            joined = last.joined(step) if isinstance(last, Vector) and isinstance(step, Vector) else None
-            if joined is None:
-                steps.append(step)
+    def segments(self) -> list[list[Step]]:
+        code = self._program.instructions
+        stops = np.flatnonzero(self._effects.interrupts & (code["index"] < len(self._program.host_steps))).tolist()
+        segments: list[list[Step]] = [[]]
+        for item in find_groups(self._effects, self._program.target, stops):
+            if isinstance(item, Group):
+                segments[-1].append(self._products(item))
+            elif self._effects.interrupts[item]:
+                segments.append([])
             else:
-                steps[-1] = joined
-        return steps
+                _append(segments[-1], self._single(item))
+        return segments
 
     def _single(self, index: int) -> Step:
         tile, block = self._tile[index], self._block[index]
@@ -106,6 +107,16 @@ class _Preparation:
     def _activation(self, index: int, columns: slice) -> Activation:
         block = self._program.blocks[self._block[index]]
         return Activation(operand(self._instruction(index), "dest"), block, tail_lanes(block, columns.stop - columns.start))
+
+
+def _append(steps: list[Step], step: Step) -> None:
+    """Adds a step, joined with the one before it where that is the same."""
+    last = steps[-1] if steps else None
+    joined = last.joined(step) if isinstance(last, Vector) and isinstance(step, Vector) else None
+    if joined is None:
+        steps.append(step)
+    else:
+        steps[-1] = joined
 
 
 def _bias(output: Output) -> Int32:

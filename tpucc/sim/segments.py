@@ -12,7 +12,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.timing import Timeline
@@ -39,11 +39,14 @@ class Segments:
     instruction: Int64
     """The multiply that runs or waits; at the end, the instruction that finishes last."""
     layer: Int64
-    """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on."""
+    """Whose cycles these are. While the matrix unit waits and the activation unit works, it is the layer that the latter works on; while it
+    doesn't either and the host computes a step, the layer of that interrupt."""
     activating: npt.NDArray[np.bool_]
     """Whether the activation unit works meanwhile."""
     transferring: npt.NDArray[np.bool_]
     """Whether the host link does."""
+    stepping: npt.NDArray[np.bool_]
+    """Whether the host computes a step."""
 
     @property
     def cycles(self) -> Int64:
@@ -59,12 +62,12 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     cuts = np.unique(np.concatenate([bounds, timeline.start[others], timeline.end[others]]))
     start, end = cuts[:-1], cuts[1:]
     within = np.searchsorted(bounds, start, "right") - 1
-    working, transferring = _at(timeline, activation, start), _at(timeline, host, start)
+    working, hosting = _at(timeline, activation, start), _at(timeline, host, start)
+    stepping = (hosting >= 0) & (program.instructions["opcode"][hosting] == Opcode.INTERRUPT_HOST)
     cause = causes[within]
-    waits = (cause >= Cause.RAW_STALL) & (working >= 0)
-    layer_of = program.layer_of.astype(np.int64)
-    layer = np.where(waits, layer_of[working], layer_of[instructions[within]])
-    return Segments(start, end, cause, instructions[within], layer, working >= 0, transferring >= 0)
+    owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
+    layer = program.layer_of.astype(np.int64)[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
+    return Segments(start, end, cause, instructions[within], layer, working >= 0, (hosting >= 0) & ~stepping, stepping)
 
 
 def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:

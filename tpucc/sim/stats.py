@@ -15,6 +15,7 @@
 | `macs_per_weight_byte`, `ridge_macs_per_weight_byte` | intensity: macs ÷ bytes fetched; and where the target's roofline bends |
 | `ub_peak_bytes`, `ub_lower_bound_bytes` | unified buffer: highest use, and the largest sum of what lives at one time |
 | `host_bytes` | bytes that cross the host link, spills included |
+| `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take |
 | `breakdown` | percentages; see below |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
 | `layers` | of each: `name`, `kind`, source `line` (0: none); `cycles`, `macs`, `tiles`, `instructions`, `tops`, `breakdown` as above |
@@ -72,6 +73,8 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "ub_peak_bytes": program.peak_rows * target.mxu,
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
         "host_bytes": _host_bytes(program),
+        "host_steps": len(program.host_steps),
+        "host_step_cycles": _host_step_cycles(program, timeline),
         "breakdown": _breakdown(segments.cause, segments.cycles, float(work.useful.sum()) / target.tile_bytes),
         "bottleneck": name,
         "explanation": explanation,
@@ -81,7 +84,8 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Work:
-    """Per layer: multiply-accumulates on cells that hold weights of the model, distinct tiles, instructions."""
+    """Per layer: multiply-accumulates on cells that hold weights of the model (layers that only move lanes have none), distinct tiles,
+    instructions."""
 
     useful: Float64
     tiles: Int64
@@ -93,7 +97,8 @@ def _work(program: Program) -> _Work:
     tile, count = resolve(program.instructions, touched).tile, len(program.layers)
     multiplies = np.flatnonzero(touched.multiplies)
     layer = program.layer_of[multiplies].astype(np.int64)
-    useful = touched.rows[multiplies] * _fills(program)[tile[multiplies]]
+    working = np.array([layer.macs > 0 for layer in program.layers])
+    useful = touched.rows[multiplies] * _fills(program)[tile[multiplies]] * working[layer]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
     return _Work(
         np.bincount(layer, useful, minlength=count).astype(np.float64),
@@ -115,6 +120,10 @@ def _host_bytes(program: Program) -> dict[str, int]:
     opcode, rows = program.instructions["opcode"], program.instructions["inner"].astype(np.int64)
     ways = {"in": Opcode.READ_HOST_MEMORY, "out": Opcode.WRITE_HOST_MEMORY}
     return {way: int(rows[opcode == code].sum()) * program.target.mxu for way, code in ways.items()}
+
+
+def _host_step_cycles(program: Program, timeline: Timeline) -> int:
+    return int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum())
 
 
 def _layers(program: Program, segments: Segments, work: _Work) -> list[dict[str, Any]]:

@@ -4,16 +4,17 @@ Five units work at the same time, each on its own instructions in program order;
 
 | unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
 |---|---|---|
-| host link | | its bytes over the host bandwidth; in and out share the link |
+| host | | a transfer: its bytes over the host bandwidth, in and out sharing the link; a host step: `Target.host_step_cycles` |
 | weight fetch | the tile `weight_fifo_tiles` before it has left the FIFO, shifted in | a tile's bytes over the weight bandwidth |
 | weight shift | its tile has arrived, and the shadow is free: the multiply that took the tile before has started | `mxu` cycles |
 | matrix | with `switch`: its tile has been shifted in | one cycle a row |
 | activation | | one cycle a row that it reads: a pool reads its whole windows; a configuration takes one |
 
 `synchronize` holds back an engine's next instruction until the named engines have finished what stands before it. The matrix unit
-has finished, for others, `pipeline_cycles` after its last row went in: the array fills and drains. Instructions of no unit take no time;
-a synchronisation stands where it is fulfilled, any other where all before it has finished. Sizes and rates are the `Target`'s, the units
-and their order those of the TPU paper (Jouppi et al., ISCA 2017, section 2).
+has finished, for others, `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a step,
+nothing crosses the link; prologue and epilogue lie outside the program's time. Instructions of no unit take no time; a synchronisation
+stands where it is fulfilled, any other where all before it has finished. Sizes and rates are the `Target`'s, the units and their order
+those of the TPU paper (Jouppi et al., ISCA 2017, section 2).
 """
 
 from __future__ import annotations
@@ -23,10 +24,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Engine, Opcode, Records
+from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.target import Target
 
 UNITS = (Engine.HOST, Engine.WEIGHTS, Engine.MATRIX, Engine.ACTIVATION)
 
@@ -79,7 +79,7 @@ class Timeline:
 def time_program(program: Program) -> Timeline:
     """The timeline of a verified program, in a time that is linear in its instructions."""
     touched = effects(program.instructions)
-    clock = _Clock(program.instructions, touched, program.target)
+    clock = _Clock(program, touched)
     clock.run()
     start, end = np.array(clock.start, np.int64), np.array(clock.end, np.int64)
     tiles = Tiles(*(np.array(times, np.int64) for times in (clock.asked, clock.arrived, clock.shifting, clock.shifted, clock.taken)))
@@ -90,10 +90,11 @@ def time_program(program: Program) -> Timeline:
 class _Clock:
     """The event loop: plain lists and integers, one short method a unit."""
 
-    def __init__(self, records: Records, touched: Effects, target: Target) -> None:
+    def __init__(self, program: Program, touched: Effects) -> None:
+        records, target = program.instructions, program.target
         self._units = touched.engine.tolist()
         self._opcodes = records["opcode"].tolist()
-        self._durations = _durations(records, touched, target).tolist()
+        self._durations = _durations(program, touched).tolist()
         self._switches = touched.pops.tolist()
         self._waiting, self._awaited = records["index"].tolist(), records["engines"].tolist()
         self._places, self._shift, self._pipeline = target.weight_fifo_tiles, target.tile_shift_cycles, target.pipeline_cycles
@@ -116,7 +117,7 @@ class _Clock:
             work[unit](index, unit)
 
     def _plain(self, index: int, unit: int) -> None:
-        """A transfer, or an instruction of the activation unit."""
+        """A transfer, a host step, or an instruction of the activation unit."""
         self._occupy(index, unit, max(self.free[unit], max(self.hold[unit])))
 
     def _occupy(self, index: int, unit: int, start: int) -> None:
@@ -167,15 +168,18 @@ class _Clock:
         return max(self.finished[unit] for unit in UNITS if awaited >> unit & 1)
 
 
-def _durations(records: Records, touched: Effects, target: Target) -> Int64:
+def _durations(program: Program, touched: Effects) -> Int64:
     """Cycles that each instruction occupies its unit."""
+    records, target = program.instructions, program.target
     durations = np.where(touched.configures, 1, touched.rows)
     durations[touched.pushes] = target.tile_fetch_cycles
     pool = records["opcode"] == Opcode.POOL
     durations[pool] *= records["window_outer"][pool].astype(np.int64) * records["window_inner"][pool]
-    transfer = touched.engine == Engine.HOST
+    transfer = touched.host_reads | touched.host_writes
     rows, which = np.unique(touched.rows[transfer], return_inverse=True)
     durations[transfer] = np.array([target.host_cycles(int(count)) for count in rows], np.int64)[which]
+    steps = np.array([*(target.host_step_cycles(step.elements) for step in program.host_steps), 0], np.int64)
+    durations[touched.interrupts] = steps[np.minimum(records["index"][touched.interrupts], len(program.host_steps))]
     return durations
 
 

@@ -1,7 +1,8 @@
 """A timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: the Trace Event Format, as JSON.
 
-One lane a unit, one slice an instruction, named by its mnemonic and its layer; the weight shift has a lane of its own, so has what the
-matrix unit waits for. A counter shows the weight FIFO. Times are microseconds at the target's clock; arguments have the cycles.
+One lane a unit, one slice an instruction that takes time, named by its mnemonic and its layer; the weight shift has a lane of its own,
+so has what the matrix unit waits for. A counter shows the weight FIFO. Times are microseconds at the target's clock; arguments have the
+cycles.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline
 
 LANES = {
-    Engine.HOST: (1, "host link"),
+    Engine.HOST: (1, "host"),
     Engine.WEIGHTS: (2, "weight fetch"),
     Engine.MATRIX: (4, "matrix unit"),
     Engine.ACTIVATION: (6, "activation unit"),
@@ -58,7 +59,7 @@ def _names(program: Program) -> Iterator[Event]:
 
 
 def _slices(program: Program, timeline: Timeline) -> Iterator[Event]:
-    """A slice for each instruction of a unit, a mark for each tag."""
+    """A slice for each instruction that occupies a unit, a mark for each tag. The program's last interrupt takes no time."""
     records = program.instructions
     touched = effects(records)
     columns = (records["opcode"], touched.engine, records["index"], touched.rows, program.layer_of, timeline.start, timeline.end)
@@ -66,7 +67,7 @@ def _slices(program: Program, timeline: Timeline) -> Iterator[Event]:
     for number, (code, engine, index, rows, layer, start, end) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
         opcode = Opcode(code)
         lane, (name, line) = LANES[engine][0], layers[layer]
-        if engine != Engine.CONTROL:
+        if engine != Engine.CONTROL and end > start:
             arguments = {"instruction": number, "layer": name, "line": line, "start": start, "cycles": end - start}
             detail = {"rows": rows} if rows else {"index": index}
             yield _slice(lane, f"{opcode.mnemonic} {name}", start, end, {**arguments, **detail})

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
+from tpucc.layers.partition import partition
+from tpucc.layers.summary import weight_shape
 from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
 from tpucc.viz.operators import kind_of
 from tpucc.viz.palette import Kind
 from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
 
 ROLES = ("bias", "multipliers", "table")
-SUBTITLE = "Thick arrows carry int8, where an integer q stands for scale · (q - zero point); what stands in the frame runs on the device."
+SUBTITLE = "Thick arrows carry int8, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
 
 
 def layer_diagram(graph: Graph) -> Diagram:
-    """The layers of the device inside a frame, the host's operators outside, scales and zero points on the edges."""
+    """The layers of the device inside frames, one for each segment; the host's operators outside; scales and zero points on the edges."""
+    segments = partition(graph).segments
     boxes: list[Box] = []
     edges: list[Edge] = []
     index: dict[str, int] = {}
@@ -25,7 +28,7 @@ def layer_diagram(graph: Graph) -> Diagram:
         if node.op in CONSTANTS and node.name not in graph.output_nodes:
             continue
         own = index[node.name] = len(boxes)
-        boxes.append(_box(node, graph))
+        boxes.append(_box(node, graph, segments.get(node.name, 0)))
         edges += [_edge(operand, index, own) for operand in graph.operands(node) if operand.name in index]
         if words := _constants(node, [operand for operand in graph.operands(node) if operand.name not in index]):
             edges.append(Edge(len(boxes), own))
@@ -33,8 +36,9 @@ def layer_diagram(graph: Graph) -> Diagram:
     for output in graph.outputs:
         edges.append(_edge(graph[output.node], index, len(boxes)))
         boxes.append(Box("output", Kind.HOST, (output.name,), signature="output"))
-    device = any(box.cluster == 0 for box in boxes)
-    clusters = (Cluster("device · int8", layer=False),) if device else ()
+    count = 1 + max((box.cluster for box in boxes), default=-1)
+    names = ("device · int8",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
+    clusters = tuple(Cluster(name, layer=False) for name in names)
     return Diagram("layers", "layer", f"{graph.name}: {_counts(graph)}", SUBTITLE, tuple(boxes), tuple(edges), clusters)
 
 
@@ -45,26 +49,48 @@ def _counts(graph: Graph) -> str:
 
 
 def _on_device(node: Node) -> bool:
-    if isinstance(node.attributes, Fc | Vector):
+    if node.op in LAYERS:
         return True
     return node.type.dtype == "i8" and node.op not in CONSTANTS | {"quantize", "input"}
 
 
-def _box(node: Node, graph: Graph) -> Box:
+def _box(node: Node, graph: Graph, segment: int) -> Box:
     kind = kind_of(node.op)
     details = attribute_label(node) if kind is not Kind.BOUNDARY else ()
     title = node.op
     match node.attributes:
-        case Fc():
-            kind, title = Kind.MATRIX, "fc"
-            inputs, outputs = graph[node.operands[1]].type.shape
-            details = (f"{inputs:,} → {outputs:,}", *(("then table",) if node.attributes.table else ()))
-        case Vector():
-            kind, title = Kind.VECTOR, f"vector {node.attributes.function}"
-            details = ("then table",) if node.attributes.table and node.attributes.function != "table" else ()
+        case Fc() | Conv():
+            kind, title = Kind.MATRIX, node.op
+            details = _product(node, graph)
+        case Vector(function=function, table=then):
+            kind, title = Kind.VECTOR, f"vector {function}"
+            details = ("then table",) if then and function != "table" else ()
+        case Pool(function=function, size=size, stride=stride):
+            kind, title = Kind.VECTOR, f"pool {function}"
+            details = (f"{size[0]}×{size[1]}, stride {_pair(stride)}",)
+        case Move(function=function):
+            kind, title, details = Kind.MOVE, f"move {function}", ()
     signature = f"{title} {node.type.brief}"
-    cluster = 0 if _on_device(node) else -1
+    cluster = segment if _on_device(node) else -1
     return Box(title, kind, (node.name, *details), cluster, lines=bounded_lines(node.origin.lines), signature=signature)
+
+
+def _product(node: Node, graph: Graph) -> tuple[str, ...]:
+    """A product in words: how deep and wide it is, the kernel of a convolution, and what comes after it."""
+    layer = node.attributes
+    inputs, outputs = weight_shape(node, graph)
+    words = [f"{inputs:,} → {outputs:,}"]
+    if isinstance(layer, Conv):
+        rows, columns, depth, _ = graph[node.operands[1]].type.shape
+        words = [f"{rows}×{columns}×{depth:,} → {outputs:,}"]
+        words += [f"stride {_pair(layer.stride)}"] if layer.stride != (1, 1) else []
+    if isinstance(layer, Fc) and layer.sources > 1:
+        words.append(f"of {layer.sources} values")
+    return (*words, "then table") if isinstance(layer, Fc | Conv) and layer.table else tuple(words)
+
+
+def _pair(pair: tuple[int, int]) -> str:
+    return str(pair[0]) if pair[0] == pair[1] else f"{pair[0]}×{pair[1]}"
 
 
 def _edge(tail: Node, index: dict[str, int], head: int) -> Edge:
@@ -75,8 +101,11 @@ def _constants(node: Node, constants: Sequence[Node]) -> tuple[str, ...]:
     """The constants of a layer in two lines: its weights, and what comes with them."""
     if not constants:
         return ()
-    if isinstance(node.attributes, Fc):
-        return constant_label(constants[0]), ", ".join(ROLES[: len(constants) - 1])
+    match node.attributes:
+        case Fc(sources=count) if count > 1:
+            return "matrices of zeros and ones", ", ".join(ROLES[: len(constants) - count])
+        case Fc() | Conv():
+            return constant_label(constants[0]), ", ".join(ROLES[: len(constants) - 1])
     if isinstance(node.attributes, Vector):
         return tuple("table" if constant.type.shape == (256,) else constant_label(constant) for constant in constants)
     return tuple(map(constant_label, constants))

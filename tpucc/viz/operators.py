@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from tpucc.diagnostics import counted, listed, printable
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Table, View
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table, View
 from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
 from tpucc.viz.palette import Kind
 from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
@@ -35,7 +35,7 @@ def kind_of(op: str) -> Kind:
     match definition.legalisation if definition else None:
         case Matrix():
             return Kind.MATRIX
-        case Table() | Clamp() | Arithmetic():
+        case Table() | Clamp() | Arithmetic() | Pooling():
             return Kind.VECTOR
         case View():
             return Kind.MOVE

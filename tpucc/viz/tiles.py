@@ -108,7 +108,8 @@ def _tiles(layer: LayerInfo, order: Sequence[int]) -> list[Tile]:
 
 def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
     """One layer's grid with its name and axes, its upper left corner at the origin."""
-    down, across = (-(-size // mxu) for size in layer.weights)
+    across = -(-layer.weights[1] // mxu)
+    down = len(layer.tile_fills) // across
     cell = min(LARGEST, max(SMALLEST, SIDE / max(down, across)))
     inputs, outputs = layer.weights
     facts = _facts(layer, mxu, order)

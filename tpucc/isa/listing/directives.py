@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
@@ -14,9 +15,10 @@ from tpucc.diagnostics import Origin, UsageError, did_you_mean, listed, printabl
 from tpucc.isa.listing.data import read_block, read_bytes, read_matrix
 from tpucc.isa.listing.lines import Arguments, Directive, Errors
 from tpucc.isa.listing.parts import Parts
+from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
-from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, string
-from tpucc.isa.program import HostBuffer, LayerInfo, Port
+from tpucc.isa.listing.words import Word, integer, line_error, name
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port
 from tpucc.target import Target, load_target, target_names
 
 DEFAULT_TARGET = "tpu_v1"
@@ -59,8 +61,9 @@ def _target(arguments: Arguments, parts: Parts) -> None:
         arguments.done()
         return
     fields: dict[str, object] = {"name": name(word), "description": arguments.text("description")}
-    for key in [key for key in Target.__struct_fields__ if key not in fields]:
-        fields[key] = number(arguments.need(key))
+    for key, required in [(f.name, f.required) for f in msgspec.structs.fields(Target) if f.name not in fields]:
+        value = arguments.need(key) if required else arguments.take(key)
+        fields |= {} if value is None else {key: number(value)}
     arguments.done()
     try:
         parts.target = msgspec.convert(fields, Target, strict=True)
@@ -196,18 +199,27 @@ def _constants(arguments: Arguments, parts: Parts) -> None:
 
 
 def _text(arguments: Arguments, parts: Parts) -> None:
-    directive = arguments.directive
-    quoted = next(iter(arguments.rest()), None)
-    arguments.done(block=True)
-    if quoted is None:
-        parts.texts[directive.name] = directive.block_text
-    elif directive.block or label_in(quoted) is None:
-        raise line_error("E0716", f"{directive.head} takes a text in quotes or lines with a bar", directive.head.span)
-    else:
-        parts.texts[directive.name] = string(quoted, quoted.text)
+    parts.texts[arguments.directive.name] = read_text(arguments)
 
 
-TEXTS = {"source_text": "source_text", "prologue": "prologue", "epilogue": "epilogue"}
+def _host_step(arguments: Arguments, parts: Parts) -> None:
+    elements = arguments.integer("elements", 0)
+    parts.host_steps.append(HostWork(read_text(arguments), (), (), elements))
+
+
+def _step_ports(which: str) -> Callable[[Arguments, Parts], None]:
+    def handler(arguments: Arguments, parts: Parts) -> None:
+        if not parts.host_steps:
+            raise line_error("E0716", f".{which} stands after no .host_step", arguments.directive.head.span)
+        step, names = parts.host_steps[-1], tuple(name(word) for word in arguments.rest())
+        arguments.done()
+        reads, writes = (names, ()) if which == "reads" else ((), names)
+        parts.host_steps[-1] = replace(step, reads=step.reads + reads, writes=step.writes + writes)
+
+    return handler
+
+
+TEXTS = ("source_text", "prologue", "epilogue")
 _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
     {
         "program": _program,
@@ -222,6 +234,9 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "output": _port("output"),
         "constant": _constant,
         "resident": _resident,
+        "host_step": _host_step,
+        "reads": _step_ports("reads"),
+        "writes": _step_ports("writes"),
         "block": _block,
         "tile": _tile,
         "tiles": _tiles,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import HostBuffer, LayerInfo, Port, Resident, block_dtype
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Resident, block_dtype
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -30,6 +30,7 @@ class Parts:
     blocks: list[AnyArray] = field(default_factory=list)
     constants: list[Int8] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
+    host_steps: list[HostWork] = field(default_factory=list)
     fills: list[list[tuple[int, int, int]]] = field(default_factory=list)
     """The tiles of each layer."""
     free_row: int = 0

@@ -66,6 +66,7 @@ def _meaning(context: Context) -> Iterator[Violation]:
     """Groups 4 to 10: what the instructions do, in the order of the program."""
     yield from endings.halts(context)
     yield from endings.written(context)
+    yield from endings.interrupts(context)
     yield from definitions.configuration(context)
     yield from fifo.check(context)
     yield from residents.overlaps(context)

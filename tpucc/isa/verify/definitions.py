@@ -19,7 +19,12 @@ RULES = (
     ),
     Rule("V0402", "accumulators written", "An accumulator row is written before it is added to or activated."),
     Rule("V0403", "configuration", "activate, vector (but for copy) and pool have a parameter block that was chosen before."),
-    Rule("V0404", "host rows written", "A row of a scratch or output host buffer is written before it is read."),
+    Rule(
+        "V0404",
+        "host rows written",
+        "A row of a scratch or output host buffer is written before it is read, by an instruction or by a host step; a row of an input "
+        "that a host step fills is read only after that step's interrupt.",
+    ),
 )
 
 
@@ -48,6 +53,9 @@ def accumulators(context: Context, events: Events) -> Iterator[Violation]:
 
 def host(context: Context, events: Events) -> Iterator[Violation]:
     """The violations of V0404."""
-    empty = np.array([b.kind in ("scratch", "output") for b in sorted(context.program.host, key=lambda b: b.start)] + [False], np.bool_)
+    program = context.program
+    filled = {block for _, ports in program.step_ports for port in ports for block in port.blocks}
+    order = sorted(range(len(program.host)), key=lambda index: program.host[index].start)
+    empty = np.array([index in filled or program.host[index].kind in ("scratch", "output") for index in order] + [False], np.bool_)
     undefined = (events.kind == READ) & empty[buffer_of(context, events.row)] & (events.last(events.kind == WRITE) < 0)
     yield from by_rows(context, events, undefined, "V0404", "reads row {row} of host memory, which nothing has written")

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpucc.diagnostics import counted
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.verify.events import END, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
@@ -16,7 +17,13 @@ RULES = (
     Rule("V1001", "halt", "The last instruction is halt, and no other is."),
     Rule("V1002", "outputs complete", "Every row of every output is written."),
     Rule("V1003", "outputs once", "No row of an output is written twice."),
-    Rule("V1004", "inputs kept", "No row of an input or of a constant is written."),
+    Rule("V1004", "inputs kept", "No instruction writes a row of an input or of a constant."),
+    Rule(
+        "V1005",
+        "interrupts",
+        "Interrupts come in the order of the host's steps, one for each. One more, the last, may say that all outputs are there: nothing "
+        "is written for the host after it.",
+    ),
 )
 
 
@@ -53,3 +60,17 @@ def outputs(context: Context, events: Events) -> Iterator[Violation]:
     twice = writes & (before >= 0) & is_output[buffer]
     message = "writes row {row} of host memory, an output's, again after {other}"
     yield from by_rows(context, events, twice, "V1003", message, before)
+
+
+def interrupts(context: Context) -> Iterator[Violation]:
+    """The violations of V1005."""
+    found, steps = np.flatnonzero(context.effects.interrupts), len(context.program.host_steps)
+    number = context.program.instructions["index"]
+    wrong = found[number[found] != np.arange(len(found))]
+    yield from context.each("V1005", wrong, lambda i: f"stands where that of step {np.searchsorted(found, i):,} must stand")
+    yield from context.each("V1005", found[steps + 1 :], lambda i: f"has no step: the program has {counted(steps, 'host step')}")
+    if len(found) < steps:
+        yield Violation("V1005", f"the program ends before host step {len(found):,} of {steps:,}", len(number) - 1)
+    if len(found) > steps:
+        late = np.flatnonzero(context.effects.host_writes)
+        yield from context.each("V1005", late[late > found[steps]], lambda i: "writes for the host after the last interrupt")

@@ -36,13 +36,28 @@ def accumulator_events(context: Context) -> Iterator[Events]:
 
 
 def host_events(context: Context) -> Iterator[Events]:
-    """Transfers that read or write host rows, and at the program's end an `END` for every row of an output."""
+    """What transfers and host steps read and write, and at the program's end an `END` for every row of an output."""
     effects = context.effects
     start, end = effects.host_start, effects.host_end
     outputs = [(b.start, b.start + b.rows) for b in context.program.host if b.kind == "output"]
     low, high = np.array(outputs, np.int64).reshape(-1, 2).T
     ends = Accesses.of(np.full(len(low), len(effects)), low, high, END)
-    yield from events([_accesses(start, end, effects.host_reads, READ), _accesses(start, end, effects.host_writes, WRITE), ends])
+    transfers = _accesses(start, end, effects.host_reads, READ), _accesses(start, end, effects.host_writes, WRITE)
+    yield from events([*transfers, *_step_accesses(context), ends])
+
+
+def _step_accesses(context: Context) -> Iterator[Accesses]:
+    """The host rows of the output ports that each host step reads and of the input ports that it fills, at its interrupt."""
+    program = context.program
+    interrupts, number = np.flatnonzero(context.effects.interrupts), program.instructions["index"]
+    rows: dict[int, list[tuple[int, int, int]]] = {READ: [], WRITE: []}
+    for index in interrupts[number[interrupts] < len(program.host_steps)].tolist():
+        for kind, ports in zip(rows, program.step_ports[number[index]], strict=True):
+            buffers = [program.host[block] for port in ports for block in port.blocks]
+            rows[kind] += [(index, buffer.start, buffer.start + buffer.rows) for buffer in buffers]
+    for kind, found in rows.items():
+        instruction, low, high = np.array(found, np.int64).reshape(-1, 3).T
+        yield Accesses.of(instruction, low, high, kind)
 
 
 def by_rows(context: Context, events: Events, wrong: Bools, code: str, message: str, others: Int64 | None = None) -> Iterator[Violation]:

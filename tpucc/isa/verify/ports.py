@@ -1,4 +1,4 @@
-"""Group 1, the ports: tensors that cross between host and device lie in their host buffers, and nothing else does."""
+"""Group 1, the ports: tensors that cross between host and device lie in their host buffers, and nothing else does; who fills them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ from tpucc.numerics import INT8_HIGH, INT8_LOW
 RULES = (
     Rule("V0106", "ports", "A port's parts and column blocks are host buffers of its kind with its rows; each belongs to one port."),
     Rule("V0107", "port scales", "A port's scale is finite and positive, its zero point an int8 value."),
+    Rule(
+        "V0108",
+        "host steps",
+        "A host step reads outputs of the program and fills inputs of it, each named once; an input is filled by one step at most. It "
+        "computes from 0 to 2^48 elements.",
+    ),
 )
+MOST_ELEMENTS = 2**48
 
 
 def check(context: Context) -> Iterator[Violation]:
@@ -27,6 +34,7 @@ def check(context: Context) -> Iterator[Violation]:
         for port in ports:
             yield from _port(program, port, kind)
         yield from _owners(program, ports, kind)
+    yield from _steps(program)
 
 
 def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
@@ -53,3 +61,19 @@ def _owners(program: Program, ports: Sequence[Port], kind: str) -> Iterator[Viol
     for index, buffer in enumerate(program.host):
         if buffer.kind == kind and owners[index] != 1:
             yield Violation("V0106", f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one")
+
+
+def _steps(program: Program) -> Iterator[Violation]:
+    inputs, outputs = ({port.name for port in ports} for ports in (program.inputs, program.outputs))
+    filled = Counter(name for step in program.host_steps for name in step.writes)
+    for number, step in enumerate(program.host_steps):
+        for name, count in Counter(step.reads).items():
+            if name not in outputs or count > 1:
+                fault = "twice" if name in outputs else "which is no output of the program"
+                yield Violation("V0108", f"host step {number} reads {printable(name)}, {fault}")
+        for name in dict.fromkeys(step.writes):
+            if name not in inputs or filled[name] > 1:
+                fault = "which is filled more than once" if name in inputs else "which is no input of the program"
+                yield Violation("V0108", f"host step {number} fills {printable(name)}, {fault}")
+        if not 0 <= step.elements <= MOST_ELEMENTS:
+            yield Violation("V0108", f"host step {number} computes {step.elements:,} elements")

@@ -7,12 +7,13 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.array import Array
-from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.numerics import AnyArray, affine_parameters
+from tpucc.numerics import AnyArray, affine_parameters, quantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.quantize import QuantizeAttributes
+from tpucc.ops.reshape import ReshapeAttributes
 
 MADE_BY = "quantise"
 
@@ -39,6 +40,33 @@ class LayerGraph:
     def add(self, node: Node) -> Node:
         """Adds a node under a fresh name made from its own."""
         return self._builder.add(node)
+
+    def layer(
+        self,
+        node: Node,
+        op: str,
+        operands: tuple[str, ...],
+        attributes: Attributes,
+        y: Quantisation,
+        *,
+        name: str = "",
+        shape: tuple[int, ...] | None = None,
+    ) -> Node:
+        """Adds a node of the device on behalf of an operator, whose name and shape it has unless others are given."""
+        type_ = held(node.type.shape if shape is None else shape, y)
+        return self.add(Node(name or node.name, op, operands, attributes, type_, node.origin))
+
+    def held_constant(self, name: str, parameters: Quantisation) -> Node:
+        """The constant `name` of the operator graph in int8, with these parameters unless the source fixes others."""
+        source = self.graph[name]
+        fixed = source.type.quantisation or parameters
+
+        def make() -> Node:
+            real = self.array(name)
+            assert real is not None
+            return self.constant(name, quantise(real, fixed.scale, fixed.zero_point), source.origin, fixed)
+
+        return self.shared(name, f"{fixed.scale!r} {fixed.zero_point}".encode(), make)
 
     def constant(self, name: str, value: AnyArray, origin: Origin, quantisation: Quantisation | None = None) -> Node:
         array = Array(value)
@@ -95,6 +123,11 @@ class LayerGraph:
         attributes = DequantizeAttributes(parameters.scale, parameters.zero_point)
         type_ = TensorType("f32", node.type.shape)
         return self.add(Node(f"{node.name}.f32", "dequantize", (node.name,), attributes, type_, node.origin.by(MADE_BY))).name
+
+
+def reshaped(layers: LayerGraph, node: Node, x: Node) -> Node:
+    """x in the shape of an operator, which has the same rows: a `reshape` of the integers, which moves nothing."""
+    return layers.layer(node, "reshape", (x.name,), ReshapeAttributes(node.type.shape), parameters_of(x))
 
 
 def constant_array(node: Node) -> AnyArray | None:

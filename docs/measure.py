@@ -1,0 +1,104 @@
+"""What the pages about the programs measure: sizes and cycles of each, and what single passes save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import Source
+from tpucc.driver import Options, compile_source
+from tpucc.sim.stats import stats
+from tpucc.sim.timing import time_program
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+VARIANTS: tuple[tuple[str, Mapping[str, str]], ...] = (
+    *((path.stem, {}) for path in sorted(PROGRAMS.glob("*.tpu"))),
+    ("09_cifar_resnet", {"n": "9"}),
+    ("11_resnet50", {"batch": "8"}),
+)
+"""Programs of the table, with the params that aren't their defaults."""
+SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
+    ("05_digits_cnn", {}, ("pack-patches", "fuse-activation")),
+    ("08_fashion_cnn", {}, ("pack-patches", "hoist-activations", "flatten-to-convolution")),
+    ("09_cifar_resnet", {}, ("pack-patches", "fuse-activation")),
+    ("06_digits_lstm", {}, ("push-slices", "batch-products", "reassociate-bias", "fuse-activation", "fuse-bias")),
+    ("10_imdb_lstm", {"time": "50"}, ("push-slices", "batch-products", "reassociate-bias", "fuse-activation", "fuse-bias")),
+)
+"""Of each program the passes that are left out, one at a time."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A compiled program: its name with params, the number of its layers and of its weights, and its statistics."""
+
+    name: str
+    layers: int
+    weights: int
+    stats: Mapping[str, Any]
+
+    @property
+    def fill(self) -> float:
+        """Percent of the matrix unit's cells that do work of the model while it multiplies."""
+        breakdown = self.stats["breakdown"]
+        return 100 * float(breakdown["useful_macs"]) / float(breakdown["array_active"]) if breakdown["array_active"] else 0.0
+
+
+def measured(name: str, params: Mapping[str, str], omit: frozenset[str] = frozenset()) -> Measured:
+    """Compiles a program, without the passes `omit`, and times it."""
+    path = PROGRAMS / f"{name}.tpu"
+    source = Source(path.name, path.read_text("utf-8"))
+    compilation = compile_source(source, path.parent, Options(params=params, omit=omit))
+    program, graph = compilation.program, compilation.graph
+    assert program is not None
+    assert graph is not None
+    weights = sum(node.type.size for node in graph if node.op in ("weight", "constant") and node.type.rank)
+    words = ", ".join(f"{key}={value}" for key, value in params.items())
+    return Measured(f"{name} ({words})" if words else name, len(program.layers), weights, stats(program, time_program(program)))
+
+
+def programs_page() -> str:
+    """The table of all programs, and that of the passes."""
+    return "\n".join([*_programs(), "", *_savings()]) + "\n"
+
+
+def _programs() -> Iterator[str]:
+    yield "# Programs\n"
+    yield (
+        "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *Fill* is the share of the matrix unit's cells that do "
+        "work of the model in the cycles in which it multiplies; *fetches* counts tiles as often as they are loaded.\n"
+    )
+    yield "| program | layers | weights | MACs | tiles | fetches | fill | instructions | peak buffer | cycles | TOPS | bottleneck |"
+    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
+    for name, params in VARIANTS:
+        found = measured(name, params)
+        numbers = found.stats
+        cells = (
+            *(found.name, f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
+            *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}"),
+            *(f"{numbers['ub_peak_bytes'] / 2**20:.2f} MiB", f"{numbers['cycles']:,}", f"{numbers['tops']:.2f}", numbers["bottleneck"]),
+        )
+        yield f"| {' | '.join(cells)} |"
+
+
+def _savings() -> Iterator[str]:
+    yield "## What passes save\n"
+    yield "The same programs with one pass left out (`--omit PASS`), beside all passes.\n"
+    yield "| program | without | cycles | more than with all | fill | tile fetches | instructions | host steps |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for name, params, passes in SAVINGS:
+        whole = measured(name, params)
+        yield _saving(whole, "–", whole)
+        for omitted in passes:
+            yield _saving(measured(name, params, frozenset({omitted})), f"`{omitted}`", whole)
+
+
+def _saving(found: Measured, omitted: str, whole: Measured) -> str:
+    numbers, cycles = found.stats, whole.stats["cycles"]
+    more = "" if found is whole else f"{100 * (numbers['cycles'] - cycles) / cycles:+.1f} %"
+    cells = (
+        *(found.name, omitted, f"{numbers['cycles']:,}", more, f"{found.fill:.2f} %"),
+        *(f"{numbers['tile_fetches']:,}", f"{numbers['instructions']:,}", f"{numbers['host_steps']}"),
+    )
+    return f"| {' | '.join(cells)} |"

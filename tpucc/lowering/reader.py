@@ -1,0 +1,244 @@
+"""Nodes of the device graph as steps on tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, InternalError, Origin
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType
+from tpucc.isa.instructions import Function
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector
+from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
+from tpucc.lowering.pools import BlockPool, TilePool
+from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, whole
+from tpucc.lowering.windows import runs
+from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
+from tpucc.numerics import AnyArray, Int64
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.transpose import TransposeAttributes
+from tpucc.target import Target
+
+FUNCTIONS = {"add": Function.ADD, "subtract": Function.SUBTRACT, "multiply": Function.MULTIPLY, "table": Function.TABLE}
+POOLINGS = {"max": Function.MAX, "average": Function.AVERAGE}
+ROW_MARK = "#row"
+"""Begins the name of a row that borders are filled with; `#` stands in no name of a node."""
+
+
+class Reader:
+    """Turns nodes into `steps`, in the graph's order; views are accesses to the tensor of what they show."""
+
+    def __init__(self, device: Graph, target: Target, segments: Mapping[str, int]) -> None:
+        self.steps: list[Step] = []
+        self.tiles = TilePool(target)
+        self.blocks = BlockPool(target.mxu)
+        self._device = device
+        self._mxu = target.mxu
+        self._segments = segments
+        self._segment = 0
+        self._borders = borders(device)
+        self._values: dict[str, Access] = {}
+        self._cut: dict[str, list[Int64]] = {}
+        self._rows: dict[int, Tensor] = {}
+        self._surrounded: dict[tuple[str, Sides], Tensor] = {}
+
+    def read(self) -> None:
+        for node in self._device:
+            self._segment = self._segments.get(node.name, self._segment)
+            self._values[node.name] = self._value(node)
+
+    def output(self, name: str) -> Tensor:
+        """The tensor that holds the value and nothing else, in the order of its rows."""
+        value = self._values[name]
+        self._segment = self._segments.get(name, 0)
+        return value.tensor if value.is_whole else self._copied(self._device[name], value).tensor
+
+    def input(self, name: str) -> Tensor:
+        return self._values[name].tensor
+
+    def _value(self, node: Node) -> Access:
+        match node.attributes:
+            case Fc() | Conv() | Pool() | Vector() | Move():
+                return self._layer(node, node.attributes)
+            case ConstantAttributes(value):
+                return whole(Tensor(node.name, node.type, data=value.data))
+            case SliceAttributes(starts, stops, squeeze):
+                return self._values[node.operands[0]].sliced(starts[:-1], stops[:-1], squeeze)
+            case TransposeAttributes(perm):
+                return self._values[node.operands[0]].transposed([axis % len(perm) for axis in perm[:-1]])
+        return whole(Tensor(node.name, node.type, is_input=True)) if node.op == "input" else self._regrouped(node)
+
+    def _regrouped(self, node: Node) -> Access:
+        """Another shape of a value; rows that no walk visits in that order are copied first."""
+        source = self._device[node.operands[0]]
+        if node.op != "reshape" or (source.type.rows, source.type.columns) != (node.type.rows, node.type.columns):
+            message = f"{node.name} shows {source.type.brief} as {node.type.brief}, which moves data between rows"
+            raise InternalError(Diagnostic("E0904", message))
+        value = self._values[source.name]
+        shown = value.reshaped(node.type.shape[:-1]) or self._copied(source, value).reshaped(node.type.shape[:-1])
+        assert shown is not None
+        return shown
+
+    def _layer(self, node: Node, layer: Layer) -> Access:
+        y = whole(Tensor(node.name, node.type, sides=self._borders.get(node.name, NO_SIDES)))
+        self._add(node.name, node.origin, y, self._work(node, layer, y))
+        return y
+
+    def _work(self, node: Node, layer: Layer, y: Access) -> Work:
+        match layer:
+            case Fc():
+                return self._fc(node, layer)
+            case Conv():
+                return self._conv(node, layer, y)
+            case Pool():
+                return self._pool(node, layer, y)
+            case Vector():
+                return self._vector(node, layer, y)
+            case Move():
+                return self._move(node, layer, y)
+
+    def _add(self, name: str, origin: Origin, y: Access, work: Work) -> None:
+        filled = self._row(self._zero(y.tensor)) if y.tensor.sides != NO_SIDES else None
+        fills = () if filled is None else tuple(self._fill(filled, rows) for rows in border_rows(y.tensor))
+        self.steps.append(Step(name, origin, y, work, fills, self._segment))
+
+    def _copied(self, node: Node, value: Access, sides: Sides = NO_SIDES) -> Access:
+        """A copy of a value on rows of its own."""
+        copy = whole(Tensor(f"{node.name}#copy{len(self.steps)}", node.type, sides=sides))
+        why = "a copy with a border of zero points" if sides != NO_SIDES else "a copy whose rows are in order"
+        self._add(f"{node.name}#copy{len(self.steps)}", node.origin, copy, Moving((Copy(value, copy),), why))
+        return copy
+
+    def _data(self, name: str) -> AnyArray:
+        attributes = self._device[name].attributes
+        assert isinstance(attributes, ConstantAttributes), f"{name} must be a constant"
+        return attributes.value.data
+
+    def _fc(self, node: Node, layer: Fc) -> Product:
+        xs, weights = node.operands[: layer.sources], node.operands[layer.sources : 2 * layer.sources]
+        levels = [
+            (self._values[x], block, row)
+            for x, name in zip(xs, weights, strict=True)
+            for block, row in enumerate(self._tiles(name)[0].tolist())
+        ]
+        return self._product(node, layer, levels, weights, node.operands[2 * layer.sources :])
+
+    def _conv(self, node: Node, layer: Conv, y: Access) -> Product:
+        """One level for each position of the kernel and column block of x: the pixels that it meets."""
+        x, top, left = self._surrounded_by(node, layer)
+        width, outputs = self._device[node.operands[1]].type.shape[1], (y.shape[1], y.shape[2])
+        levels = [
+            (x.windows((position // width - top, position % width - left), layer.stride, outputs), block, row)
+            for position, tiles in enumerate(self._tiles(node.operands[1]))
+            for block, row in enumerate(tiles.tolist())
+        ]
+        return self._product(node, layer, levels, node.operands[1:2], node.operands[2:])
+
+    def _surrounded_by(self, node: Node, layer: Conv) -> tuple[Access, int, int]:
+        """What a convolution reads, with a border at least as wide as its padding; and its padding at the top and on the left."""
+        name = node.operands[0]
+        value, (top, _, left, _) = self._values[name], layer.sides
+        own = value.tensor.sides
+        if layer.sides == NO_SIDES or (wider(own, layer.sides) == own and value == whole(value.tensor)):
+            return value, top, left
+        key = (name, layer.sides)
+        if key not in self._surrounded:
+            self._surrounded[key] = self._copied(self._device[name], value, layer.sides).tensor
+        return whole(self._surrounded[key]), top, left
+
+    def _product(
+        self, node: Node, layer: Fc | Conv, levels: list[tuple[Access, int, list[int]]], weights: tuple[str, ...], tail: tuple[str, ...]
+    ) -> Product:
+        bias, multiplier, *table = (self._data(name) for name in tail)
+        blocks = self.blocks.product(layer, bias, multiplier, table[0] if table else None)
+        shapes = [self._device[name].type.shape for name in weights]
+        kept = self._without_zeros([row for _, _, row in levels])
+        depth = sum(int(np.prod(shape[:-1])) for shape in shapes)
+        return Product(
+            "fc" if isinstance(layer, Fc) else "conv",
+            tuple(Level(x, block, tuple(row)) for (x, block, _), row in zip(levels, kept, strict=True) if any(t != SKIPPED for t in row)),
+            blocks,
+            tuple(self._fills(levels, shapes[0][-1])),
+            (depth, shapes[0][-1]),
+            isinstance(layer, Fc) and layer.moves,
+        )
+
+    def _without_zeros(self, rows: list[list[int]]) -> list[list[int]]:
+        """The tiles of each level, those of nothing but zeros skipped; a column block keeps at least one tile, which begins its sum."""
+        kept = [[SKIPPED if self.tiles.is_zero(tile) else tile for tile in row] for row in rows]
+        for n, first in enumerate(rows[0]):
+            if all(row[n] == SKIPPED for row in kept):
+                kept[0][n] = first
+        return kept
+
+    def _fills(self, levels: list[tuple[Access, int, list[int]]], width: int) -> list[tuple[int, int, int]]:
+        """For each tile, level by level, its index, and the rows and columns of it that hold weights."""
+        mxu = self._mxu
+        return [
+            (tile, min(mxu, x.tensor.columns - block * mxu), min(mxu, width - n * mxu))
+            for x, block, row in levels
+            for n, tile in enumerate(row)
+        ]
+
+    def _tiles(self, weights: str) -> list[Int64]:
+        """The weight tiles [K blocks, N blocks] of each position of a kernel; a matrix has one."""
+        if weights not in self._cut:
+            data = self._data(weights)
+            self._cut[weights] = [self.tiles.add(weights, matrix) for matrix in data.reshape(-1, *data.shape[-2:])]
+        return self._cut[weights]
+
+    def _vector(self, node: Node, layer: Vector, y: Access) -> ElementWise:
+        looks_up = layer.table or layer.function == "table"
+        names = node.operands[:-1] if looks_up else node.operands
+        block = self.blocks.vector(layer, self._data(node.operands[-1]) if looks_up else None)
+        return ElementWise(tuple(self._operand(name, node, y.shape) for name in names), FUNCTIONS[layer.function], block)
+
+    def _operand(self, name: str, user: Node, shape: Shape) -> Operand:
+        return Operand(self._values[name].broadcast(shape), self._device[name].type.columns == 1 < user.type.columns)
+
+    def _pool(self, node: Node, layer: Pool, y: Access) -> Pooling:
+        """One region for each shape that windows have: those at the border see fewer pixels."""
+        x = self._values[node.operands[0]]
+        windows = zip(x.shape[1:], layer.size, layer.stride, layer.sides[::2], y.shape[1:], strict=True)
+        down, across = (runs(*numbers) for numbers in windows)
+        regions = []
+        for rows in down:
+            for columns in across:
+                outputs = (rows.outputs, columns.outputs)
+                first = x.windows((rows.pixel, columns.pixel), layer.stride, outputs)
+                part = y.sliced((0, rows.first, columns.first), (y.shape[0], rows.first + outputs[0], columns.first + outputs[1]))
+                block = self.blocks.average(layer, rows.pixels * columns.pixels) if layer.function == "average" else 0
+                regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), block))
+        return Pooling(POOLINGS[layer.function], tuple(regions))
+
+    def _move(self, node: Node, layer: Move, y: Access) -> Moving:
+        values = [self._values[name] for name in node.operands]
+        if layer.function == "pad":
+            inner = [(before, size - after) for size, (before, after) in zip(y.shape, layer.pads, strict=False)]
+            row = self._row(layer.value)
+            fills = (self._fill(row, rows) for rows in padding_rows(y, layer.pads[:-1]))
+            return Moving((*fills, Copy(values[0], y.sliced(*zip(*inner, strict=True)))))
+        copies, at = [], 0
+        for value in values:
+            first, last = [0] * len(y.shape), list(y.shape)
+            first[layer.axis], last[layer.axis] = at, at + value.shape[layer.axis]
+            at = last[layer.axis]
+            copies.append(Copy(value, y.sliced(first, last)))
+        return Moving(tuple(copies))
+
+    def _fill(self, row: Tensor, rows: Access) -> Copy:
+        return Copy(whole(row).broadcast(rows.shape), rows, every_block=True)
+
+    def _row(self, value: int) -> Tensor:
+        """A constant row of one value in all lanes."""
+        if value not in self._rows:
+            data = np.full((1, self._mxu), value, np.int8)
+            self._rows[value] = Tensor(f"{ROW_MARK}{value}", TensorType("i8", data.shape), data=data)
+        return self._rows[value]
+
+    def _zero(self, tensor: Tensor) -> int:
+        assert tensor.type.quantisation is not None, f"{tensor.name} has no zero point"
+        return tensor.type.quantisation.zero_point

@@ -1,0 +1,109 @@
+"""Which tensors have a piece for each item of the batch, and what a step does for some of the items.
+
+The batch is the first leading size of the values. A program can be split along it when every step computes each item from that item's
+rows alone, and from values that all items share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import gcd
+
+from tpucc.lowering.tensors import Access, Tensor
+from tpucc.lowering.workload import Moving, Pooling, Step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sharding:
+    """`batch` items; `steps` has for each step that works item by item the same on accesses whose first size is the batch.
+
+    `tensors` have rows for each item. A program that can't be split has one item.
+    """
+
+    batch: int
+    tensors: frozenset[Tensor]
+    steps: dict[Step, Step]
+
+    def splits(self, tensor: Tensor) -> bool:
+        """Whether the tensor has rows for each item."""
+        return tensor in self.tensors
+
+    def rows(self, tensor: Tensor, items: int) -> int:
+        """Rows of a tensor for so many of the items; all, when the items share it."""
+        return tensor.rows // self.batch * items if tensor in self.tensors else tensor.rows
+
+    def part(self, step: Step, items: int) -> Step:
+        """The step for so many of the items; as it is, when it does something for all."""
+        ready = self.steps.get(step)
+        return step if ready is None else ready.moved(lambda access: replace(access, shape=(items, *access.shape[1:])))
+
+
+def shard(steps: Sequence[Step]) -> Sharding:
+    """How the batch of a program may be split: into any parts, or not at all."""
+    batch = gcd(*(step.result.items for step in steps if step.result.items > 1)) if steps else 1
+    whole = Sharding(1, frozenset(), {})
+    if batch < 2:
+        return whole
+    tensors = frozenset(_sharded(steps, batch))
+    ready: dict[Step, Step] = {}
+    for step in steps:
+        if step.result in tensors:
+            moved = _by_item(step, batch)
+            if moved is None or not all(_is_apart(access, batch, tensors) for access in _accesses(moved)):
+                return whole
+            ready[step] = moved
+        elif any(access.tensor in tensors for access in step.accesses):
+            return whole
+    return Sharding(batch, tensors, ready)
+
+
+def _sharded(steps: Sequence[Step], batch: int) -> Iterator[Tensor]:
+    """Results and inputs whose first size is the batch's, or a multiple; and constants that are read item by item."""
+    for step in steps:
+        made = step.result.items % batch == 0
+        if made:
+            yield step.result
+        for access in step.accesses:
+            tensor = access.tensor
+            if tensor.data is None:
+                if tensor.items % batch == 0:
+                    yield tensor
+            elif made and tensor.items == batch and (item := _regrouped(access, batch)) is not None and item.steps[0] > 0:
+                yield tensor
+
+
+def _by_item(step: Step, batch: int) -> Step | None:
+    """The step on accesses whose first size is the batch; None when one has no such form."""
+    forms = {access: _regrouped(access, batch) for access in _accesses(step)}
+    if any(form is None for form in forms.values()):
+        return None
+    return step.moved(lambda access: forms[access] or access)
+
+
+def _regrouped(access: Access, batch: int) -> Access | None:
+    """The access with the batch as its first size, the rest of that size as its second."""
+    if not access.shape or access.shape[0] % batch:
+        return None
+    return access if access.shape[0] == batch else access.reshaped((batch, access.shape[0] // batch, *access.shape[1:]))
+
+
+def _accesses(step: Step) -> Iterator[Access]:
+    """All that the step reads and writes."""
+    yield step.y
+    yield from step.accesses
+    yield from (copy.target for copy in step.borders)
+    match step.work:
+        case Moving(copies=copies):
+            yield from (copy.target for copy in copies)
+        case Pooling(regions=regions):
+            yield from (region.y for region in regions)
+
+
+def _is_apart(access: Access, batch: int, tensors: frozenset[Tensor]) -> bool:
+    """Whether item i of the access has rows of item i of its tensor and of no other; or of a tensor that all items share."""
+    if access.tensor not in tensors:
+        return access.steps[0] == 0
+    rows = access.tensor.rows // batch
+    reach = access.start + sum((size - 1) * step for size, step in zip(access.shape[1:], access.steps[1:], strict=True))
+    return access.steps[0] == rows and reach < rows

@@ -1,0 +1,178 @@
+"""Steps: what the device does for one layer, on accesses to tensors, before batches are split and buffers are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from tpucc.diagnostics import Origin
+from tpucc.isa.instructions import Function
+from tpucc.lowering.tensors import Access, Tensor
+
+SKIPPED = -1
+"""Stands for a weight tile of nothing but zeros, which isn't multiplied with."""
+Moved = Callable[[Access], Access]
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """The rows of `source` put at those of `target`, which has the same leading sizes; `every_block`: column block 0 of the source goes
+    to all of the target's."""
+
+    source: Access
+    target: Access
+    every_block: bool = False
+
+    def moved(self, move: Moved) -> Copy:
+        return replace(self, source=move(self.source), target=move(self.target))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """One multiply of every row of the result: column block `block` of `x`, times one tile for each column block of the result.
+
+    `x` has the result's leading sizes.
+    """
+
+    x: Access
+    block: int
+    tiles: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Product:
+    """The sum of all levels, activated under one parameter block for each column block of the result.
+
+    `kind` is the layer's, `weights` its K and N; one that `moves` only picks lanes and places them. `fills` are, for each of its tiles, the
+    tile and the rows and columns that it uses.
+    """
+
+    kind: str
+    levels: tuple[Level, ...]
+    blocks: tuple[int, ...]
+    fills: tuple[tuple[int, int, int], ...]
+    weights: tuple[int, int]
+    moves: bool = False
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return tuple(level.x for level in self.levels)
+
+    @property
+    def deep(self) -> int:
+        """Tiles that a column block sums over, at most."""
+        return max(sum(level.tiles[n] != SKIPPED for level in self.levels) for n in range(len(self.blocks)))
+
+    def moved(self, move: Moved) -> Product:
+        return replace(self, levels=tuple(replace(level, x=move(level.x)) for level in self.levels))
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A value as an element-wise step reads it, broadcast to the result; `splat`: its one column serves all of the result's."""
+
+    access: Access
+    splat: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementWise:
+    """A function of the operands, element by element, under one parameter block."""
+
+    operands: tuple[Operand, ...]
+    function: Function
+    block: int
+
+    kind = "vector"
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return tuple(operand.access for operand in self.operands)
+
+    def moved(self, move: Moved) -> ElementWise:
+        return replace(self, operands=tuple(replace(operand, access=move(operand.access)) for operand in self.operands))
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """The windows of one shape: `x` has the first pixel of each, `y` their results.
+
+    `window` is the number of rows and columns of pixels; `steps` are the tensor's rows from one to the next of each.
+    """
+
+    x: Access
+    y: Access
+    window: tuple[int, int]
+    steps: tuple[int, int]
+    block: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooling:
+    """A maximum or an average of windows; `block` of a region is not used by a maximum."""
+
+    function: Function
+    regions: tuple[Region, ...]
+
+    kind = "pool"
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return tuple(region.x for region in self.regions)
+
+    def moved(self, move: Moved) -> Pooling:
+        return replace(self, regions=tuple(replace(region, x=move(region.x), y=move(region.y)) for region in self.regions))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moving:
+    """Rows that are copied. Without copies, the result is a tensor of the host that is an output as it is: it passes through."""
+
+    copies: tuple[Copy, ...]
+    why: str = ""
+
+    kind = "move"
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return tuple(copy.source for copy in self.copies)
+
+    def moved(self, move: Moved) -> Moving:
+        return replace(self, copies=tuple(copy.moved(move) for copy in self.copies))
+
+
+Work = Product | ElementWise | Pooling | Moving
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """The work that makes the value `y`. `borders` comes first: it fills the rows of y's border.
+
+    `segment` is the number of the host's steps that come before.
+    """
+
+    name: str
+    origin: Origin
+    y: Access
+    work: Work
+    borders: tuple[Copy, ...] = ()
+    segment: int = 0
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        """All that it reads."""
+        return (*(copy.source for copy in self.borders), *self.work.accesses)
+
+    @property
+    def result(self) -> Tensor:
+        return self.y.tensor
+
+    @property
+    def reads(self) -> tuple[Tensor, ...]:
+        """The tensors that it reads; one that passes through is read and made."""
+        passing = (self.result,) if self.result.comes_from_host else ()
+        return tuple(dict.fromkeys((*passing, *(access.tensor for access in self.accesses))))
+
+    def moved(self, move: Moved) -> Step:
+        """The same work on other accesses."""
+        return replace(self, y=move(self.y), work=self.work.moved(move), borders=tuple(copy.moved(move) for copy in self.borders))

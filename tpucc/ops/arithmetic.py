@@ -1,0 +1,59 @@
+"""arithmetic: add, sub or mul with the activation after it. Internal: fusion makes it, and it becomes one vector layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops import add, mul, sub
+from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
+
+FUSIBLE: dict[str, OpDef[Any]] = {"add": add.OP, "sub": sub.OP, "mul": mul.OP}
+"""The operators that take in an activation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArithmeticAttributes(Fused):
+    """What was fused into the operator `of`: add, sub or mul."""
+
+    of: str = "add"
+
+
+def unfused(attributes: ArithmeticAttributes) -> OpDef[Any]:
+    """The operator alone. Raises `RuleError` when it is none of `FUSIBLE`."""
+    if attributes.of not in FUSIBLE:
+        raise RuleError("E0307", f"of must be one of {', '.join(FUSIBLE)}", about=("of",))
+    return FUSIBLE[attributes.of]
+
+
+def infer(attributes: ArithmeticAttributes, types: Sequence[TensorType]) -> TensorType:
+    """The shape that NumPy broadcasts both operands to."""
+    return infer_fused(attributes, unfused(attributes).infer(NoAttributes(), types))
+
+
+def reference(attributes: ArithmeticAttributes, operands: Sequence[Array]) -> Array:
+    return reference_fused(attributes, unfused(attributes).reference(NoAttributes(), operands))
+
+
+OP = OpDef(
+    name="arithmetic",
+    summary="activation(a + b), of a sum, a difference or a product",
+    documentation=(
+        "Made by fusing an addition, a subtraction or a multiplication with the activation after it, as in the residual connections of "
+        "He et al., arXiv 1512.03385: relu(x + shortcut). It becomes one vector layer. ONNX: Add, then Relu."
+    ),
+    operands=(Operand("a"), Operand("b")),
+    attributes=ArithmeticAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=Arithmetic(None),
+    examples=(
+        Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
+        Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),
+        Example("nothing fused", ArithmeticAttributes(of="sub"), (f32(3, 5), f32(5))),
+    ),
+)

@@ -1,0 +1,55 @@
+"""convolution: conv2d, bias and activation in one. Internal: fusion makes it, and it becomes one convolutional layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops import conv2d
+from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
+from tpucc.ops.windows import Padding, Pair
+
+
+@dataclass(frozen=True, slots=True)
+class ConvolutionAttributes(Fused):
+    """What was fused into the convolution; `stride` and `padding` are those of conv2d."""
+
+    stride: Pair = 1
+    padding: Padding = "valid"
+
+
+def unfused(attributes: ConvolutionAttributes) -> Conv2dAttributes:
+    """The attributes of the convolution alone."""
+    return Conv2dAttributes(attributes.stride, attributes.padding)
+
+
+def infer(attributes: ConvolutionAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[N, H, W, C]` with a kernel `[R, S, C, F]` and a bias `[F]` becomes `[N, H', W', F]`."""
+    return infer_fused(attributes, conv2d.infer(unfused(attributes), types[:2]), types[2:])
+
+
+def reference(attributes: ConvolutionAttributes, operands: Sequence[Array]) -> Array:
+    return reference_fused(attributes, conv2d.reference(unfused(attributes), operands[:2]), operands[2:])
+
+
+OP = OpDef(
+    name="convolution",
+    summary="activation(conv2d(x, w) + b)",
+    documentation=(
+        "Made by fusing a convolution with the bias and the activation after it; the bias may be missing. It becomes one convolutional "
+        "layer, whose activation unit adds the bias and applies the function. ONNX: Conv, then the activation. Keras: Conv2D."
+    ),
+    operands=(Operand("x"), Operand("w"), Operand("b", optional=True)),
+    attributes=ConvolutionAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=Matrix(),
+    examples=(
+        Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
+        Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),
+        Example("with a table", ConvolutionAttributes("elu", (0.5,), (-4.0, 4.0)), (f32(1, 5, 6, 2), f32(3, 3, 2, 4))),
+    ),
+)

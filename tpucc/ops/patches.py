@@ -1,0 +1,66 @@
+"""patches: the pixels of each window side by side. Internal: packing the input of a convolution makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_pair
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.rules import require_f32, require_rank
+from tpucc.ops.windows import MAX_STEP, Axis, Padding, Pair, axes
+
+
+@dataclass(frozen=True, slots=True)
+class PatchesAttributes:
+    """`size` and `stride` of the windows are (height, width) or one integer for both; `padding` is that of conv2d: zeros."""
+
+    size: Pair = 1
+    stride: Pair = 1
+    padding: Padding = "valid"
+
+
+def infer(attributes: PatchesAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[N, H, W, C]` becomes `[N, H', W', R·S·C]`, the channels of a pixel together: the order of a kernel `[R, S, C, F]`."""
+    require_f32(types)
+    require_rank(types[0], 4, 0, "[batch, height, width, channels]")
+    height, width = _axes(attributes, types[0].shape)
+    return f32(types[0].shape[0], height.outputs, width.outputs, height.window * width.window * types[0].shape[3])
+
+
+def _axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis]:
+    size, stride = require_pair(attributes.size, "size", MAX_STEP), require_pair(attributes.stride, "stride", MAX_STEP)
+    return axes(x, size, stride, attributes.padding)
+
+
+def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array:
+    x = operands[0]
+    height, width = _axes(attributes, x.shape)
+    around = np.pad(x, ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0)))
+    windows = sliding_window_view(around, (height.window, width.window), axis=(1, 2))[:, :: height.stride, :: width.stride]
+    pixels = windows.transpose(0, 1, 2, 4, 5, 3)
+    return np.ascontiguousarray(pixels).reshape(*pixels.shape[:3], -1)
+
+
+OP = OpDef(
+    name="patches",
+    summary="the pixels of each window of an image side by side",
+    documentation=(
+        "Made by packing the input of a convolution on the host, which is known as im2col. With windows of one pixel it only pads. "
+        "TensorFlow: image.extract_patches."
+    ),
+    operands=(Operand("x"),),
+    attributes=PatchesAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("only the host can put the pixels of a window into one row"),
+    examples=(
+        Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),
+        Example("ragged", PatchesAttributes(3, 2, "same"), (f32(2, 7, 9, 3),)),
+        Example("nothing but padding", PatchesAttributes(1, 1, (2, 0, 1, 3)), (f32(1, 5, 6, 2),)),
+    ),
+)

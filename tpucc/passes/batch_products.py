@@ -1,0 +1,135 @@
+"""Products of parts of one value with the same weights become one product.
+
+A recurrent network multiplies each step's rows `x[:, t]` by the same kernel. Step by step the matrix unit would load the kernel's tiles
+again for a few rows each; `x @ k` loads them once for all rows. What each step reads is then rows of the result, which cost nothing: the
+device walks over them. Appleyard, Kočiský and Blunsom, arXiv 1604.01946, batch the input products of recurrent networks likewise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.types import f32
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.slice import SliceAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+
+
+@dataclass(frozen=True)
+class BatchProducts:
+    """Rewrites products of at least two different parts of x with the same constant weights w to parts of `x @ w`.
+
+    A part is a slice of rows, reshaped or not; a part of such a product is one too, so that whole stacks of products are batched. The
+    parts must have at least `coverage` of the rows of x: the others are multiplied in vain.
+    """
+
+    name: ClassVar[str] = "batch-products"
+    summary: ClassVar[str] = "makes one product of those of many parts of a value with the same weights"
+    level: ClassVar[int] = 2
+
+    coverage: float = 0.5
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        batches = {name: batch for batch in _batches(graph) if batch.accept(self.coverage) for name in batch.members}
+        rewriter = Rewriter(graph, self.name)
+        for node in rewriter:
+            if (batch := batches.get(node.name)) is None:
+                rewriter.put(node)
+            else:
+                _put_part(rewriter, node, batch)
+        return rewriter.build()
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """Products of parts of one value with the same weights.
+
+    `x` is the value, or another batch that would compute it, and `shape` its shape; `members` has for each product its rows of `x`.
+    """
+
+    x: str | _Batch
+    shape: tuple[int, ...]
+    weights: Node
+    members: dict[str, SliceAttributes] = field(default_factory=dict)
+    origins: list[Origin] = field(default_factory=list)
+    accepted: bool = False
+    product: str = ""
+
+    def accept(self, coverage: float) -> bool:
+        """Decides whether the batch is worthwhile. A batch of another's parts needs that one, which comes before it."""
+        sizes = {(rows.starts[:-1], rows.stops[:-1]): _row_count(rows) for rows in self.members.values()}
+        enough = len(sizes) > 1 and sum(sizes.values()) >= coverage * math.prod(self.shape[:-1])
+        self.accepted = enough and (isinstance(self.x, str) or self.x.accepted)
+        return self.accepted
+
+    def rows(self, member: str) -> SliceAttributes:
+        """The rows of the result that are a member's."""
+        rows = self.members[member]
+        return replace(rows, stops=(*rows.stops[:-1], self.weights.type.columns))
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A value that is rows of another, or of what a batch would compute."""
+
+    of: str | _Batch
+    shape: tuple[int, ...]
+    rows: SliceAttributes
+
+
+def _batches(graph: Graph) -> list[_Batch]:
+    """All products of parts, by what they are parts of and by weights; those of parts of a batch after it."""
+    found: dict[tuple[str | _Batch, str], _Batch] = {}
+    parts: dict[str, _Part] = {}
+    for node in graph:
+        part = parts.get(node.operands[0]) if node.operands else None
+        if is_pinned(node):
+            continue
+        if isinstance(node.attributes, SliceAttributes) and _is_rows(node.attributes, graph[node.operands[0]]):
+            parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, node.attributes)
+        elif part is not None and node.op in ("reshape", "flatten") and node.type.columns == part.shape[-1] and node.type.rank:
+            parts[node.name] = part
+        elif part is not None and node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None:
+            batch = found.setdefault((part.of, node.operands[1]), _Batch(part.of, part.shape, graph[node.operands[1]]))
+            batch.members[node.name] = part.rows
+            batch.origins.append(node.origin)
+            parts[node.name] = _Part(batch, (*part.shape[:-1], node.type.columns), batch.rows(node.name))
+    return list(found.values())
+
+
+def _is_rows(attributes: SliceAttributes, x: Node) -> bool:
+    """Whether a slice takes whole rows."""
+    last = x.type.rank - 1
+    return last > 0 and last not in attributes.squeeze and attributes.stops[-1] - attributes.starts[-1] == x.type.columns
+
+
+def _row_count(rows: SliceAttributes) -> int:
+    return math.prod(stop - start for start, stop in zip(rows.starts[:-1], rows.stops[:-1], strict=True))
+
+
+def _put_part(rewriter: Rewriter, node: Node, batch: _Batch) -> None:
+    """Puts rows of the batch's product in the place of a member."""
+    rows, product = batch.rows(node.name), _product(rewriter, node.name, batch)
+    dropped = frozenset(rows.squeeze)
+    bounds = enumerate(zip(rows.starts, rows.stops, strict=True))
+    shape = tuple(stop - start for axis, (start, stop) in bounds if axis not in dropped)
+    if shape == node.type.shape:
+        rewriter.put(replace(node, op="slice", operands=(product,), attributes=rows))
+        return
+    part = rewriter.make(node.name, "slice", (product,), rows, f32(*shape), node.origin)
+    rewriter.put(replace(node, op="reshape", operands=(part.name,), attributes=ReshapeAttributes(node.type.shape)))
+
+
+def _product(rewriter: Rewriter, wanted: str, batch: _Batch) -> str:
+    """The name of the batch's product, which is made where its first member stood."""
+    if not batch.product:
+        x = batch.x if isinstance(batch.x, str) else batch.x.product
+        type_ = f32(*batch.shape[:-1], batch.weights.type.columns)
+        origin = batch.origins[0].merged(*batch.origins[1:])
+        batch.product = rewriter.make(wanted, "matmul", (x, batch.weights.name), NoAttributes(), type_, origin).name
+    return batch.product

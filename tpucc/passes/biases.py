@@ -1,0 +1,64 @@
+"""Where a constant that is added ends in a product: what the passes ask that bring biases and products together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.ir.graph import Node
+from tpucc.passes.fuse_bias import is_open_product
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+
+
+@dataclass(frozen=True, slots=True)
+class Biased:
+    """A value and the constant added to it or subtracted from it: `total` is `add(value, bias)` or `sub(value, bias)`."""
+
+    total: Node
+    value: Node
+    bias: Node
+
+
+def biased(rewriter: Rewriter, node: Node) -> Biased | None:
+    """The node as a sum with a bias: a constant with one value a column, or one for all; None for other nodes."""
+    if node.op not in ("add", "sub"):
+        return None
+    value, bias = rewriter.operands(node)
+    if node.op == "add" and _is_bias(value, node):
+        value, bias = bias, value
+    return Biased(node, value, bias) if _is_bias(bias, node) and value.type.shape == node.type.shape else None
+
+
+def _is_bias(node: Node, of: Node) -> bool:
+    constant = constant_of(node)
+    return constant is not None and as_columns(constant, of.type) is not None
+
+
+class OpenSums:
+    """Knows of the nodes that a pass has put which of them take a bias: open products, and these with biases already.
+
+    A long chain of sums is walked once: every node is noted as it is put, and answers for those before it.
+    """
+
+    def __init__(self, rewriter: Rewriter) -> None:
+        self._rewriter = rewriter
+        self._sums: set[str] = set()
+
+    def put(self, node: Node, *fused: Node) -> None:
+        """Adds a node to the new graph, and notes what it is."""
+        self._rewriter.put(node, *fused)
+        found = biased(self._rewriter, node)
+        if found is not None and self.takes_bias(found.value):
+            self._sums.add(node.name)
+
+    def add_bias(self, product: Node, like: Biased) -> Node:
+        """Adds `product + bias` or `product - bias` to the new graph, as `like` has it; `product` must take one."""
+        name, type_ = self._rewriter.fresh(product.name), product.type.plain()
+        made = Node(name, like.total.op, (product.name, like.bias.name), like.total.attributes, type_, like.total.origin)
+        self._sums.add(name)
+        return self._rewriter.put(made)
+
+    def takes_bias(self, node: Node) -> bool:
+        """Whether a constant added to the node ends in a product, and nothing else reads the node."""
+        if node.name not in self._sums:
+            return is_open_product(self._rewriter, node)
+        return self._rewriter.reads(node) == 1 and not is_pinned(node)

@@ -1,0 +1,137 @@
+"""A dense layer after `flatten` becomes a convolution as large as its map.
+
+`flatten` turns the rows of a feature map into lanes, which the device can't: it moves whole rows. But a product with the flattened map,
+`flatten(x) @ w` with x f32[B, H, W, C] and w f32[H * W * C, N], is a convolution of x with the kernel w as f32[H, W, C, N]: one output
+pixel, for which each kernel position reads its own pixels. Nothing moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.opdef import Boundary, Clamp, Matrix, Table
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.place import needs_host
+from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+
+
+@dataclass(frozen=True)
+class FlattenToConvolution:
+    """Rewrites `reshape(x) @ w`, where the reshape makes lanes of rows of x, to a reshape of `conv2d(x, w)`.
+
+    Functions of one value between the two are applied to x itself. Only maps that the device computes are worth it: those after a
+    product. The host flattens its own values for nothing.
+    """
+
+    name: ClassVar[str] = "flatten-to-convolution"
+    summary: ClassVar[str] = "makes a product after a flatten a convolution as large as the map"
+    level: ClassVar[int] = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        flattener = _Flattener(graph, self.name)
+        for node in flattener.rewriter:
+            flattener.visit(node)
+        return flattener.rewriter.build()
+
+
+def _multiplied(graph: Graph) -> set[str]:
+    """The values that a product with constant weights reads, through functions of one value or not."""
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        if _is_product(graph, node):
+            found.add(node.operands[0])
+        elif node.name in found and _is_function(node):
+            found.update(node.operands)
+    return found
+
+
+def _is_product(graph: Graph, node: Node) -> bool:
+    return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None
+
+
+def _on_device(graph: Graph) -> set[str]:
+    """The products, and what the device can compute from them."""
+    found: set[str] = set()
+    for node in graph:
+        if isinstance(OPS[node.op].legalisation, Matrix) or (any(name in found for name in node.operands) and not needs_host(node, graph)):
+            found.add(node.name)
+    return found
+
+
+def _is_function(node: Node) -> bool:
+    """Whether the node is a function of one value of one element, or says how a value is represented."""
+    return node.op in OPS and isinstance(OPS[node.op].legalisation, Table | Clamp | Boundary)
+
+
+class _Flattener:
+    """Visits the nodes in order and remembers of each flattened map what it was before."""
+
+    def __init__(self, graph: Graph, by: str) -> None:
+        self.rewriter = Rewriter(graph, by)
+        self._multiplied = _multiplied(graph)
+        self._on_device = _on_device(graph)
+        self._maps: dict[str, str] = {}
+        """For each flattened value the name of its map."""
+        self._images: dict[tuple[str, int], Node] = {}
+        self._kernels: dict[tuple[str, tuple[int, ...]], str] = {}
+
+    def visit(self, node: Node) -> None:
+        map_ = self._maps.get(node.operands[0]) if node.operands else None
+        if map_ is not None and _is_product(self.rewriter.graph, node):
+            self._convolve(node, self.rewriter.nodes[map_])
+        elif map_ is not None and node.name in self._multiplied and _is_function(node):
+            self._move(node, self.rewriter.nodes[map_])
+        else:
+            if node.name in self._multiplied and self._flattens(node):
+                self._maps[node.name] = node.operands[0]
+            self.rewriter.put(node)
+
+    def _flattens(self, node: Node) -> bool:
+        """Whether the node makes lanes of whole rows of a value that the device computes."""
+        if node.op not in ("flatten", "reshape") or node.operands[0] not in self._on_device:
+            return False
+        if node.type.dtype == "f32" and is_pinned(node):
+            return False
+        (x,) = self.rewriter.operands(node)
+        return node.type.columns > x.type.columns and node.type.columns % x.type.columns == 0
+
+    def _move(self, node: Node, map_: Node) -> None:
+        """Puts a function of a flattened map as the flattened function of the map."""
+        moved = replace(node, name=self.rewriter.fresh(node.name), operands=(map_.name,), type=replace(node.type, shape=map_.type.shape))
+        self._maps[node.name] = self.rewriter.put(moved).name
+        self.rewriter.put(replace(node, op="reshape", operands=(moved.name,), attributes=ReshapeAttributes(node.type.shape)))
+
+    def _convolve(self, node: Node, map_: Node) -> None:
+        """Puts a product with a flattened map as a convolution; its result, one pixel an image, is reshaped to what the product gave."""
+        image = self._image(map_, node.type.rows)
+        weights = self.rewriter.nodes[node.operands[1]]
+        kernel = self._kernel(weights, (*image.type.shape[1:], weights.type.columns))
+        type_ = replace(node.type, shape=(node.type.rows, 1, 1, node.type.columns))
+        name, operands = self.rewriter.fresh(node.name), (image.name, kernel)
+        self.rewriter.put(replace(node, name=name, op="conv2d", operands=operands, attributes=Conv2dAttributes(), type=type_))
+        self.rewriter.put(replace(node, op="reshape", operands=(name,), attributes=ReshapeAttributes(node.type.shape)))
+
+    def _image(self, map_: Node, count: int) -> Node:
+        """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""
+        if map_.type.rank == 4 and map_.type.shape[0] == count:
+            return map_
+        if (map_.name, count) not in self._images:
+            type_ = replace(map_.type, shape=(count, 1, map_.type.rows // count, map_.type.columns))
+            made = self.rewriter.make(map_.name, "reshape", (map_.name,), ReshapeAttributes(type_.shape), type_, map_.origin)
+            self._images[map_.name, count] = made
+        return self._images[map_.name, count]
+
+    def _kernel(self, weights: Node, shape: tuple[int, ...]) -> str:
+        """The weights as a kernel, made once for each shape."""
+        if (weights.name, shape) not in self._kernels:
+            value = constant_of(weights)
+            assert value is not None
+            made = self.rewriter.constant(weights.name, Array(value.data.reshape(shape)), weights.origin)
+            self._kernels[weights.name, shape] = made.name
+        return self._kernels[weights.name, shape]

@@ -1,0 +1,61 @@
+"""Activations move from behind a pool to the product before it.
+
+A function that never falls keeps the order of its values: the largest of them before is the largest after, `f(max(a, b))` is
+`max(f(a), f(b))`. Next to the product the activation unit applies it on the way, at no cost; behind the pool it is a layer of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ops.elu import EluAttributes
+from tpucc.ops.leaky_relu import LeakyReluAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.biases import OpenSums
+from tpucc.passes.rewriter import Rewriter, is_pinned
+
+_RISING = frozenset({"relu", "relu6", "sigmoid", "tanh", "hard_sigmoid"})
+"""Functions without attributes that never fall; gelu, silu and hard_swish do, left of zero."""
+
+
+@dataclass(frozen=True)
+class HoistActivations:
+    """Rewrites `f(max_pool(x))` to `max_pool(f(x))` where f never falls, x is a product with or without a bias, and neither x nor the
+    pool has another use.
+    """
+
+    name: ClassVar[str] = "hoist-activations"
+    summary: ClassVar[str] = "moves activations from behind a max_pool to the product before it"
+    level: ClassVar[int] = 2
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        sums = OpenSums(rewriter)
+        for node in rewriter:
+            if not _hoist(rewriter, sums, node):
+                sums.put(node)
+        return rewriter.build()
+
+
+def _hoist(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
+    """Puts the pool under the name of the activation after it, and the activation before it."""
+    if not _never_falls(node.op, node.attributes):
+        return False
+    (pool,) = rewriter.operands(node)
+    if pool.op != "max_pool" or rewriter.reads(pool) != 1 or is_pinned(pool):
+        return False
+    (x,) = rewriter.operands(pool)
+    if not sums.takes_bias(x):
+        return False
+    moved = rewriter.put(replace(node, name=rewriter.fresh(node.name), operands=(x.name,), type=x.type.plain()))
+    rewriter.put(replace(pool, name=node.name, operands=(moved.name,), type=node.type), pool)
+    return True
+
+
+def _never_falls(op: str, attributes: Attributes) -> bool:
+    match attributes:
+        case LeakyReluAttributes(alpha) | EluAttributes(alpha):
+            return alpha >= 0
+    return op in _RISING

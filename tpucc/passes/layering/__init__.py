@@ -1,0 +1,1 @@
+"""From an operator to its layer: one file for each family of layers."""

@@ -1,0 +1,121 @@
+"""Element-wise layers: functions of one value as tables, arithmetic of two as vector layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tpucc.ir.graph import Node
+from tpucc.ir.types import Quantisation
+from tpucc.layers.kinds import Vector
+from tpucc.layers.parameters import function_table, quantisation_of, scaling
+from tpucc.numerics import Float64
+from tpucc.ops import OPS
+from tpucc.ops.arithmetic import ArithmeticAttributes, unfused
+from tpucc.ops.fused import activation_of
+from tpucc.ops.opdef import Arithmetic, Clamp, Table
+from tpucc.passes.layering.graph import LayerGraph, parameters_of, quantisation_of_value, reshaped
+from tpucc.passes.layering.tail import Tail, tail_of
+
+RealFunction = Callable[[Float64], Float64]
+ARITHMETIC: dict[str, Callable[[Float64, Float64], Float64]] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
+
+
+def function(layers: LayerGraph, node: Node, real: RealFunction) -> Node:
+    """A function of one value: a table."""
+    return _looked_up(layers, node, layers.for_device(node.operands[0]), real, quantisation_of_value(node))
+
+
+def clamp(layers: LayerGraph, node: Node, low: float, high: float) -> Node:
+    """A clamp on its own keeps the parameters of its operand, so that nothing is rounded, unless the source fixes others."""
+    x = layers.for_device(node.operands[0])
+    return _looked_up(layers, node, x, lambda real: np.clip(real, low, high), node.type.quantisation or parameters_of(x))
+
+
+def arithmetic(layers: LayerGraph, node: Node) -> Node:
+    """A function of two values: a table when one of them is a constant number, else a vector layer."""
+    left, right = (_number(layers, name) for name in node.operands)
+    kind, after = _vector_function(node), _activation(node)
+    real = ARITHMETIC[kind]
+    if right is not None:
+        return _with_number(layers, node, node.operands[0], lambda x: after(real(x, right)))
+    if left is not None:
+        return _with_number(layers, node, node.operands[1], lambda x: after(real(left, x)))
+    a, b = (_operand(layers, name) for name in node.operands)
+    y = quantisation_of_value(node)
+    tail = tail_of(node, y)
+    operands = [a.name, b.name]
+    if tail.table is not None:
+        operands.append(layers.constant(f"{node.name}.table", tail.table, node.origin).name)
+    return layers.layer(node, "vector", tuple(operands), _vector(kind, parameters_of(a), parameters_of(b), tail), y)
+
+
+def boundary(layers: LayerGraph, node: Node) -> Node:
+    """`quantize` of a value of the host is the edge itself; on the device, it and `dequantize` are what they read."""
+    source = node.operands[0]
+    if node.op == "quantize" and layers.on_host(source):
+        return layers.add(Node(node.name, node.op, (layers.for_host(source),), node.attributes, node.type, node.origin))
+    return layers.for_device(source)
+
+
+def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Node:
+    """The value of x with other parameters: x itself when it has them."""
+    return x if parameters_of(x) == y else _looked_up(layers, node, x, _identity, y)
+
+
+def _vector_function(node: Node) -> str:
+    """What the vector unit calls the operator."""
+    operator = unfused(node.attributes) if isinstance(node.attributes, ArithmeticAttributes) else OPS[node.op]
+    assert isinstance(operator.legalisation, Arithmetic)
+    assert operator.legalisation.function is not None
+    return operator.legalisation.function
+
+
+def _activation(node: Node) -> RealFunction:
+    """The function that was fused into the operator, of real numbers."""
+    fused = activation_of(node.attributes) if isinstance(node.attributes, ArithmeticAttributes) else None
+    if fused is None:
+        return _identity
+    operator, parameters = fused
+    match operator.legalisation:
+        case Clamp(low, high):
+            return lambda x: np.clip(x, low, high)
+        case Table(real):
+            return lambda x: np.asarray(real(parameters, x))
+    raise AssertionError(f"{operator.name} is no activation")
+
+
+def _vector(kind: str, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:
+    y = tail.to
+    ends = (y.zero_point, tail.low, tail.high, tail.table is not None)
+    if kind == "multiply":
+        return Vector(kind, scaling(a.scale, b.scale, y.scale), a.zero_point, 1.0, b.zero_point, *ends)
+    return Vector(kind, scaling(a.scale, 1.0, y.scale), a.zero_point, scaling(b.scale, 1.0, y.scale), b.zero_point, *ends)
+
+
+def _with_number(layers: LayerGraph, node: Node, name: str, real: RealFunction) -> Node:
+    """The table of a function with a constant number, which may have brought leading sizes of 1 with it."""
+    made = _looked_up(layers, node, layers.for_device(name), real, quantisation_of_value(node))
+    return made if made.type.shape == node.type.shape else reshaped(layers, node, made)
+
+
+def _operand(layers: LayerGraph, name: str) -> Node:
+    """An operand of a vector layer: a value, or a constant in int8, by its own range unless the source fixes parameters."""
+    real = layers.array(name)
+    return layers.for_device(name) if real is None else layers.held_constant(name, quantisation_of(real))
+
+
+def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Quantisation) -> Node:
+    entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y), node.origin)
+    return layers.layer(node, "vector", (x.name, entries.name), Vector("table"), y, shape=x.type.shape)
+
+
+def _number(layers: LayerGraph, name: str) -> Float64 | None:
+    """The constant as a number, when it is one."""
+    values = layers.array(name)
+    return None if values is None or values.size != 1 else values.reshape(()).astype(np.float64)
+
+
+def _identity(real: Float64) -> Float64:
+    return real

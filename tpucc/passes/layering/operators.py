@@ -1,0 +1,44 @@
+"""Each operator as a layer of the device: which family it belongs to."""
+
+from __future__ import annotations
+
+from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.graph import Node
+from tpucc.ops import OPS
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Rearrangement, Table, View
+from tpucc.passes.layering.elementwise import arithmetic, boundary, clamp, function, requantised
+from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
+from tpucc.passes.layering.pooling import pool
+from tpucc.passes.layering.products import product
+from tpucc.passes.layering.rearranging import rearranged
+
+
+def layer(layers: LayerGraph, node: Node) -> Node:
+    """Adds the layer of an operator; returns the int8 node that holds its result.
+
+    Raises `UnfitError` when no parameters fit, `ProgramError` E0806 for a graph that isn't ready.
+    """
+    made = _computed(layers, node)
+    fixed = node.type.quantisation or parameters_of(made)
+    return requantised(layers, node, made, fixed)
+
+
+def _computed(layers: LayerGraph, node: Node) -> Node:
+    match OPS[node.op].legalisation:
+        case Matrix():
+            return product(layers, node)
+        case Pooling(kind):
+            return pool(layers, node, kind)
+        case Table(real):
+            return function(layers, node, lambda x: real(node.attributes, x))
+        case Clamp(low, high):
+            return clamp(layers, node, low, high)
+        case Arithmetic():
+            return arithmetic(layers, node)
+        case View():
+            return reshaped(layers, node, layers.for_device(node.operands[0]))
+        case Rearrangement():
+            return rearranged(layers, node)
+        case Boundary():
+            return boundary(layers, node)
+    raise ProgramError(Diagnostic("E0806", f"{node.name} was placed on the device, which has no {node.op}"))

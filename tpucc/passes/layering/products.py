@@ -1,0 +1,97 @@
+"""Products: fully connected and convolutional layers, with the bias and the activation that were fused into them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.graph import Node
+from tpucc.ir.types import Quantisation
+from tpucc.layers.kinds import Conv, Fc
+from tpucc.layers.parameters import fitting_scales, requantisation
+from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
+from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
+from tpucc.ops.convolution import ConvolutionAttributes, unfused
+from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of, quantisation_of_value
+from tpucc.passes.layering.tail import Tail, tail_of
+
+
+def product(layers: LayerGraph, node: Node) -> Node:
+    """The layer of matmul, linear, conv2d or convolution."""
+    x = layers.for_device(node.operands[0])
+    y, name = quantisation_of_value(node), layer_name(node)
+    tail = tail_of(node, y)
+    bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
+    weights = _weights(layers, node, bias, parameters_of(x))
+    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to)
+    constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
+    if tail.table is not None:
+        constants["table"] = tail.table
+    made = (layers.constant(f"{name}.{part}", value, node.origin).name for part, value in constants.items())
+    op, attributes = _kind(node, layers.graph[node.operands[1]], x, tail)
+    return layers.layer(node, op, (x.name, weights.node.name, *made), attributes, y, name=name)
+
+
+def layer_name(node: Node) -> str:
+    """A product's name: what stands before the last dot of its weight's key (`fc1` of `fc1.w`), else its variable's.
+
+    Numbers at the end of the weight's name were put there to keep names apart.
+    """
+    words = node.operands[1].split(".")
+    while len(words) > 1 and words[-1].isdigit():
+        words.pop()
+    return ".".join(words[:-1]) or node.name
+
+
+def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
+    attributes = unfused(node.attributes) if isinstance(node.attributes, ConvolutionAttributes) else node.attributes
+    ends = (tail.to.zero_point, tail.low, tail.high, tail.table is not None)
+    if not isinstance(attributes, Conv2dAttributes):
+        return "fc", Fc(*ends)
+    height, width = conv_axes(attributes, x.type.shape, kernel.type.shape)
+    sides = (height.before, height.after, width.before, width.after)
+    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, *ends)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Weights:
+    """The int8 weights, [K, N] or [R, S, C, F], and the scales of their columns, float32 [N]."""
+
+    node: Node
+    scales: Float32
+
+
+def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) -> _Weights:
+    """The weights of a product in int8.
+
+    Parameters that the source fixes are kept when they are symmetric. With a zero point they can't be: then the values are, rounded so.
+    """
+    source = layers.graph[node.operands[1]]
+    whole, given = _array(layers, source.name), source.type.quantisation
+    real = whole.reshape(-1, whole.shape[-1])
+    if given is not None and given.zero_point != 0:
+        real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
+    scales = fitting_scales(real, bias, x, layers.per_channel)
+    if given is not None and given.zero_point == 0:
+        scales = np.full_like(scales, given.scale)
+
+    def make() -> Node:
+        return layers.constant(source.name, quantise_weights(real, scales).reshape(whole.shape), source.origin)
+
+    return _Weights(layers.shared(source.name, scales.tobytes(), make), scales)
+
+
+def _columns(weights: Node) -> AnyArray:
+    """Weights as one matrix [K, N]."""
+    values = constant_array(weights)
+    assert values is not None
+    return values.reshape(-1, values.shape[-1])
+
+
+def _array(layers: LayerGraph, name: str) -> AnyArray:
+    values = layers.array(name)
+    if values is None:
+        raise ProgramError(Diagnostic("E0806", f"{name} must be constant: the device reads it from weight memory"))
+    return values

@@ -1,0 +1,107 @@
+"""Values in other places: slices, transposes, joins and padding.
+
+Rows are walked in another way, which costs nothing, or copied. Lanes go through the matrix unit: a product with a matrix of zeros and
+ones picks, places and joins them, and the sums of its sources meet in the accumulators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.ir.graph import Node
+from tpucc.ir.types import Quantisation
+from tpucc.layers.kinds import Fc, Move
+from tpucc.layers.parameters import scaling
+from tpucc.numerics import Int8
+from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.pad import PadAttributes
+from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.transpose import TransposeAttributes
+from tpucc.passes.layering.elementwise import requantised
+from tpucc.passes.layering.graph import LayerGraph, parameters_of, quantisation_of_value, reshaped
+
+Placed = tuple[Node, int, int]
+"""A value, the first of its lanes that are taken, and the lane of the result at which they begin."""
+
+
+def rearranged(layers: LayerGraph, node: Node) -> Node:
+    """The layers of slice, transpose, concat or pad."""
+    match node.attributes:
+        case SliceAttributes():
+            return _sliced(layers, node, node.attributes)
+        case TransposeAttributes():
+            x = layers.for_device(node.operands[0])
+            return layers.layer(node, "transpose", (x.name,), node.attributes, parameters_of(x))
+        case ConcatAttributes(axis):
+            return _joined(layers, node, axis % node.type.rank)
+        case PadAttributes(pads):
+            return _padded(layers, node, pads)
+    raise AssertionError(f"{node.op} rearranges nothing")
+
+
+def _sliced(layers: LayerGraph, node: Node, attributes: SliceAttributes) -> Node:
+    """Rows first, then lanes, then the axes that are dropped."""
+    x = layers.for_device(node.operands[0])
+    starts, stops = (*attributes.starts[:-1], 0), (*attributes.stops[:-1], x.type.columns)
+    shape = tuple(stop - start for start, stop in zip(starts, stops, strict=True))
+    held = parameters_of(x)
+    if shape != x.type.shape:
+        x = layers.layer(node, "slice", (x.name,), SliceAttributes(starts, stops), held, shape=shape)
+    first, last = attributes.starts[-1], attributes.stops[-1]
+    if (first, last) != (0, x.type.columns):
+        x = _placed(layers, node, [(x, first, 0)], (*shape[:-1], last - first), held)
+    return reshaped(layers, node, x) if node.type.shape != x.type.shape else x
+
+
+def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
+    y = quantisation_of_value(node)
+    values = [_value(layers, name, y) for name in node.operands]
+    if axis == node.type.rank - 1:
+        offsets = np.cumsum([0, *(value.type.columns for value in values)]).tolist()
+        return _placed(layers, node, [(value, 0, at) for value, at in zip(values, offsets, strict=False)], node.type.shape, y)
+    alike = [requantised(layers, node, value, y) for value in values]
+    return layers.layer(node, "move", tuple(value.name for value in alike), Move("concat", axis), y)
+
+
+def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> Node:
+    x, y = layers.for_device(node.operands[0]), quantisation_of_value(node)
+    if pads and pads[-1] != (0, 0):
+        x = _placed(layers, node, [(x, 0, pads[-1][0])], (*x.type.shape[:-1], node.type.columns), y)
+    x = requantised(layers, node, x, y)
+    if not any(map(any, pads[:-1])):
+        return x
+    rows = tuple((before, after) for before, after in (*pads[:-1], (0, 0)))
+    return layers.layer(node, "move", (x.name,), Move("pad", pads=rows, value=y.zero_point), y)
+
+
+def _value(layers: LayerGraph, name: str, y: Quantisation) -> Node:
+    """A value, or a constant in int8 with the parameters `y`."""
+    return layers.for_device(name) if layers.array(name) is None else layers.held_constant(name, y)
+
+
+def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tuple[int, ...], y: Quantisation) -> Node:
+    """Lanes of the sources side by side, in a value of `shape`; lanes of the result that nothing is placed in are zero.
+
+    Each lane of the result is one of a source less its zero point, times the ratio of scales: what requantising it would give.
+    """
+    width = shape[-1]
+    bias, multiplier = np.zeros(width, np.int32), np.ones(width, np.float32)
+    matrices = []
+    for x, first, at in sources:
+        lanes = slice(at, at + min(x.type.columns - first, width - at))
+        matrices.append(_selection(layers, node, x.type.columns, width, first, lanes))
+        bias[lanes] = -parameters_of(x).zero_point
+        multiplier[lanes] = scaling(parameters_of(x).scale, 1.0, y.scale)
+    constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
+    operands = (*(x for x, _, _ in sources), *matrices, *constants)
+    return layers.layer(node, "fc", tuple(o.name for o in operands), Fc(y.zero_point, sources=len(sources), moves=True), y, shape=shape)
+
+
+def _selection(layers: LayerGraph, node: Node, depth: int, width: int, first: int, lanes: slice) -> Node:
+    """The matrix [depth, width] that puts lane `first` and those after it at `lanes`."""
+    matrix: Int8 = np.zeros((depth, width), np.int8)
+    columns = np.arange(lanes.start, lanes.stop)
+    matrix[first + columns - lanes.start, columns] = 1
+    return layers.constant(f"{node.name}.lanes", matrix, node.origin)

@@ -1,0 +1,38 @@
+"""What the activation unit does at the end of a layer: it requantises, clamps, and looks up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.graph import Node
+from tpucc.ir.types import Quantisation
+from tpucc.layers.parameters import clamp_bounds, function_table
+from tpucc.numerics import INT8_HIGH, INT8_LOW, Int8, affine_parameters
+from tpucc.ops.fused import Fused, activation_of
+from tpucc.ops.opdef import Clamp, Table
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tail:
+    """Requantises as `to`, clamps to low…high, looks up in `table` if there is one."""
+
+    to: Quantisation
+    low: int = INT8_LOW
+    high: int = INT8_HIGH
+    table: Int8 | None = None
+
+
+def tail_of(node: Node, y: Quantisation) -> Tail:
+    """The tail of an operator with what was fused into it: a clamp requantises as the result is held, `y`; a table needs parameters for
+    the value before it. Raises `ProgramError` E0806 when nothing says that value's range."""
+    if not isinstance(node.attributes, Fused) or (fused := activation_of(node.attributes)) is None:
+        return Tail(y)
+    operator, parameters = fused
+    match operator.legalisation:
+        case Clamp(low, high):
+            return Tail(y, *clamp_bounds(low, high, y))
+        case Table(function) if node.attributes.pre is not None:
+            before = Quantisation(*affine_parameters(*node.attributes.pre))
+            return Tail(before, table=function_table(lambda x: function(parameters, x), before, y))
+    raise ProgramError(Diagnostic("E0806", f"nothing says the range of {node.name} before {operator.name}: graphs are calibrated first"))

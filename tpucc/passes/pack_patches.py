@@ -1,0 +1,112 @@
+"""The host prepares the images of the first convolutions, which it has in its hands anyway.
+
+A pixel of few channels fills few lanes of a row, and so few rows of the matrix unit: 3 of 256 for an RGB image. The host can put the
+pixels that a kernel meets side by side into one row (a part of what is known as im2col). Then the convolution has fewer positions and each
+uses more of the unit; but every pixel goes over the link once for each window that it is in. The padding, too, the host adds for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from typing import ClassVar
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.attributes import require_pair
+from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
+from tpucc.ops.patches import PatchesAttributes
+from tpucc.ops.windows import MAX_STEP, Axis
+from tpucc.passes.base import Context
+from tpucc.passes.layering.products import layer_name
+from tpucc.passes.place import placement
+from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+from tpucc.target import Target
+
+
+@dataclass(frozen=True)
+class PackPatches:
+    """Rewrites conv2d of a value of the host as one of its `patches`: whole windows, lines of windows, or just padded pixels.
+
+    The cheapest by an estimate wins: cycles of the host link and of the matrix unit, which do not overlap before the first layer.
+    """
+
+    name: ClassVar[str] = "pack-patches"
+    summary: ClassVar[str] = "packs the pixels of windows into rows on the host, for convolutions of few channels"
+    level: ClassVar[int] = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        if not any(node.op == "conv2d" for node in graph):
+            return graph
+        sides = placement(graph)
+        rewriter = Rewriter(graph, self.name)
+        for node in rewriter:
+            if node.op != "conv2d" or sides[graph[node.name].operands[0]] == "device" or not _pack(rewriter, node, context):
+                rewriter.put(node)
+        return rewriter.build()
+
+
+@dataclass(frozen=True, slots=True)
+class _Packing:
+    """A way to prepare the image: `size` of the patches, the kernel positions `taps` that are left, and the rows that go over the link."""
+
+    attributes: PatchesAttributes
+    image: tuple[int, ...]
+    taps: tuple[int, int]
+    stride: tuple[int, int]
+
+    def cycles(self, outputs: TensorType, target: Target) -> int:
+        """Estimated cycles: the transfer of the image, then a row a cycle for each position, column block of x, and column block of y."""
+        blocks = -(-self.image[3] // target.mxu)
+        tiles = prod(self.taps) * blocks * -(-outputs.columns // target.mxu)
+        return target.host_cycles(prod(self.image[:3]) * blocks) + tiles * max(outputs.rows, target.tile_shift_cycles)
+
+
+def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
+    """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper."""
+    target = context.target
+    image, kernel = rewriter.operands(node)
+    weights = constant_of(kernel)
+    if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):
+        return False
+    height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
+    as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
+    best = min(_packings(image.type.shape, height, width), key=lambda packing: packing.cycles(node.type, target))
+    padded = (height.before, height.after, width.before, width.after) != (0, 0, 0, 0)
+    if not padded and best.cycles(node.type, target) >= as_it_is.cycles(node.type, target):
+        return False
+    prepared = f32(*best.image)
+    if image.type.range is not None:
+        prepared = prepared.with_range(image.type.range)
+    patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin)
+    packed = Array(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
+    constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
+    if best.attributes.size != 1:
+        context.warn(_gain(layer_name(node), best, image.type.columns, target))
+    attributes = Conv2dAttributes(best.stride)
+    rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
+    return True
+
+
+def _gain(layer: str, packing: _Packing, channels: int, target: Target) -> str:
+    """What the packing gains, in lanes of the matrix unit."""
+    rows, columns = require_pair(packing.attributes.size, "size", MAX_STEP)
+    lanes = packing.image[3]
+    room = -(-lanes // target.mxu) * target.mxu
+    return f"{layer}: the host packs {rows}×{columns} pixels into a row, so that {lanes} of {room} lanes are in use instead of {channels}"
+
+
+def _packings(x: tuple[int, ...], height: Axis, width: Axis) -> Iterator[_Packing]:
+    """Padded pixels, lines of windows, whole windows."""
+    images, _, _, channels = x
+    sides = (height.before, height.after, width.before, width.after)
+    lines = height.size + height.before + height.after
+    pixels = width.size + width.before + width.after
+    windows, strides = (height.window, width.window), (height.stride, width.stride)
+    yield _Packing(PatchesAttributes(1, 1, sides), (images, lines, pixels, channels), windows, strides)
+    line = PatchesAttributes((1, width.window), (1, width.stride), sides)
+    yield _Packing(line, (images, lines, width.outputs, width.window * channels), (height.window, 1), (height.stride, 1))
+    whole = PatchesAttributes(windows, strides, sides)
+    yield _Packing(whole, (images, height.outputs, width.outputs, prod(windows) * channels), (1, 1), (1, 1))

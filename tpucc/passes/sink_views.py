@@ -1,0 +1,76 @@
+"""Views of products move behind what fuses with the product.
+
+A reshape between a product and its bias or its activation keeps the two from becoming one layer, though it moves nothing: on the device
+it is only another way to count the same rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.opdef import Clamp, Table
+from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.biases import OpenSums, biased
+from tpucc.passes.rewriter import Rewriter, is_pinned
+
+
+@dataclass(frozen=True)
+class SinkViews:
+    """Rewrites `reshape(p) + b` to `reshape(p + b)` and `f(reshape(p))` to `reshape(f(p))`.
+
+    Here p is a product with or without a bias, the reshape keeps its columns, and neither has another use.
+    """
+
+    name: ClassVar[str] = "sink-views"
+    summary: ClassVar[str] = "moves reshapes from between a product and what fuses with it"
+    level: ClassVar[int] = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        sums = OpenSums(rewriter)
+        for node in rewriter:
+            if not (_sink_below_bias(rewriter, sums, node) or _sink_below_function(rewriter, sums, node)):
+                sums.put(node)
+        return rewriter.build()
+
+
+def _sink_below_bias(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
+    """Puts `reshape(p) + b` as `reshape(p + b)`, if the node is that."""
+    found = biased(rewriter, node)
+    product = None if found is None or is_pinned(node) else _behind_view(rewriter, sums, found.value)
+    if found is None or product is None or found.bias.type.rank > product.type.rank:
+        return False
+    _put_view(rewriter, node, found.value, sums.add_bias(product, found))
+    return True
+
+
+def _sink_below_function(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
+    """Puts `f(reshape(p))` as `reshape(f(p))`, if the node is that."""
+    if node.op not in OPS or not isinstance(OPS[node.op].legalisation, Table | Clamp) or is_pinned(node):
+        return False
+    (view,) = rewriter.operands(node)
+    product = _behind_view(rewriter, sums, view)
+    if product is None:
+        return False
+    type_ = replace(node.type, shape=product.type.shape)
+    moved = rewriter.put(replace(node, name=rewriter.fresh(node.name), operands=(product.name,), type=type_))
+    _put_view(rewriter, node, view, moved)
+    return True
+
+
+def _behind_view(rewriter: Rewriter, sums: OpenSums, view: Node) -> Node | None:
+    """The product that a reshape of rows reads; None when the node is no such view, or either has another use."""
+    if view.op not in ("reshape", "flatten") or rewriter.reads(view) != 1 or is_pinned(view):
+        return None
+    (product,) = rewriter.operands(view)
+    return product if view.type.columns == product.type.columns and sums.takes_bias(product) else None
+
+
+def _put_view(rewriter: Rewriter, node: Node, view: Node, moved: Node) -> None:
+    """Puts a view of `moved` in the place of `node`."""
+    attributes = ReshapeAttributes(node.type.shape)
+    rewriter.put(replace(view, name=node.name, op="reshape", operands=(moved.name,), attributes=attributes, type=node.type), view)
