@@ -39,6 +39,7 @@ from tpucc.passes.explicit_quantisation import ExplicitQuantisation
 from tpucc.passes.flatten_to_convolution import FlattenToConvolution
 from tpucc.passes.fold_padding import FoldPadding
 from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.fold_slices import FoldSlices
 from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
 from tpucc.passes.hoist_activations import HoistActivations
@@ -62,6 +63,7 @@ PASSES: tuple[Pass, ...] = (
     HoistActivations(),
     FlattenToConvolution(),
     SinkViews(),
+    FoldSlices(),
     PushSlices(rows=False),
     ConstantFolding(),
     CommonSubexpressions(),

@@ -49,5 +49,5 @@ def test_compiles_and_equals_the_reference(path: Path, way: dict[str, object]) -
 
 def test_levels_run_what_they_say() -> None:
     assert {p.level for p in pipeline(Options(level=0))} == {0}
-    second = {"batch-products", "fold-scales", "hoist-activations", "reassociate-bias"}
+    second = {"batch-products", "fold-scales", "fold-slices", "hoist-activations", "reassociate-bias"}
     assert {p.name for p in PASSES} - {p.name for p in pipeline(Options(level=1))} == second

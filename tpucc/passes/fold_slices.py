@@ -1,0 +1,73 @@
+"""A product of some of a value's lanes becomes a product of all of them, with weights of zero for the others.
+
+The device picks lanes by a product of their own. But the tile that multiplies them has room for the lanes beside them in the same column
+block, and multiplying those by zero costs nothing. So grouped convolutions read their channels where they lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.opdef import Matrix
+from tpucc.ops.slice import SliceAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+
+
+@dataclass(frozen=True)
+class FoldSlices:
+    """Rewrites `x[..., a:b] @ w` to `x @ w'`, and convolutions likewise, where w' has the rows of w from row a on and zeros elsewhere.
+
+    Only values that follow a product are worth it, for the host slices its own for nothing; and only lanes that lie in no more column
+    blocks of x than they would fill by themselves.
+    """
+
+    name: ClassVar[str] = "fold-slices"
+    summary: ClassVar[str] = "moves slices of lanes into the weights of the products that read them"
+    level: ClassVar[int] = 2
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        widened: dict[tuple[str, str], str] = {}
+        after: set[str] = set()
+        for node in rewriter:
+            if node.op in ("matmul", "conv2d") and node.operands[0] in after:
+                node = _folded(rewriter, node, context.target.mxu, widened)
+            if isinstance(OPS[node.op].legalisation, Matrix) or any(name in after for name in node.operands):
+                after.add(node.name)
+            rewriter.put(node)
+        return rewriter.build()
+
+
+def _folded(rewriter: Rewriter, node: Node, mxu: int, widened: dict[tuple[str, str], str]) -> Node:
+    """The product without the slice before it, if it is one of lanes; else as it is. `widened` has the weights made so far."""
+    part, weights = rewriter.operands(node)
+    lanes = _lanes(rewriter, part, mxu)
+    value = constant_of(weights)
+    if lanes is None or value is None:
+        return node
+    (x,) = rewriter.operands(part)
+    key = (part.name, weights.name)
+    if key not in widened:
+        data = np.zeros((*value.shape[:-2], x.type.columns, value.shape[-1]), np.float32)
+        data[..., lanes, :] = value.data
+        widened[key] = rewriter.constant(weights.name, Array(data), weights.origin).name
+    return replace(node, operands=(x.name, widened[key]))
+
+
+def _lanes(rewriter: Rewriter, part: Node, mxu: int) -> slice | None:
+    """The lanes that `part` takes of all rows of its operand, when they lie in no more column blocks than they would fill."""
+    if not isinstance(part.attributes, SliceAttributes) or is_pinned(part):
+        return None
+    (x,) = rewriter.operands(part)
+    start, stop = part.attributes.starts[-1:], part.attributes.stops[-1:]
+    if not start or part.type.shape[:-1] != x.type.shape[:-1] or part.attributes.squeeze:
+        return None
+    blocks = (stop[0] - 1) // mxu - start[0] // mxu + 1
+    return slice(start[0], stop[0]) if blocks <= -(-(stop[0] - start[0]) // mxu) else None
