@@ -22,7 +22,7 @@ from tpucc.isa.verify import check
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.partition import partition
 from tpucc.layers.verify import verify_layers
-from tpucc.lowering.lower import lower
+from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.lowering.verify import verify_tiles
@@ -51,6 +51,7 @@ from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.schedule import schedule
+from tpucc.sim.timing import time_program
 from tpucc.sources import bind_weights, read_calibration
 from tpucc.target import Target, load_target
 
@@ -79,6 +80,11 @@ PASSES: tuple[Pass, ...] = (
     Quantise(),
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
+
+LARGEST_SEARCH = 50_000
+"""Instructions of the largest program for which ways to split the batch are timed."""
+WORTHWHILE = 0.03
+"""The least gain for which the batch is split."""
 
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
@@ -314,14 +320,31 @@ def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     assert state.layers is not None
     assert state.graph is not None
     parts = partition(state.layers)
-    state.tiles = lower(parts.device, options.target, segments=parts.segments)
+    candidates = lowerings(parts.device, options.target, segments=parts.segments)
+    state.tiles, scheduled = next(candidates), None
+    if options.level > 0 and len(state.tiles.instructions) <= LARGEST_SEARCH:
+        state.tiles, scheduled = _fastest([state.tiles, *candidates])
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
-    state.program = finish(schedule(state.tiles), state.layers, state.source, state.graph)
+    state.program = finish(scheduled or schedule(state.tiles), state.layers, state.source, state.graph)
     state.warnings.extend(state.program.notes)
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)
+
+
+def _fastest(candidates: Sequence[TileProgram]) -> tuple[TileProgram, Program | None]:
+    """The first tile program, or one that takes `WORTHWHILE` less cycles: the fastest of these. It is scheduled, if there was a choice."""
+    if len(candidates) == 1:
+        return candidates[0], None
+    programs = [schedule(tiles) for tiles in candidates]
+    cycles = [time_program(program).makespan for program in programs]
+    best = cycles.index(min(cycles))
+    if cycles[best] > (1 - WORTHWHILE) * cycles[0]:
+        return candidates[0], programs[0]
+    gain = f"{cycles[best]:,} cycles instead of {cycles[0]:,}"
+    notes = tuple(f"{note}: {gain}" for note in programs[best].notes)
+    return replace(candidates[best], notes=notes), replace(programs[best], notes=notes)
 
 
 def _insert(passes: list[Pass], added: Pass) -> None:

@@ -28,7 +28,7 @@ Chunk = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """The chosen cut: groups of chunks, which cover all rows in order; its estimated cycles; and a sentence that says why."""
+    """The chosen cut: groups of chunks, which cover all rows in order; its estimated cycles, and a sentence that says why."""
 
     groups: tuple[tuple[Chunk, ...], ...]
     cycles: int
@@ -75,13 +75,13 @@ class _Cut:
     @property
     def cycles(self) -> int:
         """Estimated cycles; groups count as the mean of them."""
-        problem, chunk = self.problem, self.chunk
+        problem = self.problem
         group = -(-problem.rows // self.groups)
         fetch = max(problem.target.tile_fetch_cycles, problem.target.tile_shift_cycles)
         last = max(fetch, group + self._stall())
         step = (problem.deep - 1) * max(fetch, group) + last
         instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
-        tail = problem.target.pipeline_cycles + chunk
+        tail = problem.target.pipeline_cycles + self.chunk
         return self.groups * problem.wide * step + tail + ISSUE_CYCLES * instructions
 
     def _stall(self) -> int:

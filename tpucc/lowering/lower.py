@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tpucc.ir.graph import Graph
-from tpucc.lowering.plan import NO_SEGMENTS, make_plan
-from tpucc.lowering.split import choose_split
+from tpucc.lowering.plan import NO_SEGMENTS, Plan, make_plan
+from tpucc.lowering.split import Draft, choose_splits
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.target import Target
 
@@ -20,13 +20,23 @@ def lower(device: Graph, target: Target, *, parts: int | None = None, segments: 
 
     Raises `LimitError` E0622 when the weights don't fit weight memory, and `UsageError` E0520 when the batch can't be split into `parts`.
     """
+    return next(lowerings(device, target, parts=parts, segments=segments))
+
+
+def lowerings(
+    device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS
+) -> Iterator[TileProgram]:
+    """The tile program that `lower` gives, then others with the same results that may be faster: see `overlap`."""
     plan = make_plan(device, target, segments)
-    draft, notes = choose_split(plan, parts)
+    return (_tile_program(plan, draft) for draft in choose_splits(plan, parts))
+
+
+def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
     layout = draft.layout
     return TileProgram(
         name=plan.name,
         source=plan.source,
-        target=target,
+        target=plan.target,
         instructions=draft.instructions,
         buffers=tuple(layout.buffers),
         groups=draft.groups,
@@ -37,5 +47,5 @@ def lower(device: Graph, target: Target, *, parts: int | None = None, segments: 
         constants=layout.constants(),
         inputs=layout.inputs,
         outputs=layout.outputs,
-        notes=notes,
+        notes=draft.notes,
     )

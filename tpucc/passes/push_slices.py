@@ -1,6 +1,6 @@
 """Slices move up, out of the middle of the device's work.
 
-The device has no instruction that takes a part of a tensor. But a part of a product's columns is a product with a part of the weights'
+No instruction of the device takes a part of a row's lanes. But a part of a product's columns is a product with a part of the weights'
 columns, and a part of its rows is the product of a part of the rows: `(x @ w)[2:3, 0:4]` is `x[2:3] @ w[:, 0:4]`. Element-wise
 operators let both through. So the slices of an LSTM's gates end in its weights and biases, and cost nothing. The channels of a convolution
 and of a pool are such columns too.
@@ -26,13 +26,15 @@ from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.rewriter import Names
 
+COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
+"""Operators for which the device has a layer."""
 Bounds = tuple[tuple[int, int], ...]
 """A part of a value: start and stop of each axis."""
 
 
 @dataclass(frozen=True)
 class PushSlices:
-    """Pushes each slice that has a product above and one below it into weights, constants, and what the host computes.
+    """Pushes each slice between a product and something else that the device computes into weights, constants, and what the host computes.
 
     A slice at the edge stays: the host does it. With `rows` off, only parts of columns are pushed, and of a part of both the rows stay
     behind as a slice: the device walks over a part of its rows for nothing, and what is computed from all of them is computed once.
@@ -75,10 +77,10 @@ def _above(graph: Graph) -> set[str]:
 
 
 def _below(graph: Graph) -> set[str]:
-    """The values that a product depends on."""
+    """The values that something which the device computes depends on."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        if _is_product(node) or node.name in found:
+        if (node.op in OPS and isinstance(OPS[node.op].legalisation, COMPUTING)) or node.name in found:
             found.update(node.operands)
     return found
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Opcode
+from tpucc.isa.instructions import Opcode, Records
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
@@ -20,7 +20,7 @@ from tpucc.target import Target
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     """The lives, longer by the time that transfers are estimated to take."""
     touched, code = effects(tiles.instructions), tiles.instructions
-    now = _clock(touched, code["opcode"] == Opcode.VECTOR, tiles.target)
+    now = _clock(touched, code, tiles.target)
     transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
     cycles = [tiles.target.host_cycles(rows) for rows in touched.rows[transfers].tolist()]
     reads = touched.host_reads[transfers]
@@ -32,12 +32,19 @@ def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     return Lives(first, last, lives.rows)
 
 
-def _clock(touched: Effects, vector: np.ndarray[tuple[int], np.dtype[np.bool_]], target: Target) -> Int64:
-    """Cycles after which each instruction may start, if only products, their weights and element-wise steps took time."""
-    cycles = np.where(touched.multiplies | vector, touched.rows, 0)
-    fetches = np.where(touched.pops, target.tile_fetch_cycles, 0)
-    busy: Int64 = np.maximum(cycles, fetches)
-    return np.cumsum(busy) - busy
+def _clock(touched: Effects, code: Records, target: Target) -> Int64:
+    """Cycles after which each instruction may start, if only products, their weights, and the activation unit's own work took time.
+
+    A product starts when those before it are done and its tile is there: at the latest of all earlier tiles' arrivals, each with the
+    products that follow it added.
+    """
+    working = touched.multiplies | np.isin(code["opcode"], (Opcode.VECTOR, Opcode.POOL))
+    busy = np.where(working, touched.rows, 0)
+    pool = code["opcode"] == Opcode.POOL
+    busy[pool] *= code["window_outer"][pool].astype(np.int64) * code["window_inner"][pool]
+    before: Int64 = np.cumsum(busy) - busy
+    arrived = np.cumsum(touched.pops) * target.tile_fetch_cycles
+    return before + np.maximum.accumulate(np.where(touched.pops, np.maximum(arrived - before, 0), 0))
 
 
 def _latest_starts(due: list[int], cycles: list[int], reads: list[bool]) -> Int64:
