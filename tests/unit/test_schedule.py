@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import replace
 
 import msgspec
@@ -218,29 +217,23 @@ def test_engines_have_their_instructions_in_the_order_of_the_tile_program() -> N
         np.testing.assert_array_equal(own["inner"], theirs["inner"])
 
 
-def test_long_lstm_compiles_quickly() -> None:
+def test_a_long_lstm() -> None:
     graph = lstm(250, 8, 32, 100)
-    started = time.perf_counter()
     program = schedule(lower(graph, V1))
-    seconds = time.perf_counter() - started
     assert len(program.instructions) > 12_000
-    assert seconds < 3
     assert verify(program) == ()
     assert_computes(graph, program)
 
 
-def test_a_hundred_thousand_instructions_compile_quickly() -> None:
+def test_a_hundred_thousand_instructions() -> None:
     device = Device()
     weights = device.weights("w", 2000, 2000)
     h = device.input("x", 200, 2000)
     for number in range(700):
         h = device.fc(f"h{number}", h, 2000, weights=weights)
     graph = device.build(h)
-    started = time.perf_counter()
     program = schedule(lower(graph, V1))
-    seconds = time.perf_counter() - started
     assert len(program.instructions) > 100_000
-    assert seconds < 4
     assert verify(program) == ()
 
 
