@@ -22,7 +22,8 @@ from tpucc.sim.timing import time_program
 from tpucc.systolic import Multiply, Tile, simulate
 from tpucc.tables import counts_table
 
-PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAMS = ROOT / "programs"
 
 
 def demand_rows(rows: int, height: int, width: int) -> int:
@@ -135,6 +136,24 @@ def test_profile_counts_in_the_way_asked_for(capsys: pytest.CaptureFixture[str])
     assert main([*command, "--json"]) == 0
     assert "counts" not in json.loads(capsys.readouterr().out)
     assert main([*command, "--timing", "scalesim"]) == 2
+
+
+CHAIN = """
+weights random(seed=0)
+model chain(x: f32[{batch}, 2048]):
+    for i in range(3):
+        weight w: f32[2048, 2048] = "w{{i}}"
+        x = relu(x @ w)
+    return x
+"""
+
+
+@pytest.mark.parametrize("batch", [200, 2048])
+def test_the_worked_example_of_the_book(batch: int) -> None:
+    """The row of `docs/timing.md`, as the program counts it; by hand there."""
+    middle = tpucc.compile_source(CHAIN.format(batch=batch)).runtime.counts["layers"][1]
+    row = " | ".join(f"{middle[way]:,}" for way in WAYS)
+    assert f"| {batch:,} | {row} |" in (ROOT / "docs" / "timing.md").read_text("utf-8")
 
 
 def test_a_program_file_is_counted_alike(tmp_path: Path) -> None:
