@@ -160,4 +160,4 @@ def test_a_program_file_is_counted_alike(tmp_path: Path) -> None:
     exe = tpucc.compile(PROGRAMS / "02_iris.tpu", target=TINY)
     exe.save(tmp_path / "iris.tpub")
     loaded: Runtime = tpucc.load(tmp_path / "iris.tpub").runtime
-    assert loaded.counts == exe.runtime.counts
+    assert loaded.counts == exe.counts

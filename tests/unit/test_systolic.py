@@ -165,6 +165,7 @@ def test_shadows_are_taken_in_the_last_possible_cycle(rows: int, columns: int) -
     for cycle in simulate(work, rows=rows, columns=columns):
         switched = (cycle.tile == 1) & (before == 0)
         assert (cycle.shadow_row[switched] == rows - 1).all()
+        assert (cycle.shadow_tile[switched] == 2).all()
         before = cycle.tile
 
 
@@ -215,6 +216,7 @@ def test_a_cycle_does_not_change() -> None:
         ([Multiply(np.ones((2, 3)), Tile(np.ones((4, 5))))], r"x of multiply 0 is \(2, 3\), expected at least one row of 4"),
         ([Multiply(np.ones((0, 4)), Tile(np.ones((4, 5))))], "expected at least one row"),
         ([Multiply(np.ones((2, 4)), Tile(np.ones((4, 5)))), Multiply(np.ones(4))], "x of multiply 1"),
+        ([Multiply(np.ones((2, 4)), Tile(np.ones((4, 5))), acc=-1)], "acc of multiply 0 is -1"),
         ([Multiply(np.ones((2, 4)), Tile(np.ones((5, 4))))], r"the tile of multiply 0 is \(5, 4\), expected \(4, 5\)"),
     ],
 )

@@ -30,7 +30,8 @@ SUM = np.dtype([("value", "i4"), ("row", "i8")])
 def simulate(multiplies: Sequence[Multiply], *, rows: int, columns: int) -> Iterator[Cycle]:
     """Every cycle of an array of `rows` × `columns` elements, from the first to the one in which the last sum is accumulated.
 
-    Sums are int32, as in the machine. Raises `ValueError` when shapes don't fit, or the first multiply has no tile.
+    Sums are int32, as in the machine. Raises `ValueError` when shapes don't fit, an accumulator row is negative, or the first multiply has
+    no tile.
     """
     _require_fit(multiplies, rows, columns)
     return _Array(multiplies, rows, columns).run()
@@ -42,6 +43,8 @@ def _require_fit(multiplies: Sequence[Multiply], rows: int, columns: int) -> Non
     for number, multiply in enumerate(multiplies):
         if multiply.x.ndim != 2 or not len(multiply.x) or multiply.x.shape[1] != rows:
             raise ValueError(f"x of multiply {number} is {multiply.x.shape}, expected at least one row of {rows}")
+        if multiply.acc < 0:
+            raise ValueError(f"acc of multiply {number} is {multiply.acc}")
         if multiply.tile is not None and multiply.tile.weights.shape != (rows, columns):
             raise ValueError(f"the tile of multiply {number} is {multiply.tile.weights.shape}, expected {(rows, columns)}")
 
@@ -101,7 +104,7 @@ class _Array:
         x, weights, shadow = self._x, self._weights, self._shadow
         arrays = (
             *(x["row"], x["value"], weights["value"], weights["tile"], self._sums["value"]),
-            *(shadow["value"], shadow["row"], self._accumulators),
+            *(shadow["value"], shadow["row"], shadow["tile"], self._accumulators),
         )
         return Cycle(number, multiply, shifting, *map(_frozen, arrays))
 

@@ -1,4 +1,4 @@
-"""What enters the array at its edges: the control that looks one cycle ahead at most, and the registers that skew.
+"""What enters the array at its edges: the control, which knows the present cycle only, and the registers that skew.
 
 Two units take their turn in each cycle, as those of the timing model do. The matrix unit reads a row into the setup; before a switch it
 waits until a whole tile stands in the shadow. The shift takes a row of weights from the FIFO; before a new tile it waits until that has

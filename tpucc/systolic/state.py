@@ -67,6 +67,8 @@ class Cycle:
     """[R, C]: the weight that waits, or passes through."""
     shadow_row: Int64
     """[R, C]: the row of elements that this weight is for: one further down passes through. `NONE` where nothing came yet."""
+    shadow_tile: Int64
+    """[R, C]: the tile that the weight in the shadow is of, or `NONE`."""
     accumulators: Int32
     """[A, C]"""
 
