@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import im2col
@@ -17,6 +18,7 @@ import numpy as np
 import tpucc
 from tpucc.api import Executable
 from tpucc.checking import random_inputs
+from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 
 CHAIN = """
@@ -115,6 +117,19 @@ def resnet() -> None:
     print(f"  compiling                    {1000 * compiled:8.2f} ms   {compiled / plain:.2f}")
 
 
+def million() -> None:
+    """A program of a million instructions, of all engines: the chain's own, again and again. How long its timeline and numbers take."""
+    exe = tpucc.compile_source(CHAIN, params={"batch": 8, "width": 16, "layers": 2000})
+    program = exe.runtime.program
+    again = -(-1_000_000 // len(program.instructions))
+    long = replace(program, instructions=np.tile(program.instructions, again), layer_of=np.tile(program.layer_of, again))
+    timeline = time_program(long)
+    timing, counting = fastest(lambda: time_program(long), lambda: stats(long, timeline), rounds=3)
+    print(f"timing {len(long.instructions):,} instructions")
+    print(f"  the timeline                 {timing:8.2f} s")
+    print(f"  the numbers made from it     {counting:8.2f} s")
+
+
 def timed(function: Callable[[], Executable]) -> tuple[Executable, float]:
     """What a function gives, and the seconds it took."""
     started = time.perf_counter()
@@ -123,7 +138,7 @@ def timed(function: Callable[[], Executable]) -> tuple[Executable, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = {"execution": execution, "compiling": compiling, "tiles": tiles, "resnet": resnet}
+    parts = {"execution": execution, "compiling": compiling, "tiles": tiles, "resnet": resnet, "million": million}
     parser.add_argument("part", nargs="?", choices=tuple(parts), help="only this part")
     part = parser.parse_args().part
     for name, function in parts.items():

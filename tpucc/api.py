@@ -78,6 +78,11 @@ class Executable:
         return self.runtime.stats
 
     @property
+    def counts(self) -> dict[str, Any]:
+        """The cycles counted in four ways: what `profile --timing serial --json` adds to `stats`."""
+        return self.runtime.counts
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         return tuple(self.compilation.warnings) if self.compilation else ()
 

@@ -24,6 +24,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
 from tpucc.rounds import model_batch, rows_given, run_in_rounds
+from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
@@ -75,6 +76,11 @@ class Runtime:
     def stats(self) -> dict[str, Any]:
         """What `stats.json` holds."""
         return stats(self.program, self.timeline)
+
+    @cached_property
+    def counts(self) -> dict[str, Any]:
+        """The cycles counted in four ways, in all and by layer: see `tpucc.sim.counts`."""
+        return counts_summary(self.program, count_cycles(self.program, self.timeline))
 
     @property
     def inputs(self) -> dict[str, TensorType]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tpucc.diagnostics import printable
 from tpucc.runtime import Runtime
+from tpucc.sim.counts import WAYS
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -52,20 +53,35 @@ def timeline_table(runtime: Runtime) -> str:
     return "\n\n".join([head, breakdown_table(stats), layer_table(stats), wrapped(f"{stats['bottleneck']} bound: {stats['explanation']}")])
 
 
+def counts_table(runtime: Runtime) -> str:
+    """The cycles counted in four ways, a row a layer, and what each way counts."""
+    program, counts = runtime.program, runtime.counts
+    head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
+    layers, rest = _largest(counts["layers"], "serial")
+    rows = [(layer["name"], layer["kind"], *(f"{layer[way]:,}" for way in WAYS)) for layer in layers]
+    rows.append(("in all", "", *(f"{counts[way]:,}" for way in WAYS)))
+    parts = counts["serial_parts"]
+    ways = (
+        "overlapped: five units work at the same time, as the machine does",
+        "serial: every instruction alone, one after the other: "
+        f"host {parts['host']:,}, weight fetch {parts['fetch']:,}, weight shift {parts['shift']:,}, rows multiplied {parts['rows']:,}, "
+        f"fill and drain {parts['pipeline']:,}, activation {parts['activation']:,}",
+        "SCALE-Sim: folds × (M + 2R + C - 2) - 1 for each product: shift, rows, fill and drain of each tile, nothing else",
+        "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
+    )
+    text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2)
+    return "\n\n".join([head, text + _more(rest), "\n".join(wrapped(way, "  ") for way in ways)])
+
+
 def breakdown_table(stats: dict[str, Any]) -> str:
     return table(("cycles", "%"), [(label, f"{stats['breakdown'][key]:.1f}") for key, label in BREAKDOWN])
 
 
 def layer_table(stats: dict[str, Any]) -> str:
     """One row a layer; past `MOST_ROWS`, those with the most cycles."""
-    layers: list[dict[str, Any]] = stats["layers"]
-    shown = layers
-    if len(layers) > MOST_ROWS:
-        largest = sorted(range(len(layers)), key=lambda i: (-layers[i]["cycles"], i))[:MOST_ROWS]
-        shown = [layers[i] for i in sorted(largest)]
+    shown, rest = _largest(stats["layers"], "cycles")
     text = table(("layer", "kind", "line", "cycles", "tiles", "TOPS", "active", "stall", "shift", "other"), map(_layer_row, shown))
-    rest = len(layers) - len(shown)
-    return f"{text}\n({rest:,} more layers with fewer cycles)" if rest else text
+    return text + _more(rest)
 
 
 def memory_table(runtime: Runtime) -> str:
@@ -95,6 +111,16 @@ def size(count: float) -> str:
             return f"{count:,.0f} {unit}" if unit == "bytes" else f"{count:,.1f} {unit}"
         count /= 1024
     return f"{count:,.1f} GiB"
+
+
+def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], int]:
+    """The `MOST_ROWS` layers of the most cycles, in their order; and how many more there are."""
+    largest = sorted(range(len(layers)), key=lambda i: (-layers[i][key], i))[:MOST_ROWS]
+    return [layers[i] for i in sorted(largest)], len(layers) - len(largest)
+
+
+def _more(rest: int) -> str:
+    return f"\n({rest:,} more layers with fewer cycles)" if rest else ""
 
 
 def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
