@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -10,15 +11,16 @@ import click
 import tpucc
 from tpucc.cli.options import FILE, set_option, target_option
 from tpucc.cli.work import print_json
+from tpucc.diagnostics import printable
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
-from tpucc.tables import table, wrapped
+from tpucc.tables import WIDTH, table, wrapped
 from tpucc.target import load_target
 
 PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
 """Where the programs lie in a checkout: beside the package."""
-COLUMNS = 3
-"""Applications side by side in 80 columns."""
+GAP = 2
+"""Blanks between two columns of a table."""
 
 
 @click.command("paper")
@@ -35,10 +37,11 @@ def command(programs: Path, target: str, overrides: dict[str, str], as_json: boo
     Compiles its applications and times them, also on the variants of the paper's figure 11; nothing is executed.
     """
     machine = load_target(target, overrides)
-    sections = compare(programs, machine, _ignore if quiet else _progress)
+    sections = compare(programs, machine, _silent if quiet else _progress)
     if as_json:
         print_json({"target": machine.name, "tpucc": tpucc.__version__, "sections": [section.json() for section in sections]})
         return
+    click.echo(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017\n")
     for section in sections:
         click.echo(section_text(section) + "\n")
 
@@ -51,24 +54,29 @@ def section_text(section: Section) -> str:
 
 
 def _tables(section: Section) -> Iterator[str]:
-    """The figures, `COLUMNS` columns of the paper's table side by side, each as paper, ours, difference."""
-    by_place = {(figure.row, figure.column): figure for figure in section.figures}
-    for start in range(0, len(section.columns), COLUMNS):
-        columns = section.columns[start : start + COLUMNS]
-        rows = []
-        for row in section.rows:
-            figures = [by_place[row, column] for column in columns]
-            unit = "" if figures[0].unit == "TOPS" and row.endswith("TOPS") else f" {figures[0].unit}"
-            rows.append((f"{row}{'' if unit == ' %' else unit}", *(text for figure in figures for text in figure.texts())))
-        yield table(("", *(text for column in columns for text in (column or "paper", "ours", "diff"))), rows)
+    """The section's columns side by side, as many as fit."""
+    count = next((count for count in (3, 2) if _fits(section, count)), 1)
+    for start in range(0, len(section.columns), count):
+        columns = section.columns[start : start + count]
+        yield table(section.head(columns), section.grid(columns))
+
+
+def _fits(section: Section, count: int) -> bool:
+    """Whether tables of `count` columns of the paper's are at most 80 wide."""
+    groups = (section.columns[start : start + count] for start in range(0, len(section.columns), count))
+    return all(_width([section.head(columns), *section.grid(columns)]) <= WIDTH for columns in groups)
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return sum(widths) + GAP * (len(widths) - 1)
 
 
 def _progress(text: str) -> None:
     """A line to standard error when somebody watches."""
-    stream = click.get_text_stream("stderr")
-    if stream.isatty():
+    if sys.stderr.isatty():
         click.echo(f"compiling {text} …", err=True)
 
 
-def _ignore(_: str) -> None:
+def _silent(_: str) -> None:
     """No progress."""

@@ -33,28 +33,30 @@ def machine_section(target: Target) -> Section:
         Figure("accumulators", "", "MiB", paper.accumulators_mib, accumulators),
         Figure("unified buffer", "", "MiB", paper.unified_buffer_mib, target.unified_buffer_rows * target.mxu / _MIB),
     )
-    note = "The cycles are 65,536 bytes ÷ 34 GB/s at 700 MHz; the ridge is where a tile's rows take as long as its fetch."
+    note = "The paper's cycles are 64 KiB ÷ 34 GB/s at 700 MHz; the ridge is where the rows of a tile take as long as its fetch."
     return Section("machine", "The machine (section 2, table 2)", figures, (note,))
 
 
 def matrix_section(target: Target) -> Section:
     """Section 7's example, compiled for `target` and for one with a unit twice as wide."""
     paper = published().matrix_600
-    narrow, wide = (_one_matrix(paper, machine) for machine in (target, scaled(target, _twice_as_wide())))
+    machines = target, scaled(target, _twice_as_wide())
+    narrow, wide = (_one_matrix(paper, machine) for machine in machines)
+    small, large = (f"{machine.mxu}×{machine.mxu}" for machine in machines)
     parts = narrow.stats["breakdown"]
     fill = 100 * parts["useful_macs"] / parts["array_active"]
     figures = (
-        Figure("256×256: steps", "", "tiles", paper.narrow_steps, narrow.stats["tile_fetches"]),
-        Figure("256×256: fetching them", "", "µs", paper.narrow_microseconds, 1e6 * narrow.fetched),
-        Figure("256×256: the whole layer", "", "µs", None, 1e6 * narrow.seconds),
-        Figure("256×256: cells in use", "", "%", paper.fill_percent, fill),
-        Figure("512×512: steps", "", "tiles", paper.wide_steps, wide.stats["tile_fetches"]),
-        Figure("512×512: fetching them", "", "µs", paper.wide_microseconds, 1e6 * wide.fetched),
-        Figure("512×512: the whole layer", "", "µs", None, 1e6 * wide.seconds),
+        Figure(f"{small}: steps", "", "tiles", paper.narrow_steps, narrow.stats["tile_fetches"]),
+        Figure(f"{small}: fetching them", "", "µs", paper.narrow_microseconds, 1e6 * narrow.fetched),
+        Figure(f"{small}: the whole layer", "", "µs", None, 1e6 * narrow.seconds),
+        Figure(f"{small}: cells in use", "", "%", paper.fill_percent, fill),
+        Figure(f"{large}: steps", "", "tiles", paper.wide_steps, wide.stats["tile_fetches"]),
+        Figure(f"{large}: fetching them", "", "µs", paper.wide_microseconds, 1e6 * wide.fetched),
+        Figure(f"{large}: the whole layer", "", "µs", None, 1e6 * wide.seconds),
     )
     note = (
-        "The paper rounds a fetch of 1.93 µs to 2 µs. The whole layer is one product at LSTM1's batch of 96 with its input and output; cells "
-        "in use are table 3's row 2 ÷ row 1 of LSTM1."
+        "The paper rounds a fetch of 1.93 µs to 2 µs. The whole layer is one product at LSTM1's batch of 96, with its input and output. "
+        "Cells in use are table 3's row 2 ÷ row 1 of LSTM1."
     )
     return Section("matrix_600", "A 600×600 matrix (section 7)", figures, (note,))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -60,7 +60,7 @@ class Figure:
 
     def texts(self) -> tuple[str, str, str]:
         """The paper's figure, ours, and the difference, as a table shows them."""
-        suffix = "" if self.unit == "%" else " %"
+        suffix = "" if self.unit == "%" else "%"
         gap = "–" if self.difference is None else f"{self.difference:+.1f}{suffix}"
         mark = "~" if self.about and self.paper is not None else ""
         return mark + self._text(self.paper), self._text(self.ours), gap
@@ -99,18 +99,46 @@ class Section:
         return tuple(dict.fromkeys(figure.row for figure in self.figures))
 
     @property
+    def unit(self) -> str:
+        """The unit of all figures; empty where there are several."""
+        units = {figure.unit for figure in self.figures}
+        return units.pop() if len(units) == 1 else ""
+
+    @property
     def columns(self) -> tuple[str, ...]:
         """The columns, in order."""
         return tuple(dict.fromkeys(figure.column for figure in self.figures))
 
+    def grid(self, columns: Sequence[str]) -> list[tuple[str, ...]]:
+        """These columns as a table: a row's name with its unit, then of each column the paper's figure, ours, and the difference."""
+        places = {(figure.row, figure.column): figure for figure in self.figures}
+        return [
+            (self._label(places[row, columns[0]]), *(text for column in columns for text in places[row, column].texts()))
+            for row in self.rows
+        ]
+
+    def head(self, columns: Sequence[str]) -> tuple[str, ...]:
+        """The names over `grid`."""
+        return (self.unit, *(text for column in columns for text in (column or "paper", "ours", "diff")))
+
     def reasons(self) -> list[tuple[str, str]]:
-        """The reasons for large differences: of which figures, and why. Figures with one reason stand together."""
-        found: dict[str, list[str]] = {}
+        """The reasons for large differences: of which figures, as `unified buffer (MLP0, MLP1)`, and why. Figures with one reason stand
+        together."""
+        found: dict[str, dict[str, list[str]]] = {}
         for figure in self.figures:
             if figure.reason:
-                found.setdefault(figure.reason, []).append(f"{figure.column} {figure.row.strip()}".strip())
-        return [(", ".join(names), reason) for reason, names in found.items()]
+                found.setdefault(figure.reason, {}).setdefault(figure.row, []).append(figure.column)
+        return [(", ".join(_named(row, columns) for row, columns in rows.items()), reason) for reason, rows in found.items()]
 
     def json(self) -> dict[str, Any]:
         """As a JSON object."""
         return {"key": self.key, "title": self.title, "figures": [figure.json() for figure in self.figures], "notes": list(self.notes)}
+
+    def _label(self, figure: Figure) -> str:
+        told = self.unit or figure.unit == "%" or figure.row.endswith(figure.unit)
+        return figure.row if told else f"{figure.row}, {figure.unit}"
+
+
+def _named(row: str, columns: Sequence[str]) -> str:
+    places = ", ".join(filter(None, columns))
+    return f"{row} ({places})" if places else row

@@ -30,28 +30,31 @@ Base = Mapping[str, Measured]
 
 def table3_section(base: Base) -> Section:
     """Where the cycles go, and the speed."""
-    figures = []
-    for key, row in TABLE3.items():
-        unit = "TOPS" if key == "tops" else "%"
-        figures += _across(base, row, unit, lambda paper, key=key: paper.table3[key], lambda ours, key=key: _table3(ours, key))  # type: ignore[misc]
+    figures = tuple(
+        Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], _table3(base, name, key))
+        for key, row in TABLE3.items()
+        for name, application in published().applications.items()
+    )
     notes = (
         "Rows 1, 4, 5 and 6 add up to 100 % of the cycles; 2 and 3 are shares of the peak, 7 and 8 parts of row 6.",
         "The paper's row 9 is from production, its other rows are from counters, and it says that they don't quite agree: CNN0's row 2 "
         "would be 71.7 TOPS, MLP1's 8.6 and CNN1's 20.6.",
     )
-    return Section("table_3", "Where the cycles go (table 3)", tuple(figures), notes)
+    return Section("table_3", "Where the cycles go (table 3)", figures, notes)
 
 
 def table7_section(base: Base) -> Section:
     """The error of Google's model, and of ours."""
-    figures = _across(base, "error in cycles", "%", lambda paper: paper.model_error, lambda ours: None)
-    errors = {name.upper(): _cycle_error(name, ours) for name, ours in base.items()}
-    found = (Figure(f.row, f.column, f.unit, f.paper, errors.get(f.column)) for f in figures)
+    errors = {name: _cycle_error(name, ours) for name, ours in base.items()}
+    figures = (
+        Figure("error in cycles", name.upper(), "%", application.model_error, errors.get(name))
+        for name, application in published().applications.items()
+    )
     notes = (
         "The paper's is Google's own performance model against the counters. Ours is what row 9 of table 3 says about cycles for the same "
         "work: published TOPS ÷ ours − 1, without its sign.",
     )
-    return Section("table_7", "Error of the model (table 7)", tuple(found), notes)
+    return Section("table_7", "Error of the model (table 7)", tuple(figures), notes)
 
 
 def table8_section(base: Base) -> Section:
@@ -70,7 +73,8 @@ def roofline_section(base: Base, target: Target) -> Section:
     ]
     notes = (
         f"The roof is the peak or 2 × intensity × {target.weight_bandwidth / 1e9:.4g} GB/s, whichever is less; the ridge is at "
-        f"{target.ridge_macs_per_byte:,.0f}. The paper counts weights, we count the bytes that are fetched: padded tiles, as often as they are.",
+        f"{target.ridge_macs_per_byte:,.0f}. "
+        "The paper counts weights; we count all bytes that are fetched, padding included.",
     )
     return Section("roofline", "Points under the roofline (table 1, figure 5)", tuple(figures), notes)
 
@@ -100,12 +104,15 @@ def _across(
         yield Figure(row, name.upper(), unit, paper(application), ours(base[name]) if name in base else None)
 
 
-def _table3(ours: Measured, key: str) -> float:
-    return float(ours.stats["tops"] if key == "tops" else ours.stats["breakdown"][key])
+def _table3(base: Base, name: str, key: str) -> float | None:
+    if name not in base:
+        return None
+    numbers = base[name].stats
+    return float(numbers["tops"] if key == "tops" else numbers["breakdown"][key])
 
 
 def _cycle_error(name: str, ours: Measured) -> float:
-    return 100 * abs(published().applications[name].table3["tops"] / ours.stats["tops"] - 1)
+    return 100 * abs(published().applications[name].table3["tops"] / float(ours.stats["tops"]) - 1)
 
 
 def _roof(intensity: float, target: Target, peak_tops: float) -> float:
