@@ -12,10 +12,11 @@ import tpucc
 from tpucc.cli.options import FILE, set_option, target_option
 from tpucc.cli.work import print_json
 from tpucc.diagnostics import printable
+from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
 from tpucc.tables import WIDTH, table, wrapped
-from tpucc.target import load_target
+from tpucc.target import load_target, require_compilable
 
 PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
 """Where the programs lie in a checkout: beside the package."""
@@ -37,6 +38,8 @@ def command(programs: Path, target: str, overrides: dict[str, str], as_json: boo
     Compiles its applications and times them, also on the variants of the paper's figure 11; nothing is executed.
     """
     machine = load_target(target, overrides)
+    require_compilable(machine)
+    find_programs(programs)
     sections = compare(programs, machine, _silent if quiet else _progress)
     if as_json:
         print_json({"target": machine.name, "tpucc": tpucc.__version__, "sections": [section.json() for section in sections]})

@@ -140,5 +140,5 @@ class Section:
 
 
 def _named(row: str, columns: Sequence[str]) -> str:
-    places = ", ".join(filter(None, columns))
-    return f"{row} ({places})" if places else row
+    name, places = " ".join(row.split()), ", ".join(filter(None, columns))
+    return f"{name} ({places})" if places else name
