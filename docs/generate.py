@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from measure import programs_page
+from paper_page import paper_page, targets_page
 
 import tpucc
 from tpucc import pictures
@@ -21,7 +22,6 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
-from tpucc.target import load_target, target_names
 
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
@@ -75,24 +75,15 @@ def verifier_page() -> str:
     return "\n".join(parts) + "\n"
 
 
-def targets_page() -> str:
-    parts = [MADE, "# Targets\n"]
-    for name in target_names():
-        t = load_target(name)
-        parts.append(
-            f"## {name}\n\n{t.description}. Peak {t.peak_ops / 1e12:.4g} TOPS; a tile is fetched in {t.tile_fetch_cycles:,} cycles.\n"
-        )
-    return "\n".join(parts)
-
-
 def pages() -> Mapping[str, str]:
     """The generated pages by path below docs/."""
-    return {
+    beside = {"reference/paper.md": f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
+    return beside | {
         "reference/operators.md": operators_page(),
         "reference/errors.md": errors_page(),
         "reference/passes.md": passes_page(),
         "reference/verifier.md": verifier_page(),
-        "reference/targets.md": targets_page(),
+        "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/programs.md": f"{MADE}\n{programs_page()}",
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }

@@ -21,7 +21,7 @@ from tpucc.passes.base import Pass
 from tpucc.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.sources import read_source
 from tpucc.tables import memory_table, timeline_table
-from tpucc.target import Target, load_target
+from tpucc.target import Target, load_target, with_overrides
 
 PathLike = str | os.PathLike[str]
 
@@ -132,6 +132,7 @@ def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
     path: PathLike,
     *,
     target: str | Target = "tpu_v1",
+    overrides: Mapping[str, object] | None = None,
     params: Mapping[str, object] | None = None,
     weights: PathLike | None = None,
     calibration: PathLike | None = None,
@@ -141,11 +142,12 @@ def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
 ) -> Executable:
     """Compiles the model at `path`.
 
+    `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
     `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
     replace the built-in ones; `settings` maps a pass's name to its options. Raises a subclass of `tpucc.Error`.
     """
     path = Path(path)
-    options = _options(target, params, weights, calibration, level, passes, settings)
+    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings)
     return _executable(drive(read_source(path), path.parent, options))
 
 
@@ -155,6 +157,7 @@ def compile_source(
     name: str = "model.tpu",
     folder: PathLike = ".",
     target: str | Target = "tpu_v1",
+    overrides: Mapping[str, object] | None = None,
     params: Mapping[str, object] | None = None,
     weights: PathLike | None = None,
     calibration: PathLike | None = None,
@@ -163,7 +166,7 @@ def compile_source(
     settings: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Executable:
     """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
-    options = _options(target, params, weights, calibration, level, passes, settings)
+    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings)
     return _executable(drive(Source(name, text), Path(folder), options))
 
 
@@ -172,8 +175,12 @@ def load(path: PathLike) -> Executable:
     return Executable(load_program(Path(path)))
 
 
+def _target(target: str | Target, overrides: Mapping[str, object] | None) -> Target:
+    return load_target(target, overrides) if isinstance(target, str) else with_overrides(target, overrides or {})
+
+
 def _options(
-    target: str | Target,
+    target: Target,
     params: Mapping[str, object] | None,
     weights: PathLike | None,
     calibration: PathLike | None,
@@ -182,7 +189,7 @@ def _options(
     settings: Mapping[str, Mapping[str, object]] | None,
 ) -> Options:
     return Options(
-        target=load_target(target) if isinstance(target, str) else target,
+        target=target,
         params={name: _static(value) for name, value in (params or {}).items()},
         weights=None if weights is None else Path(weights),
         calibration=None if calibration is None else Path(calibration),

@@ -53,7 +53,7 @@ from tpucc.passes.sink_views import SinkViews
 from tpucc.schedule import schedule
 from tpucc.sim.timing import time_program
 from tpucc.sources import bind_weights, read_calibration
-from tpucc.target import Target, load_target
+from tpucc.target import Target, load_target, require_compilable
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
@@ -202,6 +202,7 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
 
     Raises `CompileError`, `InputError`, `LimitError` or `UsageError`, each with its diagnostics and the source they speak of.
     """
+    require_compilable(options.target)
     if options.stop_after is not None:
         require_stage(options.stop_after, options)
     recorder, state = _Recorder(observer, options.stop_after), _State(source)

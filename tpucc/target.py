@@ -1,24 +1,42 @@
 """The machine that a program is compiled for, as numbers.
 
-A `Target` is read from a TOML file of `tpucc/targets/` or of the user's. Nothing else in tpucc hard-codes a size.
+A `Target` is read from a TOML file of `tpucc/targets/` or of the user's; overrides change some of its numbers. Nothing else in tpucc
+hard-codes a size.
 """
 
 from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
+from decimal import Decimal
 from importlib import resources
+from numbers import Integral, Real
 from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
+
+DataType = Literal["int8", "bfloat16"]
+DATA_BYTES: Mapping[str, int] = MappingProxyType({"int8": 1, "bfloat16": 2})
+SUMS: Mapping[str, str] = MappingProxyType({"int8": "int32", "bfloat16": "float32"})
+"""What products of a data type are summed in."""
+SHAPE_SIZES = ("mxu", "cores", "matrix_units", "weight_memory_bytes")
+PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
+SHAPE_RATES = ("clock_hz", "weight_bandwidth")
+PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
 
 
 class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One machine. Sizes are in rows of `mxu` bytes, rates in bytes or cycles a second.
 
     The numbers of TPU v1 are those of Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit", ISCA 2017.
+
+    A machine of another data type than int8 is a description: its shape and rates give its peak, and no program can be made for it. What
+    isn't known of it (accumulators, buffers, FIFO, host link) is 0.
     """
 
     name: str
@@ -26,14 +44,20 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     mxu: int
     """Rows and columns of the matrix unit; also the bytes of a unified-buffer row."""
     clock_hz: float
-    accumulator_rows: int
-    """Rows of `mxu` int32 accumulators."""
-    unified_buffer_rows: int
-    weight_fifo_tiles: int
     weight_memory_bytes: int
     weight_bandwidth: float
-    """Bytes a second from weight memory to the FIFO."""
-    host_bandwidth: float
+    """Bytes a second from weight memory to the FIFO, of the whole chip."""
+    data_type: DataType = "int8"
+    """What the matrix unit multiplies."""
+    cores: int = 1
+    """Cores of the chip. A program runs on one."""
+    matrix_units: int = 1
+    """Matrix units of a core."""
+    accumulator_rows: int = 0
+    """Rows of `mxu` int32 accumulators."""
+    unified_buffer_rows: int = 0
+    weight_fifo_tiles: int = 0
+    host_bandwidth: float = 0.0
     """Bytes a second between host memory and the unified buffer, both directions sharing it."""
     host_step_seconds: float = 10e-6
     """Seconds from an interrupt to the host's first result. Our assumption: a driver's round trip; the paper has no number."""
@@ -41,24 +65,25 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     """Elements that the host computes in a second at an interrupt. Our assumption: one core, an element a nanosecond."""
 
     def __post_init__(self) -> None:
-        for field in ("mxu", "accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles", "weight_memory_bytes"):
+        described = self.data_type != "int8"
+        for field in SHAPE_SIZES if described else SHAPE_SIZES + PROGRAM_SIZES:
             if not 0 < getattr(self, field) < 2**40:
                 raise ValueError(f"{field} must be a positive integer below 2^40")
-        for field in ("clock_hz", "weight_bandwidth", "host_bandwidth", "host_elements_per_second"):
+        for field in SHAPE_RATES if described else SHAPE_RATES + PROGRAM_RATES:
             if not (math.isfinite(getattr(self, field)) and getattr(self, field) > 0):
                 raise ValueError(f"{field} must be a positive finite number")
         if not 0 <= self.host_step_seconds < math.inf:
             raise ValueError("host_step_seconds must be a finite number that is not negative")
         if self.mxu > 1024:
             raise ValueError("mxu must be at most 1024, so that 8-bit products of one tile sum exactly in float32")
-        if self.accumulator_rows < 2 or self.unified_buffer_rows < 2:
+        if not described and (self.accumulator_rows < 2 or self.unified_buffer_rows < 2):
             raise ValueError("accumulator_rows and unified_buffer_rows must be at least 2")
         if max(self.unified_buffer_rows, self.accumulator_rows) >= 2**31:
             raise ValueError("unified_buffer_rows and accumulator_rows must be below 2^31")
 
     @property
     def tile_bytes(self) -> int:
-        return self.mxu * self.mxu
+        return self.mxu * self.mxu * DATA_BYTES[self.data_type]
 
     @property
     def tile_fetch_cycles(self) -> int:
@@ -77,8 +102,32 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def peak_ops(self) -> float:
-        """Operations a second at full use: a multiply and an add for each cell and cycle."""
-        return 2.0 * self.mxu * self.mxu * self.clock_hz
+        """Operations a second of one core at full use: a multiply and an add for each cell and cycle."""
+        return 2.0 * self.matrix_units * self.mxu * self.mxu * self.clock_hz
+
+    @property
+    def chip_peak_ops(self) -> float:
+        """Operations a second of all cores: cores × matrix units × mxu² × 2 × clock."""
+        return self.cores * self.peak_ops
+
+    @property
+    def peak_unit(self) -> str:
+        """What 10¹² operations a second are called."""
+        return "TOPS" if self.data_type == "int8" else "TFLOPS"
+
+    @property
+    def ridge_macs_per_byte(self) -> float:
+        """Multiply-accumulates a byte of weights at which the roofline bends: 1,349 on TPU v1."""
+        return self.chip_peak_ops / 2 / self.weight_bandwidth
+
+    @property
+    def obstacle(self) -> str:
+        """Why no program can be made for this machine, in words; nothing when one can."""
+        if self.data_type != "int8":
+            return f"multiplies {self.data_type} and sums in {SUMS[self.data_type]}; this compiler makes 8-bit programs"
+        if self.matrix_units != 1:
+            return f"has {self.matrix_units} matrix units a core; this compiler makes programs for one"
+        return ""
 
     def host_cycles(self, rows: int) -> int:
         """Cycles of a transfer of `rows` rows between the host and the unified buffer."""
@@ -97,11 +146,51 @@ def target_names() -> list[str]:
     return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir() if f.name.endswith(".toml"))
 
 
-def load_target(name: str) -> Target:
-    """The built-in target `name`, or the one in the file `name` when that ends in `.toml`.
+def load_target(name: str, overrides: Mapping[str, object] | None = None) -> Target:
+    """The built-in target `name`, or the one in the file `name` when that ends in `.toml`, with `overrides` (see `with_overrides`).
 
-    Raises `UsageError` when there is none and `ProgramError` when the file is malformed.
+    Raises `UsageError` when there is none or an override is wrong, and `ProgramError` when the file is malformed.
     """
+    return with_overrides(_loaded(name), overrides or {})
+
+
+def with_overrides(target: Target, overrides: Mapping[str, object]) -> Target:
+    """`target` with other numbers: `{"weight_bandwidth": 136e9}`. Values are numbers, or texts of numbers.
+
+    What differs then stands in its name: `tpu_v1 (weight_bandwidth=136e9)`. Raises `UsageError` E0531 for what is no number of a target,
+    or a value that no machine has.
+    """
+    values = {field: _number(field, value) for field, value in overrides.items()}
+    changed = {field: value for field, value in values.items() if value != getattr(target, field)}
+    if not changed:
+        return target
+    texts = [f"{field}={_short(value)}" for field, value in changed.items()]
+    try:
+        return msgspec.structs.replace(target, name=f"{target.name} ({', '.join(texts)})", **changed)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(Diagnostic("E0531", f"{target.name} can't have {listed(texts)}: {error}")) from None
+
+
+def require_compilable(target: Target) -> None:
+    """Raises `UsageError` E0530 when no program can be made for this machine."""
+    if target.obstacle:
+        raise UsageError(Diagnostic("E0530", f"{target.name} {target.obstacle}", help=("compile for another one: --target tpu_v1",)))
+
+
+def number_fields() -> Mapping[str, type[int] | type[float]]:
+    """The fields of a target that are numbers, and their types."""
+    return {f.name: f.type for f in msgspec.structs.fields(Target) if f.type in (int, float)}
+
+
+def parse_target(text: str, name: str) -> Target:
+    """A target from TOML text; `name` stands in messages. Raises `ProgramError`."""
+    try:
+        return msgspec.convert(tomllib.loads(text), Target, strict=True)
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError, OverflowError) as error:
+        raise ProgramError(Diagnostic("E0502", f"{name} is not a target: {error}")) from None
+
+
+def _loaded(name: str) -> Target:
     if name.endswith(".toml"):
         return parse_target(_read(Path(name)), name)
     if name not in target_names():
@@ -111,12 +200,39 @@ def load_target(name: str) -> Target:
     return parse_target((_folder() / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
 
 
-def parse_target(text: str, name: str) -> Target:
-    """A target from TOML text; `name` stands in messages. Raises `ProgramError`."""
+def _number(field: str, value: object) -> int | float:
+    """The value of an override in the field's type: `4096`, `4e3` where an integer is meant, `136e9`."""
+    known = number_fields()
+    if field not in known:
+        near = did_you_mean(field, known)
+        raise UsageError(Diagnostic("E0531", f"a target has no number {field}", help=(near or f"it has {', '.join(known)}",)))
+    kind, meant = known[field], "an integer" if known[field] is int else "a number"
     try:
-        return msgspec.convert(tomllib.loads(text), Target, strict=True)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError, OverflowError) as error:
-        raise ProgramError(Diagnostic("E0502", f"{name} is not a target: {error}")) from None
+        number = _parsed(value)
+        converted = kind(number)
+    except (ValueError, OverflowError):
+        raise _wrong_value(field, meant, value) from None
+    if converted != number:
+        raise _wrong_value(field, meant, value)
+    return converted
+
+
+def _parsed(value: object) -> int | float:
+    """A number, or the number that a text says. Raises `ValueError`."""
+    if isinstance(value, bool) or not isinstance(value, str | Real):
+        raise ValueError
+    if not isinstance(value, str):
+        return int(value) if isinstance(value, Integral) else float(value)
+    return int(value) if value.strip().isdecimal() else float(value)
+
+
+def _wrong_value(field: str, meant: str, value: object) -> UsageError:
+    return UsageError(Diagnostic("E0531", f"{field} of a target is {meant}, not {value}"))
+
+
+def _short(value: int | float) -> str:
+    """A number as people write it, with an exponent that three divides: 512, 136e9."""
+    return Decimal(repr(value)).normalize().to_eng_string().replace("E+", "e").replace("E", "e") if isinstance(value, float) else str(value)
 
 
 def _folder() -> resources.abc.Traversable:

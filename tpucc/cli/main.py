@@ -23,6 +23,7 @@ COMMANDS = {
     "ops": "The operators of the language.",
     "passes": "The passes, in their order.",
     "targets": "The machines.",
+    "paper": "Our figures beside those of the TPU paper.",
     "doctor": "What is installed, and which renderer will be used.",
 }
 """Each command is the function `command` of a module of this package; importing it waits until it is called."""

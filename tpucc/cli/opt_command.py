@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tpucc.cli.options import FILE
+from tpucc.cli.options import FILE, set_option, target_option
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
 from tpucc.driver import PASSES, run_pass, verify_stage
 from tpucc.interop.archive import read_arrays
@@ -27,10 +27,19 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 @click.argument("graph", type=FILE)
 @click.option("-p", "--passes", "wanted", default="", metavar="PASS,PASS{option=1}", help="The passes to run, in this order.")
 @click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Make the passes of this file known.")
-@click.option("--target", default="tpu_v1", show_default=True, metavar="NAME|FILE.toml", help="The machine to compile for.")
+@target_option
+@set_option
 @click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Inputs for the pass calibrate.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
-def command(graph: Path, wanted: str, pass_files: tuple[Path, ...], target: str, calibrate: Path | None, output: Path | None) -> None:
+def command(
+    graph: Path,
+    wanted: str,
+    pass_files: tuple[Path, ...],
+    target: str,
+    overrides: dict[str, str],
+    calibrate: Path | None,
+    output: Path | None,
+) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
     try:
         text = read_file(graph).decode("utf-8")
@@ -40,7 +49,7 @@ def command(graph: Path, wanted: str, pass_files: tuple[Path, ...], target: str,
     known.update((step.name, step) for step in installed_passes())
     known.update((step.name, step) for path in pass_files for step in passes_of_file(path))
     steps = list(_steps(wanted, known))
-    context = Context(load_target(target), None if calibrate is None else read_arrays(calibrate))
+    context = Context(load_target(target, overrides), None if calibrate is None else read_arrays(calibrate))
     result = parse_graph(text, graph.name, ATTRIBUTES)
     verify_stage(result)
     for step in steps:

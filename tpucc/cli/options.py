@@ -19,17 +19,32 @@ FILE = click.Path(path_type=Path)
 TYPES: Mapping[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "str": click.STRING, "bool": click.BOOL}
 
 
-def _params(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    params = {}
-    for text in values:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip():
-            raise click.BadParameter(f"{text!r} is not NAME=VALUE, as in -D batch=8")
-        params[name.strip()] = value.strip()
-    return params
+def _pairs(form: str, example: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
+    """Reads the values of an option that is written `NAME=VALUE`; of two with one name the last counts."""
+
+    def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+        pairs = {}
+        for text in values:
+            name, equals, value = text.partition("=")
+            if not equals or not name.strip():
+                raise click.BadParameter(f"{text!r} is not {form}, as in {example}")
+            pairs[name.strip()] = value.strip()
+        return pairs
+
+    return read
 
 
-params_option = click.option("-D", "params", multiple=True, metavar="NAME=VALUE", callback=_params, help="Set a param of the source.")
+params_option = click.option(
+    *("-D", "params"), multiple=True, metavar="NAME=VALUE", callback=_pairs("NAME=VALUE", "-D batch=8"), help="Set a param of the source."
+)
+target_option = click.option("--target", default="tpu_v1", show_default=True, metavar="NAME|FILE.toml", help="The machine to compile for.")
+set_option = click.option(
+    *("--set", "overrides"),
+    multiple=True,
+    metavar="FIELD=VALUE",
+    callback=_pairs("FIELD=VALUE", "--set weight_bandwidth=136e9"),
+    help="Change a number of the target.",
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +84,7 @@ def options_from(given: Mapping[str, Any], stop_after: str | None = None) -> Opt
             settings.setdefault(option.step, {})[option.field] = value
     brought = tuple(step for path in given["pass_files"] for step in passes_of_file(path))
     return Options(
-        target=load_target(given["target"]),
+        target=load_target(given["target"], given["overrides"]),
         params=given["params"],
         weights=given["weights"],
         calibration=given["calibrate"],
@@ -85,7 +100,8 @@ def options_from(given: Mapping[str, Any], stop_after: str | None = None) -> Opt
 
 def _decorators() -> list[Decorator]:
     return [
-        click.option("--target", default="tpu_v1", show_default=True, metavar="NAME|FILE.toml", help="The machine to compile for."),
+        target_option,
+        set_option,
         params_option,
         click.option("--weights", type=FILE, metavar="FILE.npz", help="Read the weights from here."),
         click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Measure the activations' ranges on these inputs."),

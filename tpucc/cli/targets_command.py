@@ -5,21 +5,37 @@ from __future__ import annotations
 import click
 import msgspec
 
-from tpucc.target import load_target, target_names
+from tpucc.cli.options import set_option
+from tpucc.target import Target, load_target, target_names
 
 
 @click.command("targets")
 @click.argument("name", required=False)
-def command(name: str | None) -> None:
+@set_option
+def command(name: str | None, overrides: dict[str, str]) -> None:
     """List the machines, or print the numbers of NAME (a built-in one or a FILE.toml) as TOML."""
     if name is None:
-        for known in target_names():
-            click.echo(f"{known:<10} {load_target(known).description}")
+        _list()
         return
-    target = load_target(name)
+    target = load_target(name, overrides)
     for field, value in msgspec.structs.asdict(target).items():
-        click.echo(f"{field} = {_toml(value)}")
-    click.echo(f"# peak: {target.peak_ops / 1e12:.2f} TOPS; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
+        if value or not target.obstacle:
+            click.echo(f"{field} = {_toml(value)}")
+    click.echo(f"# peak: {_peak(target)}; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
+    if target.obstacle:
+        click.echo(f"# a description, for its peak: it {target.obstacle}")
+
+
+def _list() -> None:
+    width = max(map(len, target_names()))
+    for name in target_names():
+        click.echo(f"{name:<{width}}  {load_target(name).description}")
+
+
+def _peak(target: Target) -> str:
+    text = f"{target.chip_peak_ops / 1e12:.5g} {target.peak_unit}"
+    units = target.cores * target.matrix_units
+    return text if units == 1 else f"{text} = {units} × {target.mxu}² × 2 × {target.clock_hz / 1e6:,.0f} MHz"
 
 
 def _toml(value: object) -> str:

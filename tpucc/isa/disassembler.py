@@ -15,7 +15,7 @@ from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.printing import instruction_texts, name_text, raw_text
 from tpucc.isa.listing.texts import text_lines
 from tpucc.isa.program import LayerInfo, Port, Program
-from tpucc.target import Target, load_target, target_names
+from tpucc.target import Target, load_target, number_fields, target_names
 
 _FILLS = 8
 """Tiles of a layer on one line."""
@@ -69,7 +69,7 @@ def _target(target: Target) -> str:
     """A built-in target's name; another one's numbers."""
     if target.name in target_names() and load_target(target.name) == target:
         return name_text(target.name)
-    fields = (f"{key}={getattr(target, key)}" for key in Target.__struct_fields__ if key not in ("name", "description"))
+    fields = (f"{key}={getattr(target, key)}" for key in number_fields())
     return f"{name_text(target.name)} {' '.join(fields)} description={quote(target.description)}"
 
 

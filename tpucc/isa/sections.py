@@ -75,6 +75,8 @@ def _array_bytes(program: Program) -> list[bytes]:
 def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
     """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
     metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
+    if metadata.target.obstacle:
+        raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {metadata.target.obstacle}")
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
     mxu = metadata.target.mxu

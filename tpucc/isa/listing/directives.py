@@ -19,7 +19,7 @@ from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
 from tpucc.isa.listing.words import Word, integer, line_error, name
 from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port
-from tpucc.target import Target, load_target, target_names
+from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
 
 DEFAULT_TARGET = "tpu_v1"
 KINDS = ("input", "output", "constant", "scratch")
@@ -61,23 +61,32 @@ def _target(arguments: Arguments, parts: Parts) -> None:
         arguments.done()
         return
     fields: dict[str, object] = {"name": name(word), "description": arguments.text("description")}
-    for key, required in [(f.name, f.required) for f in msgspec.structs.fields(Target) if f.name not in fields]:
-        value = arguments.need(key) if required else arguments.take(key)
+    required = {f.name for f in msgspec.structs.fields(Target) if f.required} | {*PROGRAM_SIZES, "host_bandwidth"}
+    for key in number_fields():
+        value = arguments.need(key) if key in required else arguments.take(key)
         fields |= {} if value is None else {key: number(value)}
     arguments.done()
     try:
         parts.target = msgspec.convert(fields, Target, strict=True)
     except msgspec.ValidationError as error:
         raise line_error("E0716", f"this is no target: {error}", arguments.directive.head.span) from None
+    _require_no_obstacle(parts.target, word)
 
 
 def _built_in(word: Word) -> Target:
     wanted = name(word)
     try:
-        return load_target("" if wanted.endswith(".toml") else wanted)
+        target = load_target("" if wanted.endswith(".toml") else wanted)
     except UsageError:
         near = did_you_mean(wanted, target_names())
         word.fail("E0716", f"no target is named {printable(wanted)}", near or f"the targets are {listed(target_names())}")
+    _require_no_obstacle(target, word)
+    return target
+
+
+def _require_no_obstacle(target: Target, word: Word) -> None:
+    if target.obstacle:
+        word.fail("E0716", f"no program can be for {printable(target.name)}: it {target.obstacle}")
 
 
 def _lower_bound(arguments: Arguments, parts: Parts) -> None:

@@ -1,0 +1,204 @@
+"""Machines: the peaks of all relatives by arithmetic, overrides of single numbers, and what no program can be made for."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.cli.main import main
+from tpucc.diagnostics import ProgramError, UsageError
+from tpucc.isa.assembler import assemble
+from tpucc.isa.container import decode, encode
+from tpucc.isa.disassembler import disassemble
+from tpucc.target import load_target, parse_target, target_names, with_overrides
+
+SOURCE = """
+weights random(seed=1)
+model small(x: f32[8, 300] in [-1.0, 1.0]):
+    weight w: f32[300, 300]
+    return relu(x @ w)
+"""
+FOLDER = Path(tpucc.__file__).parent / "targets"
+
+
+@pytest.mark.parametrize(
+    ("name", "peak", "unit"),
+    [
+        ("tpu_v1", 91.75, "TOPS"),
+        ("tpu_v1_prime", 91.75, "TOPS"),
+        ("tpu_edge", 3.93, "TOPS"),
+        ("tpu_v2", 45.88, "TFLOPS"),
+        ("tpu_v3", 123.21, "TFLOPS"),
+        ("tpu_v4i", 137.63, "TFLOPS"),
+    ],
+)
+def test_the_peaks_of_the_relatives(name: str, peak: float, unit: str) -> None:
+    target = load_target(name)
+    assert round(target.chip_peak_ops / 1e12, 2) == peak
+    assert target.peak_unit == unit
+
+
+def test_tpu_prime_differs_from_tpu_v1_in_its_weight_memory_only() -> None:
+    v1, prime = (tomllib.loads((FOLDER / f"{name}.toml").read_text()) for name in ("tpu_v1", "tpu_v1_prime"))
+    assert {key for key in v1 if v1[key] != prime[key]} == {"name", "description", "weight_bandwidth"}
+    target = load_target("tpu_v1_prime")
+    assert target.weight_bandwidth > 5 * load_target("tpu_v1").weight_bandwidth
+    assert round(target.ridge_macs_per_byte) == 250
+
+
+def test_a_tile_of_bfloat16_takes_two_bytes_a_weight() -> None:
+    assert load_target("tpu_v2").tile_bytes == 2 * 128 * 128
+    assert load_target("tpu_v1").tile_bytes == 256 * 256
+
+
+@pytest.mark.parametrize("name", ["tpu_v2", "tpu_v3", "tpu_v4i"])
+def test_no_program_is_made_for_bfloat16(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(UsageError, match=f"{name} multiplies bfloat16 and sums in float32; this compiler makes 8-bit programs") as error:
+        tpucc.compile_source(SOURCE, target=name)
+    assert error.value.diagnostics[0].code == "E0530"
+    (tmp_path / "small.tpu").write_text(SOURCE)
+    assert main(["profile", str(tmp_path / "small.tpu"), "--target", name]) == 2
+    assert "--target tpu_v1" in capsys.readouterr().err
+
+
+def test_no_program_is_made_for_several_matrix_units() -> None:
+    with pytest.raises(UsageError, match="has 4 matrix units a core"):
+        tpucc.compile_source(SOURCE, overrides={"matrix_units": 4})
+
+
+def test_no_listing_and_no_binary_is_for_a_machine_without_programs() -> None:
+    with pytest.raises(ProgramError, match="no program can be for tpu_v3"):
+        assemble(".target tpu_v3\nhalt\n", "p.asm")
+    program = tpucc.compile_source(SOURCE, target="tpu_v1").program.value
+    target = with_overrides(program.target, {"matrix_units": 2})
+    with pytest.raises(ProgramError, match="2 matrix units") as error:
+        decode(encode(replace(program, target=target)), "p.tpub")
+    assert error.value.diagnostics[0].code == "E0706"
+
+
+@pytest.mark.parametrize("field", ["accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles", "host_bandwidth"])
+def test_a_machine_for_programs_needs_all_its_parts(field: str) -> None:
+    lines = (FOLDER / "tpu_v1.toml").read_text().splitlines()
+    with pytest.raises(ProgramError, match=field):
+        parse_target("\n".join(line for line in lines if not line.startswith(field)), "mine.toml")
+
+
+def test_unknown_data_types_are_refused() -> None:
+    with pytest.raises(ProgramError, match="data_type"):
+        parse_target((FOLDER / "tpu_v1.toml").read_text() + '\ndata_type = "float8"\n', "mine.toml")
+
+
+def test_an_override_changes_one_number_and_the_name() -> None:
+    base, found = load_target("tpu_v1"), load_target("tpu_v1", {"weight_bandwidth": "136e9"})
+    assert found.weight_bandwidth == 136e9
+    assert found.name == "tpu_v1 (weight_bandwidth=136e9)"
+    same = {f: getattr(base, f) for f in base.__struct_fields__ if f not in ("name", "weight_bandwidth")}
+    assert {f: getattr(found, f) for f in same} == same
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "name"),
+    [
+        ("weight_bandwidth", ("136e9", "136000000000", 136e9, 136 * 10**9, np.float64(136e9)), "weight_bandwidth=136e9"),
+        ("mxu", ("512", " 512", "5.12e2", 512, 512.0, np.int64(512)), "mxu=512"),
+        ("clock_hz", ("2.8e9", 2.8e9), "clock_hz=2.8e9"),
+        ("host_step_seconds", ("0", 0), "host_step_seconds=0"),
+        ("host_step_seconds", ("20e-6", 2e-5), "host_step_seconds=0.00002"),
+        ("weight_bandwidth", (1e11 / 3,), "weight_bandwidth=33333333333.333332"),
+    ],
+)
+def test_values_may_be_written_in_many_ways(field: str, values: tuple[object, ...], name: str) -> None:
+    targets = {load_target("tpu_v1", {field: value}) for value in values}
+    assert [target.name for target in targets] == [f"tpu_v1 ({name})"]
+    assert isinstance(getattr(targets.pop(), field), type(getattr(load_target("tpu_v1"), field)))
+
+
+def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
+    assert load_target("tpu_v1", {"clock_hz": "700e6", "mxu": 256}) == load_target("tpu_v1")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "words"),
+    [
+        ("weight_bandwith", "136e9", "did you mean weight_bandwidth"),
+        ("name", "mine", "it has mxu"),
+        ("data_type", "int8", "it has mxu"),
+        ("mxu", "wide", "mxu of a target is an integer, not wide"),
+        ("mxu", "3.5", "mxu of a target is an integer, not 3.5"),
+        ("mxu", True, "not True"),
+        ("mxu", "nan", "not nan"),
+        ("mxu", "1e400", "not 1e400"),
+        ("mxu", "2048", "at most 1024"),
+        ("mxu", "-4", "positive integer"),
+        ("clock_hz", "", "clock_hz of a target is a number"),
+        ("clock_hz", "0", "positive finite"),
+        ("clock_hz", "inf", "positive finite"),
+        ("clock_hz", [700e6], "is a number"),
+        ("accumulator_rows", "1", "at least 2"),
+        ("host_step_seconds", "-1", "not negative"),
+    ],
+)
+def test_wrong_overrides(field: str, value: object, words: str) -> None:
+    with pytest.raises(UsageError, match=words) as error:
+        load_target("tpu_v1", {field: value})
+    assert error.value.diagnostics[0].code == "E0531"
+
+
+def test_overrides_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("small.tpu").write_text(SOURCE)
+    sets = ["--set", "weight_bandwidth=136e9", "--set", "mxu=128"]
+    name = "tpu_v1 (weight_bandwidth=136e9, mxu=128)"
+    assert main(["compile", "small.tpu", *sets]) == 0
+    assert name in capsys.readouterr().out
+    stats = json.loads(Path("build/small/stats.json").read_text())
+    assert stats["target"] == name
+    assert stats["tiles"] == 9
+    assert name in Path("build/small/report.html").read_text()
+    exe = tpucc.compile("small.tpu", overrides={"weight_bandwidth": 136e9, "mxu": 128})
+    assert exe.stats == stats
+    assert tpucc.compile("small.tpu", target=load_target("tpu_v1", {"weight_bandwidth": 136e9}), overrides={"mxu": 128}).stats["tiles"] == 9
+    assert main(["profile", "build/small/small.tpub"]) == 0
+    assert name in capsys.readouterr().out
+    assert main(["profile", "build/small/small.tpub", *sets]) == 2
+
+
+def test_a_listing_keeps_the_overridden_machine() -> None:
+    program = tpucc.compile_source(SOURCE, overrides={"mxu": 64, "cores": 2}).program.value
+    assert assemble(disassemble(program), "small.asm").target == program.target
+    assert decode(encode(program), "small.tpub").target == program.target
+
+
+@pytest.mark.parametrize("arguments", [["--set", "mxu"], ["--set", "=4"], ["--set", "mux=4"], ["--set", "mxu=four"]])
+def test_malformed_sets(arguments: list[str], tmp_path: Path) -> None:
+    (tmp_path / "small.tpu").write_text(SOURCE)
+    assert main(["profile", str(tmp_path / "small.tpu"), *arguments]) == 2
+
+
+@pytest.mark.parametrize("name", target_names())
+def test_what_targets_prints_is_the_target(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets", name]) == 0
+    assert parse_target(capsys.readouterr().out, name) == load_target(name)
+    assert main(["targets", name, "--set", "clock_hz=123e6"]) == 0
+    assert parse_target(capsys.readouterr().out, name).clock_hz == 123e6
+
+
+def test_targets_are_listed_in_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["targets"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == target_names()
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("name", ["tpu_v1_prime", "tpu_edge"])
+def test_programs_run_on_the_new_machines(name: str) -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, (8, 300)).astype(np.float32)
+    found, expected = (tpucc.compile_source(SOURCE, target=target).run_quantized(x=x) for target in (name, "tpu_v1"))
+    for key, value in expected.items():
+        np.testing.assert_array_equal(found[key].values, value.values)

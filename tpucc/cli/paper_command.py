@@ -1,0 +1,85 @@
+"""`tpucc paper`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+
+import tpucc
+from tpucc.cli.options import FILE, set_option, target_option
+from tpucc.cli.work import print_json
+from tpucc.diagnostics import printable
+from tpucc.paper.applications import find_programs
+from tpucc.paper.comparison import compare
+from tpucc.paper.figures import Section
+from tpucc.tables import WIDTH, table, wrapped
+from tpucc.target import load_target, require_compilable
+
+PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
+"""Where the programs lie in a checkout: beside the package."""
+GAP = 2
+"""Blanks between two columns of a table."""
+
+
+@click.command("paper")
+@click.option(
+    "--programs", type=FILE, default=PROGRAMS, metavar="DIR", help="Where mlp0.tpu, … lie (default: programs/paper of a checkout)."
+)
+@target_option
+@set_option
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+def command(programs: Path, target: str, overrides: dict[str, str], as_json: bool, quiet: bool) -> None:
+    """Print our figures beside those of the TPU paper (Jouppi et al., ISCA 2017).
+
+    Compiles its applications and times them, also on the variants of the paper's figure 11; nothing is executed.
+    """
+    machine = load_target(target, overrides)
+    require_compilable(machine)
+    find_programs(programs)
+    sections = compare(programs, machine, _silent if quiet else _progress)
+    if as_json:
+        print_json({"target": machine.name, "tpucc": tpucc.__version__, "sections": [section.json() for section in sections]})
+        return
+    click.echo(f"{printable(machine.name)} beside the TPU of Jouppi et al., ISCA 2017\n")
+    for section in sections:
+        click.echo(section_text(section) + "\n")
+
+
+def section_text(section: Section) -> str:
+    """A section as text: its tables, its notes, and the reasons for what differs."""
+    reasons = [f"{names}: {reason}" for names, reason in section.reasons()]
+    sentences = "\n".join(wrapped(sentence, "  ") for sentence in (*section.notes, *reasons))
+    return "\n\n".join(filter(None, (section.title, *_tables(section), sentences)))
+
+
+def _tables(section: Section) -> Iterator[str]:
+    """The section's columns side by side, as many as fit."""
+    count = next((count for count in (3, 2) if _fits(section, count)), 1)
+    for start in range(0, len(section.columns), count):
+        columns = section.columns[start : start + count]
+        yield table(section.head(columns), section.grid(columns))
+
+
+def _fits(section: Section, count: int) -> bool:
+    """Whether tables of `count` columns of the paper's are at most 80 wide."""
+    groups = (section.columns[start : start + count] for start in range(0, len(section.columns), count))
+    return all(_width([section.head(columns), *section.grid(columns)]) <= WIDTH for columns in groups)
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _progress(text: str) -> None:
+    """A line to standard error when somebody watches."""
+    if sys.stderr.isatty():
+        click.echo(f"compiling {text} …", err=True)
+
+
+def _silent(_: str) -> None:
+    """No progress."""

@@ -1,0 +1,1 @@
+"""Our figures beside those of the TPU paper (Jouppi et al., ISCA 2017): what `tpucc paper` prints."""

@@ -1,0 +1,77 @@
+"""The paper's applications, compiled and timed; nothing is executed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import Diagnostic, Source, UsageError
+from tpucc.driver import Options, compile_source
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import Range
+from tpucc.isa.program import Program
+from tpucc.paper.published import published
+from tpucc.passes.base import Context
+from tpucc.passes.calibrate import Calibrate, Probed
+from tpucc.sim.stats import stats
+from tpucc.sim.timing import Timeline, time_program
+from tpucc.sources import read_source
+from tpucc.target import Target
+
+SUFFIX = ".tpu"
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Measured:
+    """A compiled application: the leading size of its first input, its numbers as in `stats.json`, and its fetches.
+
+    `fetched` are the seconds until the last weight tile has arrived.
+    """
+
+    batch: int
+    stats: Mapping[str, Any]
+    fetched: float
+
+    @property
+    def seconds(self) -> float:
+        return float(self.stats["seconds"])
+
+
+@dataclass(frozen=True)
+class UnitRanges(Calibrate):
+    """Stands in for calibration and runs nothing: it gives -1…1 to every value that needs a range, since time depends on none."""
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        probed = Probed.of(graph)
+        return probed.ranged(dict.fromkeys(probed.measured, Range(-1.0, 1.0)))
+
+
+def find_programs(folder: Path) -> dict[str, Path]:
+    """The sources of the paper's applications in `folder`, by name, in the paper's order. Raises `UsageError` when there are none."""
+    found = {name: folder / f"{name}{SUFFIX}" for name in published().applications if (folder / f"{name}{SUFFIX}").is_file()}
+    if not found:
+        names = ", ".join(f"{name}{SUFFIX}" for name in published().applications)
+        help_text = "they lie in programs/paper of tpucc's sources: --programs DIR says where those are"
+        raise UsageError(Diagnostic("E0532", f"{folder} has none of the paper's programs ({names})", help=(help_text,)))
+    return found
+
+
+def measure(source: Source, folder: Path, target: Target) -> Measured:
+    """Compiles a source, whose files are relative to `folder`, and times it. Raises what compiling raises."""
+    compilation = compile_source(source, folder, Options(target=target, extra=(UnitRanges(),)))
+    program, graph = compilation.program, compilation.graph
+    assert program is not None
+    assert graph is not None
+    timeline = time_program(program)
+    return Measured(graph.inputs[0].type.shape[0], stats(program, timeline), _fetched(program, timeline))
+
+
+def measure_file(path: Path, target: Target) -> Measured:
+    """`measure` of a file."""
+    return measure(read_source(path), path.parent, target)
+
+
+def _fetched(program: Program, timeline: Timeline) -> float:
+    return int(timeline.tiles.arrived.max(initial=0)) / program.target.clock_hz

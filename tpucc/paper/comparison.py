@@ -1,0 +1,31 @@
+"""The whole comparison, section by section."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tpucc.paper.applications import find_programs, measure_file
+from tpucc.paper.arithmetic import machine_section, matrix_section
+from tpucc.paper.figures import Section
+from tpucc.paper.reasons import with_reasons
+from tpucc.paper.sensitivity import Progress, prime_section, sensitivity_section
+from tpucc.paper.tables import inferences_section, roofline_section, table3_section, table7_section, table8_section
+from tpucc.target import Target
+
+
+def compare(folder: Path, target: Target, progress: Progress = lambda _: None) -> Iterator[Section]:
+    """The sections, each when it is ready. The applications are those of the paper's whose sources lie in `folder`.
+
+    `progress` hears what is worked on. Raises `UsageError` E0532 when there is no source, and what compiling raises.
+    """
+    programs = find_programs(folder)
+    yield from map(with_reasons, (machine_section(target), matrix_section(target)))
+    base = {}
+    for name, path in programs.items():
+        progress(path.name)
+        base[name] = measure_file(path, target)
+    tables = (table3_section(base), table7_section(base), table8_section(base), roofline_section(base, target), inferences_section(base))
+    yield from map(with_reasons, tables)
+    yield with_reasons(sensitivity_section(programs, base, target, progress))
+    yield with_reasons(prime_section(programs, base, progress))

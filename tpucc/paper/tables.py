@@ -1,0 +1,131 @@
+"""The paper's tables about the applications, beside our numbers: tables 1, 3, 4, 7 and 8."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from tpucc.paper.applications import Measured
+from tpucc.paper.figures import Figure, Section
+from tpucc.paper.published import Application, published
+from tpucc.target import Target
+
+TABLE3: Mapping[str, str] = MappingProxyType(
+    {
+        "array_active": "1 array active",
+        "useful_macs": "2  useful MACs",
+        "unused_macs": "3  unused MACs",
+        "weight_stall": "4 weight stall",
+        "weight_shift": "5 weight shift",
+        "non_matrix": "6 non-matrix",
+        "raw_stall": "7  RAW stalls",
+        "input_stall": "8  input stalls",
+        "tops": "9 TOPS",
+    }
+)
+"""The rows of table 3 by the keys of `stats.json`."""
+MIB = 2**20
+Base = Mapping[str, Measured]
+
+
+def table3_section(base: Base) -> Section:
+    """Where the cycles go, and the speed."""
+    figures = tuple(
+        Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], _table3(base, name, key))
+        for key, row in TABLE3.items()
+        for name, application in published().applications.items()
+    )
+    notes = (
+        "Rows 1, 4, 5 and 6 add up to 100 % of the cycles; 2 and 3 are shares of the peak, 7 and 8 parts of row 6.",
+        "The paper's row 9 is from production, its other rows are from counters, and it says that they don't quite agree: CNN0's row 2 "
+        "would be 71.7 TOPS, MLP1's 8.6 and CNN1's 20.6.",
+    )
+    return Section("table_3", "Where the cycles go (table 3)", figures, notes)
+
+
+def table7_section(base: Base) -> Section:
+    """The error of Google's model, and of ours."""
+    errors = {name: _cycle_error(name, ours) for name, ours in base.items()}
+    figures = (
+        Figure("error in cycles", name.upper(), "%", application.model_error, errors.get(name))
+        for name, application in published().applications.items()
+    )
+    notes = (
+        "The paper's is Google's own performance model against the counters. Ours is what row 9 of table 3 says about cycles for the same "
+        "work: published TOPS ÷ ours − 1, without its sign.",
+    )
+    return Section("table_7", "Error of the model (table 7)", tuple(figures), notes)
+
+
+def table8_section(base: Base) -> Section:
+    """The unified buffer's highest use."""
+    figures = _across(base, "unified buffer", "MiB", lambda paper: paper.buffer_mib, lambda ours: ours.stats["ub_peak_bytes"] / MIB)
+    return Section("table_8", "Highest use of the unified buffer (table 8)", tuple(figures))
+
+
+def roofline_section(base: Base, target: Target) -> Section:
+    """Each application's point under the roof: intensity, the roof there, and how much of it is reached."""
+    figures = [
+        *_across(base, "intensity", "MACs/byte", lambda paper: paper.macs_per_byte, lambda ours: ours.stats["macs_per_weight_byte"]),
+        *_across(base, "roof there", "TOPS", lambda paper: _roof(paper.macs_per_byte, target, target.peak_ops / 1e12), _our_roof(target)),
+        *_across(base, "reached", "TOPS", lambda paper: paper.table3["tops"], lambda ours: ours.stats["tops"]),
+        *_across(base, "share of the roof", "%", lambda paper: _share(paper, target), lambda ours: _our_share(ours, target)),
+    ]
+    notes = (
+        f"The roof is the peak or 2 × intensity × {target.weight_bandwidth / 1e9:.4g} GB/s, whichever is less; the ridge is at "
+        f"{target.ridge_macs_per_byte:,.0f}. "
+        "The paper counts weights; we count all bytes that are fetched, padding included.",
+    )
+    return Section("roofline", "Points under the roofline (table 1, figure 5)", tuple(figures), notes)
+
+
+def inferences_section(base: Base) -> Section:
+    """Inferences a second of MLP0, within 7 ms in the paper."""
+    paper = published().inferences
+    ours, application = base.get(paper.application), published().applications[paper.application]
+    device = None if ours is None else ours.batch / ours.seconds
+    whole = None if device is None else device / (1 + application.host_percent / 100)
+    figures = (
+        Figure("CPU (Haswell)", "", "1/s", paper.cpu, None),
+        Figure("GPU (K80)", "", "1/s", paper.gpu, None),
+        Figure("TPU", "", "1/s", paper.tpu, device),
+        Figure(f"TPU, host {application.host_percent:.0f} % more", "", "1/s", paper.tpu, whole),
+    )
+    batch = "" if ours is None else f" Ours are batches of {ours.batch:,}, {1e3 * ours.seconds:.2f} ms each, one after the other."
+    note = f"The second row of the TPU adds the host's share of table 5 to our time.{batch}"
+    return Section("table_4", "Inferences a second of MLP0 (table 4)", figures, (note,))
+
+
+def _across(
+    base: Base, row: str, unit: str, paper: Callable[[Application], float], ours: Callable[[Measured], float | None]
+) -> Iterator[Figure]:
+    """A row over all applications; ours is missing where there is no program."""
+    for name, application in published().applications.items():
+        yield Figure(row, name.upper(), unit, paper(application), ours(base[name]) if name in base else None)
+
+
+def _table3(base: Base, name: str, key: str) -> float | None:
+    if name not in base:
+        return None
+    numbers = base[name].stats
+    return float(numbers["tops"] if key == "tops" else numbers["breakdown"][key])
+
+
+def _cycle_error(name: str, ours: Measured) -> float:
+    return 100 * abs(published().applications[name].table3["tops"] / float(ours.stats["tops"]) - 1)
+
+
+def _roof(intensity: float, target: Target, peak_tops: float) -> float:
+    return min(peak_tops, 2 * intensity * target.weight_bandwidth / 1e12)
+
+
+def _our_roof(target: Target) -> Callable[[Measured], float]:
+    return lambda ours: _roof(ours.stats["macs_per_weight_byte"], target, ours.stats["peak_tops"])
+
+
+def _share(paper: Application, target: Target) -> float:
+    return 100 * paper.table3["tops"] / _roof(paper.macs_per_byte, target, target.peak_ops / 1e12)
+
+
+def _our_share(ours: Measured, target: Target) -> float:
+    return 100 * float(ours.stats["tops"]) / _our_roof(target)(ours)
