@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,13 @@ class Measured:
 
 
 def measured(name: str, params: Mapping[str, str], omit: frozenset[str] = frozenset()) -> Measured:
-    """Compiles a program, without the passes `omit`, and times it."""
+    """Compiles a program, without the passes `omit`, and times it; each once."""
+    return _measured(name, tuple(params.items()), omit)
+
+
+@cache
+def _measured(name: str, given: tuple[tuple[str, str], ...], omit: frozenset[str]) -> Measured:
+    params = dict(given)
     path = PROGRAMS / f"{name}.tpu"
     source = Source(path.name, path.read_text("utf-8"))
     compilation = compile_source(source, path.parent, Options(params=params, omit=omit))
