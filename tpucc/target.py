@@ -161,7 +161,7 @@ def with_overrides(target: Target, overrides: Mapping[str, object]) -> Target:
     or a value that no machine has.
     """
     values = {field: _number(field, value) for field, value in overrides.items()}
-    changed = {field: value for field, value in values.items() if value != getattr(target, field)}
+    changed = {field: values[field] for field in number_fields() if field in values and values[field] != getattr(target, field)}
     if not changed:
         return target
     texts = [f"{field}={_short(value)}" for field, value in changed.items()]

@@ -134,11 +134,8 @@ def test_sensitivities_are_ratios_of_compiled_programs(
 
 def test_the_means_of_tpu_prime(folder: Path, sections: dict[str, Section]) -> None:
     prime = sections["tpu_prime"]
-    ratios = [
-        tpucc.compile(folder / f"{name}.tpu").stats["seconds"]
-        / tpucc.compile(folder / f"{name}.tpu", target="tpu_v1_prime").stats["seconds"]
-        for name in ("mlp0", "mlp1")
-    ]
+    paths = [folder / f"{name}.tpu" for name in ("mlp0", "mlp1")]
+    ratios = [tpucc.compile(p).stats["seconds"] / tpucc.compile(p, target="tpu_v1_prime").stats["seconds"] for p in paths]
     assert [ours(prime, name) for name in ("MLP0", "MLP1")] == pytest.approx(ratios)
     assert ours(prime, "geometric mean") == pytest.approx(math.sqrt(ratios[0] * ratios[1]))
     assert ours(prime, "weighted mean") == pytest.approx(sum(ratios) / 2)

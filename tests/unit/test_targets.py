@@ -154,7 +154,7 @@ def test_overrides_of_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     Path("small.tpu").write_text(SOURCE)
     sets = ["--set", "weight_bandwidth=136e9", "--set", "mxu=128"]
-    name = "tpu_v1 (weight_bandwidth=136e9, mxu=128)"
+    name = "tpu_v1 (mxu=128, weight_bandwidth=136e9)"
     assert main(["compile", "small.tpu", *sets]) == 0
     assert name in capsys.readouterr().out
     stats = json.loads(Path("build/small/stats.json").read_text())
@@ -167,6 +167,14 @@ def test_overrides_of_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     assert main(["profile", "build/small/small.tpub"]) == 0
     assert name in capsys.readouterr().out
     assert main(["profile", "build/small/small.tpub", *sets]) == 2
+
+
+def test_passes_run_for_an_overridden_machine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.graph"
+    path.write_text(str(tpucc.compile_source(SOURCE).graph))
+    assert main(["opt", str(path), "-p", "place", "--set", "mxu=64"]) == 0
+    assert main(["opt", str(path), "-p", "place", "--set", "mux=64"]) == 2
+    assert "did you mean mxu" in capsys.readouterr().err
 
 
 def test_a_listing_keeps_the_overridden_machine() -> None:
