@@ -80,6 +80,11 @@ def _built_in(word: Word) -> Target:
         word.fail("E0716", f"no target is named {printable(wanted)}", near or f"the targets are {listed(target_names())}")
 
 
+def _cores(arguments: Arguments, parts: Parts) -> None:
+    parts.cores = integer(arguments.next("a number of cores"))
+    arguments.done()
+
+
 def _lower_bound(arguments: Arguments, parts: Parts) -> None:
     parts.lower_bound_rows = integer(arguments.next("a number of rows"))
     arguments.done()
@@ -225,6 +230,7 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "program": _program,
         "target": _target,
         "source": _source,
+        "cores": _cores,
         "lower_bound": _lower_bound,
         "note": _note,
         "layer": _layer,
