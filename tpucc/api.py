@@ -91,7 +91,7 @@ class Executable:
     def layers(self) -> Shown:
         """The layer graph: int8 layers between host operators."""
         layers = self._stage("layers")
-        return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers))
+        return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers, self.runtime.program.title))
 
     @property
     def tiles(self) -> Shown:

@@ -2,33 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.options import FILE, compile_options, several_counts
 from tpucc.cli.work import executable_from, print_json
 from tpucc.outputs import write_file
+from tpucc.runtime import Runtime
+from tpucc.scaling import scaling, scaling_table
 from tpucc.sim.trace import trace_events
 from tpucc.tables import timeline_table
 
 
 @click.command("profile")
 @click.argument("model", type=FILE)
-@compile_options
+@partial(compile_options, cores=several_counts)
 @click.option("--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
-def command(model: Path, trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(model: Path, cores: tuple[int, ...], trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Print where the cycles go, per layer and in all. Nothing is executed.
 
-    MODEL is a source (.tpu) or a program (.tpub).
+    MODEL is a source (.tpu) or a program (.tpub). With several numbers of cores (--cores 1,2,4,8) a table compares them instead.
     """
-    runtime = executable_from(model, given, quiet).runtime
+    if len(cores) > 1 and trace is not None:
+        raise click.UsageError("--trace is of one number of cores")
+    runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0]).runtime for count in cores]
     if trace is not None:
-        write_file(trace, trace_events(runtime.program, runtime.timeline))
+        write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline))
     if as_json:
-        print_json(runtime.stats)
+        print_json(_numbers(runtimes))
     else:
-        click.echo(timeline_table(runtime))
+        click.echo(timeline_table(runtimes[0]) if len(runtimes) == 1 else scaling_table(runtimes))
+
+
+def _numbers(runtimes: Sequence[Runtime]) -> dict[str, Any]:
+    """What `stats.json` holds; of several numbers of cores the rows of the table."""
+    if len(runtimes) == 1:
+        return runtimes[0].stats
+    program = runtimes[0].program
+    return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}

@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Records
 from tpucc.numerics import AnyArray, Int8
-from tpucc.target import Target
+from tpucc.target import Target, machine_name
 
 
 @cache
@@ -158,8 +158,12 @@ class Program:
 
     @property
     def machine(self) -> str:
-        """What it runs on, in words: `tpu_v1`, `8 cores of tpu_v1`."""
-        return self.target.name if self.cores == 1 else f"{self.cores:,} cores of {self.target.name}"
+        return machine_name(self.target.name, self.cores)
+
+    @property
+    def title(self) -> str:
+        """Its name; with several cores, that it is the program of one of them."""
+        return self.name if self.cores == 1 else f"{self.name}, one of {self.cores:,} cores"
 
     @property
     def host_rows(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tpucc.ir.graph import Node
 
+
 class MixedError(Exception):
     """The operator can't work on a part of the batch; the message says why, as in "softmax works along the batch"."""
 
