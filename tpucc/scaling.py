@@ -36,14 +36,13 @@ def scaling(runtimes: Sequence[Runtime]) -> list[Scale]:
 
 def scaling_table(runtimes: Sequence[Runtime]) -> str:
     """The rows for the terminal."""
-    first, rows = runtimes[0], scaling(runtimes)
-    head = (
-        f"{printable(first.program.name)} on {first.program.target.name}, a batch of {rows[0].batch * rows[0].cores:,} divided among cores"
-    )
+    program, rows = runtimes[0].program, scaling(runtimes)
+    batch = rows[0].batch * rows[0].cores
+    head = f"{printable(program.name)} on {program.target.name}, a batch of {batch:,} divided among cores"
     return f"{head}\n\n{table(HEAD, (cells(row) for row in rows), left=0)}"
 
 
-HEAD = ("cores", "items each", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
+HEAD = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
 
 
 def cells(row: Scale) -> tuple[str, ...]:
@@ -56,7 +55,7 @@ def cells(row: Scale) -> tuple[str, ...]:
 def _scale(runtime: Runtime, first: Runtime) -> Scale:
     stats, cores = runtime.stats, runtime.program.cores
     batch = next(iter(runtime.inputs.values())).shape[0] // cores
-    speedup = first.stats["cycles"] / max(1, stats["cycles"])
+    speedup = max(1, first.stats["cycles"]) / max(1, stats["cycles"])
     return Scale(
         cores=cores,
         batch=batch,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted, listed
+from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
@@ -29,9 +29,10 @@ def divisions(graph: Graph, cores: int) -> Divisions:
     found = {node.name: Division(Batch(0)) for node in graph.inputs}
     errors: list[Diagnostic] = []
     for node in graph:
-        operands = graph.operands(node)
-        if node.name in found or any(operand.name in left - found.keys() for operand in operands) or node.name not in left:
+        refused = any(name in left and name not in found for name in node.operands)
+        if node.name in found or node.name not in left or refused:
             continue
+        operands = graph.operands(node)
         batches = [found[operand.name].result if operand.name in found else None for operand in operands]
         try:
             found[node.name] = _divided(Case(node, operands, batches, size), cores)
@@ -49,9 +50,8 @@ def batch_of(graph: Graph) -> int:
         return sizes.pop()
     if not graph.inputs:
         raise CompileError(Diagnostic("E0830", "the model has no inputs, so that there is no batch to divide among cores"))
-    shapes = listed([f"{node.name} is {node.type.brief}" for node in graph.inputs])
-    text = f"the inputs have no batch in common that could be divided among cores: {shapes}"
-    labels = tuple(label for node in graph.inputs for label in _labels(node))
+    labels = tuple(Label(span, f"{node.name} is {node.type.brief}") for node in graph.inputs for span in node.origin.spans[:1])
+    text = "the inputs have no batch in common that could be divided among cores"
     raise CompileError(Diagnostic("E0830", text, labels, ("the batch is the first size, the same one in every input",)))
 
 
