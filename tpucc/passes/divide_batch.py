@@ -46,6 +46,7 @@ class _Parts:
         self.rewriter = Rewriter(graph, by)
         self._graph = graph
         self._cores = cores
+        self._size = batch_of(graph)
         self._divisions: Divisions = divisions(graph, cores)
         self._constants: dict[tuple[str, Batch], str] = {}
 
@@ -81,7 +82,7 @@ class _Parts:
         if (name, batch) not in self._constants:
             node = self._graph[name]
             assert isinstance(node.attributes, ConstantAttributes)
-            part = one_part(node.attributes.value.data, batch, batch_of(self._graph), self._cores)
+            part = one_part(node.attributes.value.data, batch, self._size, self._cores)
             assert part is not None
             made = self.rewriter.make(name, "constant", (), ConstantAttributes(Array(part)), self._part(node.type, batch), node.origin)
             self._constants[name, batch] = made.name
