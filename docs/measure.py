@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Source
-from tpucc.driver import Options, compile_source
+from tpucc.driver import Compilation, Options, compile_source
+from tpucc.runtime import Runtime
+from tpucc.scaling import HEAD, cells, scaling
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 
@@ -28,6 +30,15 @@ SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("10_imdb_lstm", {"time": "50"}, ("push-slices", "batch-products", "reassociate-bias", "fuse-activation", "fuse-bias")),
 )
 """Of each program the passes that are left out, one at a time."""
+CORES = (1, 2, 4, 8)
+SCALED: tuple[tuple[str, Mapping[str, str]], ...] = (
+    ("04_digits_mlp", {}),
+    ("09_cifar_resnet", {}),
+    ("10_imdb_lstm", {"time": "50"}),
+    ("10_imdb_lstm", {"time": "50", "batch": "512"}),
+    ("12_mlp_mixer_block", {"batch": "8"}),
+)
+"""Programs that are divided among `CORES`, with the params that aren't their defaults."""
 
 
 @dataclass(frozen=True)
@@ -54,20 +65,27 @@ def measured(name: str, params: Mapping[str, str], omit: frozenset[str] = frozen
 @cache
 def _measured(name: str, given: tuple[tuple[str, str], ...], omit: frozenset[str]) -> Measured:
     params = dict(given)
-    path = PROGRAMS / f"{name}.tpu"
-    source = Source(path.name, path.read_text("utf-8"))
-    compilation = compile_source(source, path.parent, Options(params=params, omit=omit))
+    compilation = _compiled(name, Options(params=params, omit=omit))
     program, graph = compilation.program, compilation.graph
     assert program is not None
     assert graph is not None
     weights = sum(node.type.size for node in graph if node.op in ("weight", "constant") and node.type.rank)
+    return Measured(_named(name, params), len(program.layers), weights, stats(program, time_program(program)))
+
+
+def _compiled(name: str, options: Options) -> Compilation:
+    path = PROGRAMS / f"{name}.tpu"
+    return compile_source(Source(path.name, path.read_text("utf-8")), path.parent, options)
+
+
+def _named(name: str, params: Mapping[str, str]) -> str:
     words = ", ".join(f"{key}={value}" for key, value in params.items())
-    return Measured(f"{name} ({words})" if words else name, len(program.layers), weights, stats(program, time_program(program)))
+    return f"{name} ({words})" if words else name
 
 
 def programs_page() -> str:
-    """The table of all programs, and that of the passes."""
-    return "\n".join([*_programs(), "", *_savings()]) + "\n"
+    """The tables of all programs, of the passes, and of several cores."""
+    return "\n".join([*_programs(), "", *_savings(), "", *_scaling()]) + "\n"
 
 
 def _programs() -> Iterator[str]:
@@ -109,3 +127,19 @@ def _saving(found: Measured, omitted: str, whole: Measured) -> str:
         *(f"{numbers['tile_fetches']:,}", f"{numbers['instructions']:,}", f"{numbers['host_steps']}"),
     )
     return f"| {' | '.join(cells)} |"
+
+
+def _scaling() -> Iterator[str]:
+    yield "## Several cores\n"
+    yield (
+        "One batch divided among cores that share the host link (`--cores N`; [the machine](../machine.md#several-cores) has the rules). "
+        "*Items* are those of each core; *speed-up* compares with one core, *efficiency* is the speed-up over the number of cores. A core "
+        "has all weights and fetches all tiles, so that only what takes time for each row gets shorter; transfers and host steps of all "
+        "cores together take as long as before.\n"
+    )
+    yield f"| program | {' | '.join(HEAD)} |"
+    yield f"|{'---|' * (len(HEAD) + 1)}"
+    for name, params in SCALED:
+        programs = (_compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
+        for row in scaling([Runtime(program) for program in programs if program is not None]):
+            yield f"| {_named(name, params)} | {' | '.join(cells(row))} |"

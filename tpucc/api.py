@@ -58,7 +58,7 @@ class Executable:
 
     def __repr__(self) -> str:
         program = self.runtime.program
-        return f"<Executable {program.name} for {program.target.name}: {len(program.instructions):,} instructions>"
+        return f"<Executable {program.name} for {program.machine}: {len(program.instructions):,} instructions>"
 
     def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model on an array for each input; returns an array for each output. See `Runtime.run`."""
@@ -96,7 +96,7 @@ class Executable:
     def layers(self) -> Shown:
         """The layer graph: int8 layers between host operators."""
         layers = self._stage("layers")
-        return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers))
+        return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers, self.runtime.program.title))
 
     @property
     def tiles(self) -> Shown:
@@ -139,15 +139,16 @@ def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
     level: int = 2,
     passes: tuple[Pass, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
+    cores: int = 1,
 ) -> Executable:
     """Compiles the model at `path`.
 
     `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
     `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
-    replace the built-in ones; `settings` maps a pass's name to its options. Raises a subclass of `tpucc.Error`.
+    replace the built-in ones; `settings` maps a pass's name to its options; `cores` share the batch. Raises a subclass of `tpucc.Error`.
     """
     path = Path(path)
-    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings)
+    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores)
     return _executable(drive(read_source(path), path.parent, options))
 
 
@@ -164,9 +165,10 @@ def compile_source(
     level: int = 2,
     passes: tuple[Pass, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
+    cores: int = 1,
 ) -> Executable:
     """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
-    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings)
+    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores)
     return _executable(drive(Source(name, text), Path(folder), options))
 
 
@@ -187,6 +189,7 @@ def _options(
     level: int,
     passes: tuple[Pass, ...],
     settings: Mapping[str, Mapping[str, object]] | None,
+    cores: int,
 ) -> Options:
     return Options(
         target=target,
@@ -196,6 +199,7 @@ def _options(
         level=level,
         extra=passes,
         settings=settings or {},
+        cores=cores,
     )
 
 

@@ -63,17 +63,13 @@ def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
     """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
     names = [port.name for port in runtime.program.outputs]
-    rows = rows_given(runtime.inputs, inputs, runtime.batch)
-    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
-    found = [(_reference(layers, names, part), runtime.ports(part)) for part in rounds]
+    found = [(_reference(layers, names, part), runtime.ports(part)) for part in _parts(runtime, inputs)]
     return [_compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
 
 
 def compare_executors(runtime: Runtime, inputs: Arrays) -> list[Comparison]:
     """For a program without its layers: the fast executor against the plain one, instruction by instruction."""
-    rows = rows_given(runtime.inputs, inputs, runtime.batch)
-    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
-    found = [(runtime.ports(part, plain=True), runtime.ports(part)) for part in rounds]
+    found = [(runtime.ports(part, plain=True), runtime.ports(part)) for part in _parts(runtime, inputs)]
     return [_compared(port.name, [(w[port.name], g[port.name]) for w, g in found]) for port in runtime.program.outputs]
 
 
@@ -121,6 +117,13 @@ def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
 
 def _reference(layers: Graph, names: list[str], inputs: Arrays) -> dict[str, AnyArray]:
     return evaluate(layers, inputs, LAYER_REFERENCES, keep=names)
+
+
+def _parts(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
+    """What one core gets at a time: round by round of the model's batch, core by core."""
+    rows = rows_given(runtime.inputs, inputs, runtime.batch)
+    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
+    return [part for whole in rounds for part in runtime.parts(whole)]
 
 
 def _rounds(inputs: Arrays, rows: int, batch: int) -> list[Arrays]:

@@ -33,8 +33,10 @@ from tpucc.passes.batch_products import BatchProducts
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
 from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.cores.division import divisions
 from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
+from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation
 from tpucc.passes.flatten_to_convolution import FlattenToConvolution
 from tpucc.passes.fold_padding import FoldPadding
@@ -78,6 +80,7 @@ PASSES: tuple[Pass, ...] = (
     FuseBias(),
     FuseActivation(),
     Quantise(),
+    DivideBatch(),
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
 
@@ -98,7 +101,7 @@ class Options:
     """What a compilation is asked for, beside the source.
 
     `weights` and `calibration` are files that win over those the source names. `extra` are passes that the user brought; `settings`
-    maps a pass's name to options for it; `omit` names optional passes to leave out.
+    maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch.
     """
 
     target: Target = field(default_factory=lambda: load_target("tpu_v1"))
@@ -271,13 +274,14 @@ def verify_stage(graph: Graph) -> None:
         verify_layers(graph)
 
 
-def finish(program: Program, layers: Graph, source: Source, declared: Graph) -> Program:
+def finish(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:
     """The scheduled program with the host's part and the source.
 
-    The prologue's inputs have the types that the source declares: a range there is the user's, not one that was measured.
+    The prologue's inputs have the types that the source declares, in the sizes of one core's part: a range there is the user's, not one
+    that was measured.
     """
     parts = partition(layers)
-    types = {node.name: node.type for node in declared.inputs}
+    types = {node.name: replace(node.type, shape=layers[node.name].type.shape) for node in declared.inputs}
     prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.op == "input" else n for n in parts.prologue)
     return replace(
         program,
@@ -287,6 +291,7 @@ def finish(program: Program, layers: Graph, source: Source, declared: Graph) -> 
         prologue=str(prologue),
         epilogue=str(parts.epilogue),
         host_steps=tuple(HostWork(str(step.graph), step.reads, step.writes, step.elements) for step in parts.middle),
+        cores=cores,
     )
 
 
@@ -302,13 +307,15 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     recorder.done("elaborate", state.graph)
     state.graph = bind_weights(model, folder, options.weights)
     recorder.done("weights", state.graph, changed=state.graph != model.graph)
+    if options.cores > 1:
+        divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
     _run_passes(state, state.graph, options, recorder)
     _back_end(state, options, recorder)
 
 
 def _run_passes(state: _State, graph: Graph, options: Options, recorder: _Recorder) -> None:
-    context = Context(options.target, state.calibration, state.warnings)
+    context = Context(options.target, state.calibration, state.warnings, options.cores)
     steps = pipeline(options)
     for index, step in enumerate(steps):
         state.layers = run_pass(step, graph, context)
@@ -324,21 +331,21 @@ def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     candidates = lowerings(parts.device, options.target, segments=parts.segments)
     state.tiles, scheduled = next(candidates), None
     if options.level > 0 and len(state.tiles.instructions) <= LARGEST_SEARCH:
-        state.tiles, scheduled = _fastest([state.tiles, *candidates])
+        state.tiles, scheduled = _fastest([state.tiles, *candidates], options.cores)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
-    state.program = finish(scheduled or schedule(state.tiles), state.layers, state.source, state.graph)
+    state.program = finish(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)
     state.warnings.extend(state.program.notes)
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)
 
 
-def _fastest(candidates: Sequence[TileProgram]) -> tuple[TileProgram, Program | None]:
+def _fastest(candidates: Sequence[TileProgram], cores: int) -> tuple[TileProgram, Program | None]:
     """The first tile program, or one that takes `WORTHWHILE` less cycles: the fastest of these. It is scheduled, if there was a choice."""
     if len(candidates) == 1:
         return candidates[0], None
-    programs = [schedule(tiles) for tiles in candidates]
+    programs = [replace(schedule(tiles), cores=cores) for tiles in candidates]
     cycles = [time_program(program).makespan for program in programs]
     best = cycles.index(min(cycles))
     if cycles[best] > (1 - WORTHWHILE) * cycles[0]:
@@ -374,8 +381,8 @@ def _require_supported(activation_bits: int | None, cores: int) -> None:
     if activation_bits == 16:
         mend = ("compile with 8-bit activations, which is the default",)
         raise UsageError(Diagnostic("E0507", "no target of this version multiplies 16-bit activations", help=mend))
-    if cores != 1:
-        raise UsageError(Diagnostic("E0508", f"this version simulates one core, not {cores}"))
+    if cores < 1:
+        raise UsageError(Diagnostic("E0508", f"a program needs at least one core, found {cores}"))
 
 
 def _unknown(kind: str, name: str, known: Sequence[str]) -> UsageError:

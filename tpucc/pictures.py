@@ -41,8 +41,8 @@ def graph_svg(graph: Graph) -> str:
     return render(operator_diagram(graph)).svg
 
 
-def layers_svg(layers: Graph) -> str:
-    return render(layer_diagram(layers)).svg
+def layers_svg(layers: Graph, title: str = "") -> str:
+    return render(layer_diagram(layers, title)).svg
 
 
 def program_svg(program: Program) -> str:
@@ -63,10 +63,10 @@ def memory_of(runtime: Runtime) -> str:
 
 
 def roofline_of(runtime: Runtime) -> str:
-    """The model and its layers; bytes are those of the weight tiles that are fetched, as in the TPU paper."""
-    stats, target = runtime.stats, runtime.program.target
-    layers = [Work(x["name"], x["macs"], x["tiles"] * target.tile_bytes, x["cycles"]) for x in stats["layers"]]
-    model = Work(stats["model"], stats["macs"], stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
+    """The model and its layers on one core; bytes are those of the weight tiles that are fetched, as in the TPU paper."""
+    stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
+    layers = [Work(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"]) for x in stats["layers"]]
+    model = Work(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
     return roofline_svg(target, model, layers)
 
 
@@ -75,7 +75,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
         "graph": None if graph is None else operator_diagram(graph),
-        "layers": None if layers is None else layer_diagram(layers),
+        "layers": None if layers is None else layer_diagram(layers, runtime.program.title),
         "program": program_diagram(runtime.program, cycles),
     }
     there = {kind: diagram for kind in kinds if (diagram := wanted.get(kind)) is not None}

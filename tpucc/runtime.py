@@ -1,4 +1,7 @@
-"""A compiled model that runs: the host's prologue, the simulated machine with the host's steps in between, the host's epilogue."""
+"""A compiled model that runs: the host's prologue, the simulated machine with the host's steps in between, the host's epilogue.
+
+A program for several cores does so on each core's part of the batch.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
 from tpucc.rounds import model_batch, rows_given, run_in_rounds
+from tpucc.sharing import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
@@ -84,13 +88,14 @@ class Runtime:
 
     @property
     def inputs(self) -> dict[str, TensorType]:
-        """The model's inputs by name."""
-        return {node.name: node.type for node in self.prologue.inputs}
+        """The model's inputs by name, those of all cores together."""
+        return {node.name: whole_type(node.name, node.type, self.program.cores) for node in self.prologue.inputs}
 
     @property
     def outputs(self) -> dict[str, TensorType]:
-        """The model's outputs by name."""
-        return {output.name: self.epilogue[output.node].type for output in self.epilogue.outputs}
+        """The model's outputs by name, those of all cores together."""
+        cores = self.program.cores
+        return {output.name: whole_type(output.name, self.epilogue[output.node].type, cores) for output in self.epilogue.outputs}
 
     @cached_property
     def batch(self) -> int | None:
@@ -103,15 +108,19 @@ class Runtime:
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
-        return self._in_rounds(self._run_once, self._accepted({**(inputs or {}), **named}))
+        return self._in_rounds(self._run_part, self._accepted({**(inputs or {}), **named}))
 
     def run_quantized(self, inputs: Given | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
         """As `run`, but the integers of each output that the device computed."""
-        results = self._in_rounds(self._integers_once, self._accepted({**(inputs or {}), **named}))
+        results = self._in_rounds(self._integers_of_part, self._accepted({**(inputs or {}), **named}))
         return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, (_, q) in self._device_outputs.items()}
 
+    def parts(self, inputs: Arrays) -> list[Arrays]:
+        """The inputs of each core, from those of the model's own batch."""
+        return parts(inputs, self.inputs, self.program.cores)
+
     def ports(self, inputs: Arrays, *, plain: bool = False) -> dict[str, AnyArray]:
-        """The integers that the device hands back, by the layer's name, for inputs of the model's own batch.
+        """The integers that one core hands back, by the layer's name, for its part of the inputs.
 
         `plain` executes instruction by instruction, without grouping any.
         """
@@ -121,15 +130,16 @@ class Runtime:
         """Writes the program as a self-contained `.tpub` file."""
         write_file(Path(path), encode(self.program))
 
-    def _run_once(self, inputs: Arrays) -> dict[str, AnyArray]:
+    def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
         values.update(self._device(values))
         results = _evaluated(self.epilogue, values)
         return {output.name: results[output.node] for output in self.epilogue.outputs}
 
-    def _integers_once(self, inputs: Arrays) -> dict[str, AnyArray]:
+    def _integers_of_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self.ports(inputs)
-        return {name: values[port].reshape(self.outputs[name].shape) for name, (port, _) in self._device_outputs.items()}
+        shapes = {output.name: self.epilogue[output.node].type.shape for output in self.epilogue.outputs}
+        return {name: values[port].reshape(shapes[name]) for name, (port, _) in self._device_outputs.items()}
 
     @cached_property
     def _first(self) -> Graph:
@@ -193,7 +203,12 @@ class Runtime:
             raise InputError(problems)
         return arrays
 
-    def _in_rounds(self, run: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+    def _in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
+        """The results for all rows: in rounds of the model's batch, each divided among the cores."""
+
+        def run(batch: Arrays) -> dict[str, AnyArray]:
+            return joined([run_part(part) for part in self.parts(batch)])
+
         rows = rows_given(self.inputs, arrays, self.batch)
         if rows is None or self.batch is None:
             return run(arrays)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tpucc.diagnostics import printable
 from tpucc.runtime import Runtime
 from tpucc.sim.counts import WAYS
+from tpucc.target import machine_name
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -46,8 +47,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
 def timeline_table(runtime: Runtime) -> str:
     """Where the cycles go: the model's numbers, Table 3's rows, and a row a layer."""
     stats = runtime.stats
+    machine = machine_name(stats["target"], stats["cores"])
     head = (
-        f"{printable(stats['model'])} on {stats['target']}: {stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, "
+        f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, "
         f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"
     )
     return "\n\n".join([head, breakdown_table(stats), layer_table(stats), wrapped(f"{stats['bottleneck']} bound: {stats['explanation']}")])

@@ -141,6 +141,11 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return max(1, round(size * self.clock_hz / bandwidth))
 
 
+def machine_name(target: str, cores: int) -> str:
+    """What a program runs on, in words: `tpu_v1`, `8 cores of tpu_v1`."""
+    return target if cores == 1 else f"{cores:,} cores of {target}"
+
+
 def target_names() -> list[str]:
     """The names of the targets that come with tpucc."""
     return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir() if f.name.endswith(".toml"))

@@ -22,9 +22,9 @@ def emitted() -> set[str]:
     return set(re.findall(r'"([EV]\d{4})"', text)) | set(re.findall(r"error (E\d{4})", text))
 
 
-def errors_of(source: str) -> list[str]:
+def errors_of(source: str, cores: int) -> list[str]:
     try:
-        tpucc.compile_source(source)
+        tpucc.compile_source(source, cores=cores)
     except tpucc.Error as error:
         return [d.code for d in error.diagnostics]
     return []
@@ -53,8 +53,10 @@ def test_a_page_has_a_title_and_some_words(code: str) -> None:
 @pytest.mark.parametrize("code", SHOWN)
 def test_the_programs_of_a_page(code: str) -> None:
     programs = dict(PROGRAM.findall(PAGES[code]))
-    assert set(errors_of(programs["Wrong"])) == {code}
-    assert errors_of(programs["Mended"]) == []
+    option = re.search(r"`--cores (\d+)`", PAGES[code])
+    cores = int(option[1]) if option else 1
+    assert set(errors_of(programs["Wrong"], cores)) == {code}
+    assert errors_of(programs["Mended"], cores) == []
 
 
 def test_unknown_codes_have_no_page() -> None:

@@ -104,6 +104,7 @@ BREAKS: dict[str, Edit] = {
     "V0102": lambda p: replace(p, layers=(replace(p.layers[0], origin=Origin()), *p.layers[1:])),
     "V0103": lambda p: host(p, 0, kind="elsewhere"),
     "V0104": lambda p: replace(p, residents=(replace(p.residents[0], rows=10**9), *p.residents[1:])),
+    "V0109": lambda p: replace(p, cores=0),
     "V0105": lambda p: replace(p, target=tpucc.load_target("tpu_v1").__class__(**{**_fields(p), "weight_memory_bytes": 65536})),
     "V0106": lambda p: replace(p, inputs=(replace(p.inputs[0], splits=(7,)), *p.inputs[1:])),
     "V0107": lambda p: replace(p, inputs=(replace(p.inputs[0], scale=float("nan")), *p.inputs[1:])),

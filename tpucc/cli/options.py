@@ -68,9 +68,29 @@ def pass_options() -> dict[PassOption, tuple[Pass, Field[Any]]]:
     return found
 
 
-def compile_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of compiling; the command then calls `options_from` with what it got."""
-    for decorate in reversed(_decorators()):
+class CoreCounts(click.ParamType[tuple[int, ...]]):
+    """One number of cores, or several with commas between: `8`, `1,2,4,8`."""
+
+    name = "numbers of cores"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[int, ...]:
+        if isinstance(value, tuple):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        if not all(word.isascii() and word.isdigit() and 0 < int(word) <= 10**9 for word in words):
+            self.fail(f"{value!r} is not a number of cores, nor several like 1,2,4,8", param, ctx)
+        return tuple(dict.fromkeys(int(word) for word in words))
+
+
+one_count = click.option("--cores", type=click.IntRange(1), default=1, show_default=True, help="Cores that share the batch.")
+several_counts = click.option(
+    "--cores", type=CoreCounts(), default="1", show_default=True, metavar="N[,N…]", help="Cores that share the batch; several to compare."
+)
+
+
+def compile_options(function: Callable[..., Any], cores: Decorator = one_count) -> Callable[..., Any]:
+    """Adds the options of compiling; the command then calls `options_from` with what it got. `cores` is the option of this name."""
+    for decorate in reversed([*_decorators(), cores]):
         function = decorate(function)
     return function
 
@@ -108,7 +128,6 @@ def _decorators() -> list[Decorator]:
         click.option("-O", "level", type=click.Choice(["0", "1", "2"]), default="2", show_default=True, help="How much to optimise."),
         click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Add the passes of this file."),
         click.option("--omit", multiple=True, metavar="PASS", help="Leave out an optional pass."),
-        click.option("--cores", type=click.IntRange(1), default=1, show_default=True, help="Cores that share the batch."),
         click.option("--activation-bits", type=click.Choice(["8", "16"]), help="Width of quantised activations."),
         *(_pass_option(option, step, definition) for option, (step, definition) in pass_options().items()),
     ]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.options import FILE, compile_options, several_counts
 from tpucc.cli.work import executable_from, print_json
 from tpucc.outputs import write_file
+from tpucc.runtime import Runtime
+from tpucc.scaling import scaling, scaling_table
 from tpucc.sim.trace import trace_events
 from tpucc.tables import counts_table, timeline_table
 
@@ -18,7 +23,7 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
 
 @click.command("profile")
 @click.argument("model", type=FILE)
-@compile_options
+@partial(compile_options, cores=several_counts)
 @click.option(
     "--timing",
     type=click.Choice([OVERLAPPED, SERIAL]),
@@ -29,15 +34,32 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
 @click.option("--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing.")
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
-def command(model: Path, timing: str, trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(model: Path, cores: tuple[int, ...], timing: str, trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
     """Print where the cycles go, per layer and in all. Nothing is executed.
 
-    MODEL is a source (.tpu) or a program (.tpub).
+    MODEL is a source (.tpu) or a program (.tpub). With several numbers of cores (--cores 1,2,4,8) a table compares them instead.
     """
-    runtime = executable_from(model, given, quiet).runtime
+    if len(cores) > 1 and trace is not None:
+        raise click.UsageError("--trace is of one number of cores")
+    runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0]).runtime for count in cores]
     if trace is not None:
-        write_file(trace, trace_events(runtime.program, runtime.timeline))
+        write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline))
     if as_json:
-        print_json(runtime.stats if timing == OVERLAPPED else {**runtime.stats, "counts": runtime.counts})
+        print_json(_numbers(runtimes, timing))
     else:
-        click.echo(timeline_table(runtime) if timing == OVERLAPPED else counts_table(runtime))
+        click.echo(_table(runtimes, timing))
+
+
+def _table(runtimes: Sequence[Runtime], timing: str) -> str:
+    if len(runtimes) > 1:
+        return scaling_table(runtimes)
+    return timeline_table(runtimes[0]) if timing == OVERLAPPED else counts_table(runtimes[0])
+
+
+def _numbers(runtimes: Sequence[Runtime], timing: str) -> dict[str, Any]:
+    """What `stats.json` holds, with all counts if asked for; of several numbers of cores the rows of the table."""
+    if len(runtimes) == 1:
+        stats = runtimes[0].stats
+        return stats if timing == OVERLAPPED else {**stats, "counts": runtimes[0].counts}
+    program = runtimes[0].program
+    return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}

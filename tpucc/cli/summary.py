@@ -93,12 +93,22 @@ def _outcome(snapshot: Snapshot) -> str:
     return counted(len(value.instructions), "instruction")
 
 
+def _cores(runtime: Runtime) -> list[tuple[str, str]]:
+    """What each of several cores has."""
+    cores = runtime.program.cores
+    if cores == 1:
+        return []
+    batch = next(iter(runtime.inputs.values())).shape[0]
+    return [("each core", f"{batch // cores:,} of {counted(batch, 'item')}, all weights, a share of the host link")]
+
+
 def _numbers(runtime: Runtime) -> str:
     program, stats = runtime.program, runtime.stats
     target = program.target
     peak, bound, whole = stats["ub_peak_bytes"], stats["ub_lower_bound_bytes"], target.unified_buffer_rows * target.mxu
     rows = [
-        ("model", f"{printable(program.name)} on {target.name}"),
+        ("model", f"{printable(program.name)} on {program.machine}"),
+        *_cores(runtime),
         ("layers", f"{len(program.layers):,}, with {stats['macs']:,} multiply-accumulates"),
         ("weights", f"{counted(stats['tiles'], 'tile')}, {size(stats['weight_bytes'])}"),
         ("instructions", f"{stats['instructions']:,}"),

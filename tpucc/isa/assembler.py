@@ -79,6 +79,7 @@ def assemble(text: str, name: str) -> Program:
         lower_bound_rows=parts.lower_bound_rows,
         notes=tuple(parts.notes),
         host_steps=tuple(parts.host_steps),
+        cores=parts.cores,
     )
 
 

@@ -57,6 +57,8 @@ def code_lines(program: Program) -> list[str]:
 def _head(program: Program) -> Iterator[str]:
     yield f".program {name_text(program.name)}"
     yield f".target {_target(program.target)}"
+    if program.cores != 1:
+        yield f".cores {program.cores}"
     if program.source:
         yield f".source {name_text(program.source)}"
     if program.lower_bound_rows:

@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Records
 from tpucc.numerics import AnyArray, Int8
-from tpucc.target import Target
+from tpucc.target import Target, machine_name
 
 
 @cache
@@ -111,7 +111,8 @@ class Program:
     `layer_of` gives each instruction its layer (an index into `layers`). `prologue` and `epilogue` are the host's part, as graphs in
     text form: the prologue turns the model's inputs into the input ports' tensors, the epilogue turns the output ports' into the
     model's outputs. Between them stand the `host_steps`, one for each `interrupt_host` but the last: the input ports that they fill are
-    none of the prologue's. `residents` is the memory map (see `Resident`).
+    none of the prologue's. `residents` is the memory map (see `Resident`). Each of the `cores` runs the program, host's part included,
+    on its part of the batch; the model's inputs and outputs are those of all cores, one after the other along their first axis.
     """
 
     name: str
@@ -136,6 +137,7 @@ class Program:
     lower_bound_rows: int = 0
     notes: tuple[str, ...] = field(default=())
     host_steps: tuple[HostWork, ...] = ()
+    cores: int = 1
 
     @cached_property
     def step_ports(self) -> tuple[StepPorts, ...]:
@@ -153,6 +155,15 @@ class Program:
     def peak_rows(self) -> int:
         """The highest unified-buffer row in use at any time, plus one."""
         return max((r.start + r.rows for r in self.residents), default=0)
+
+    @property
+    def machine(self) -> str:
+        return machine_name(self.target.name, self.cores)
+
+    @property
+    def title(self) -> str:
+        """Its name; with several cores, that it is the program of one of them."""
+        return self.name if self.cores == 1 else f"{self.name}, one of {self.cores:,} cores"
 
     @property
     def host_rows(self) -> int:

@@ -37,6 +37,7 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     outputs: tuple[Port, ...]
     lower_bound_rows: int
     notes: tuple[str, ...]
+    cores: int
 
 
 def section_bytes(program: Program) -> list[bytes]:

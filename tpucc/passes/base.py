@@ -29,12 +29,13 @@ class Context:
     """What a pass may know beside the graph.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
-    standard-normal inputs stand in. `warn` collects what the user should hear.
+    standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch.
     """
 
     target: Target
     calibration: Mapping[str, AnyArray] | None = None
     warnings: list[str] = field(default_factory=list, compare=False)
+    cores: int = 1
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)

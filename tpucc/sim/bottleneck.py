@@ -77,11 +77,14 @@ def _activation(program: Program, timeline: Timeline, share: str) -> str:
 
 def _host_work(program: Program, timeline: Timeline, share: str) -> str:
     steps, each = counted(len(program.host_steps), "host step"), program.target.host_step_seconds * 1e6
-    return f"{share} wait for {steps}; each takes at least {each:.3g} µs, so that fewer of them, or a larger batch in each, would help"
+    turns = f", computed for {program.cores:,} cores in turn" if program.cores > 1 else ""
+    mend = "so that fewer of them, or a larger batch in each, would help"
+    return f"{share} wait for {steps}{turns}; each takes at least {each:.3g} µs, {mend}"
 
 
 def _host_link(program: Program, timeline: Timeline, share: str) -> str:
-    return f"{share} wait for transfers between the host and the unified buffer, at {program.target.host_bandwidth / 1e9:.3g} GB/s"
+    link = f"{program.target.host_bandwidth / 1e9:.3g} GB/s" + (f" for all {program.cores:,} cores" if program.cores > 1 else "")
+    return f"{share} wait for transfers between the host and the unified buffer, at {link}"
 
 
 def _data_dependencies(program: Program, timeline: Timeline, share: str) -> str:

@@ -3,22 +3,26 @@
 | key | unit and meaning |
 |---|---|
 | `model`, `target`, `tpucc` | names; tpucc's version |
-| `cycles`, `seconds` | the program's makespan |
-| `macs` | multiply-accumulates of the model itself, no padding |
+| `cores` | how many cores share the batch |
+| `cycles`, `seconds` | the program's makespan, the same on every core |
+| `macs` | multiply-accumulates of the model itself on the whole batch, no padding |
 | `tops` | 2 · macs ÷ seconds ÷ 10¹² |
-| `utilization` | tops ÷ the target's peak, 0…1 |
-| `peak_tops` | the target's peak: two operations a cell and cycle |
+| `utilization` | tops ÷ peak, 0…1 |
+| `peak_tops` | the peak of all cores: two operations a cell and cycle |
 | `instructions` | all of them, synchronisations included |
 | `tiles` | weight tiles of the program, each counted once; of a layer: distinct tiles that its multiplies use |
 | `tile_fetches` | tiles fetched; a tile that is asked for twice counts twice |
 | `weight_bytes` | bytes of the program's tiles in weight memory, padding included |
 | `macs_per_weight_byte`, `ridge_macs_per_weight_byte` | intensity: macs ÷ bytes fetched; and where the target's roofline bends |
 | `ub_peak_bytes`, `ub_lower_bound_bytes` | unified buffer: highest use, and the largest sum of what lives at one time |
-| `host_bytes` | bytes that cross the host link, spills included |
-| `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take |
+| `host_bytes` | bytes that cross the host link for all cores, spills included |
+| `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
 | `layers` | of each: `name`, `kind`, source `line` (0: none); `cycles`, `macs`, `tiles`, `instructions`, `tops`, `breakdown` as above |
+
+On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
+the weights.
 
 The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
 arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
@@ -50,25 +54,26 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     target, cycles = program.target, timeline.makespan
     segments = matrix_segments(program, timeline)
     work = _work(program)
-    macs = sum(layer.macs for layer in program.layers)
-    tops = _tops(program, macs, cycles)
+    macs = sum(layer.macs for layer in program.layers) * program.cores
+    tops, peak = _tops(program, macs, cycles), target.peak_ops * program.cores
     fetches = len(timeline.tiles.asked)
     name, explanation = bottleneck(program, timeline, segments)
     return {
         "model": program.name,
         "target": target.name,
         "tpucc": tpucc.__version__,
+        "cores": program.cores,
         "cycles": cycles,
         "seconds": cycles / target.clock_hz,
         "macs": macs,
         "tops": tops,
-        "utilization": tops * 1e12 / target.peak_ops,
-        "peak_tops": target.peak_ops / 1e12,
+        "utilization": tops * 1e12 / peak,
+        "peak_tops": peak / 1e12,
         "instructions": len(program.instructions),
         "tiles": len(program.tiles),
         "tile_fetches": fetches,
         "weight_bytes": len(program.tiles) * target.tile_bytes,
-        "macs_per_weight_byte": macs / (fetches * target.tile_bytes) if fetches else 0.0,
+        "macs_per_weight_byte": macs / (fetches * program.cores * target.tile_bytes) if fetches else 0.0,
         "ridge_macs_per_weight_byte": target.peak_ops / 2 / target.weight_bandwidth,
         "ub_peak_bytes": program.peak_rows * target.mxu,
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
@@ -119,7 +124,7 @@ def _fills(program: Program) -> Int64:
 def _host_bytes(program: Program) -> dict[str, int]:
     opcode, rows = program.instructions["opcode"], program.instructions["inner"].astype(np.int64)
     ways = {"in": Opcode.READ_HOST_MEMORY, "out": Opcode.WRITE_HOST_MEMORY}
-    return {way: int(rows[opcode == code].sum()) * program.target.mxu for way, code in ways.items()}
+    return {way: int(rows[opcode == code].sum()) * program.target.mxu * program.cores for way, code in ways.items()}
 
 
 def _host_step_cycles(program: Program, timeline: Timeline) -> int:
@@ -141,10 +146,10 @@ def _layer(program: Program, segments: Segments, work: _Work, index: int, own: I
         "kind": layer.kind,
         "line": layer.origin.line,
         "cycles": cycles,
-        "macs": layer.macs,
+        "macs": layer.macs * program.cores,
         "tiles": int(work.tiles[index]),
         "instructions": int(work.instructions[index]),
-        "tops": _tops(program, layer.macs, cycles),
+        "tops": _tops(program, layer.macs * program.cores, cycles),
         "breakdown": _breakdown(segments.cause[own], lengths, float(work.useful[index]) / program.target.tile_bytes),
     }
 

@@ -13,7 +13,15 @@ Five units work at the same time, each on its own instructions in program order;
 `synchronize` holds back an engine's next instruction until the named engines have finished what stands before it. The matrix unit
 has finished, for others, `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a step,
 nothing crosses the link; prologue and epilogue lie outside the program's time. Instructions of no unit take no time; a synchronisation
-stands where it is fulfilled, any other where all before it has finished. Sizes and rates are the `Target`'s, the units and their order
+stands where it is fulfilled, any other where all before it has finished.
+
+Of N cores, each has engines and a weight memory of its own, and all share the host and its link. They run one program on parts of equal
+size, start together, and time depends on no data: so they are at the same instruction at all times, every transfer is one of N that share
+the bandwidth evenly, and takes N times as long. Host steps are computed in turn, so that the last core waits for N. The timeline is that
+of the last core, and of all where the link is shared evenly. A link that served one core after the other would let the cores fall out
+of step, and hide some of one's transfers behind another's work; that is left out.
+
+Sizes and rates are the `Target`'s, the units and their order
 those of the TPU paper (Jouppi et al., ISCA 2017, section 2).
 """
 
@@ -177,8 +185,8 @@ def _durations(program: Program, touched: Effects) -> Int64:
     durations[pool] *= records["window_outer"][pool].astype(np.int64) * records["window_inner"][pool]
     transfer = touched.host_reads | touched.host_writes
     rows, which = np.unique(touched.rows[transfer], return_inverse=True)
-    durations[transfer] = np.array([target.host_cycles(int(count)) for count in rows], np.int64)[which]
-    steps = np.array([*(target.host_step_cycles(step.elements) for step in program.host_steps), 0], np.int64)
+    durations[transfer] = np.array([target.host_cycles(int(count) * program.cores) for count in rows], np.int64)[which]
+    steps = np.array([*(target.host_step_cycles(step.elements) * program.cores for step in program.host_steps), 0], np.int64)
     durations[touched.interrupts] = steps[np.minimum(records["index"][touched.interrupts], len(program.host_steps))]
     return durations
 

@@ -52,7 +52,7 @@ def trace_events(program: Program, timeline: Timeline) -> bytes:
 
 
 def _names(program: Program) -> Iterator[Event]:
-    yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": f"{program.name} on {program.target.name}"}}
+    yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": f"{program.name} on {program.machine}"}}
     for lane, name in sorted([*LANES.values(), SHIFT_LANE, WAIT_LANE]):
         yield {"ph": "M", "pid": 1, "tid": lane, "name": "thread_name", "args": {"name": name}}
         yield {"ph": "M", "pid": 1, "tid": lane, "name": "thread_sort_index", "args": {"sort_index": lane}}

@@ -60,7 +60,7 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = ()) -> Diagr
     boxes, edges = _instructions(program, touched, moving) if small else _layers(program, touched, moving, layer_cycles)
     count = len(program.instructions)
     sizes = counted(count, "instruction"), counted(len(program.tiles), "weight tile"), counted(len(program.layers), "layer")
-    title = f"{program.name}: {', '.join(sizes)}"
+    title = f"{program.title}: {', '.join(sizes)}"
     clusters = tuple(Cluster(f"{layer.name}{_line(layer)}") for layer in program.layers) if small else ()
     return Diagram("program", "instruction" if small else "layer", title, FINE if small else COARSE, tuple(boxes), tuple(edges), clusters)
 

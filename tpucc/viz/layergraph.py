@@ -18,8 +18,11 @@ ROLES = ("bias", "multipliers", "table")
 SUBTITLE = "Thick arrows carry int8, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
 
 
-def layer_diagram(graph: Graph) -> Diagram:
-    """The layers of the device inside frames, one for each segment; the host's operators outside; scales and zero points on the edges."""
+def layer_diagram(graph: Graph, title: str = "") -> Diagram:
+    """The layers of the device inside frames, one for each segment; the host's operators outside; scales and zero points on the edges.
+
+    `title` is the graph's name unless given.
+    """
     segments = partition(graph).segments
     boxes: list[Box] = []
     edges: list[Edge] = []
@@ -39,7 +42,7 @@ def layer_diagram(graph: Graph) -> Diagram:
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = ("device · int8",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
-    return Diagram("layers", "layer", f"{graph.name}: {_counts(graph)}", SUBTITLE, tuple(boxes), tuple(edges), clusters)
+    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", SUBTITLE, tuple(boxes), tuple(edges), clusters)
 
 
 def _counts(graph: Graph) -> str:

@@ -51,7 +51,7 @@ def _height(program: Program) -> float:
 def _title(program: Program) -> str:
     size = program.peak_rows * program.target.mxu
     share = percent(program.peak_rows, program.target.unified_buffer_rows)
-    return f"{program.name}: at most {program.peak_rows:,} rows of the unified buffer are in use ({bytes_text(size)}, {share} of it)"
+    return f"{program.title}: at most {program.peak_rows:,} rows of the unified buffer are in use ({bytes_text(size)}, {share} of it)"
 
 
 def _subtitle(program: Program, drawn: int) -> str:

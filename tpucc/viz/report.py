@@ -50,7 +50,7 @@ def report(given: ReportInput) -> str:
     return Template(folder.joinpath("report.html").read_text("utf-8")).substitute(
         version=escaped(printable(stats.tpucc)),
         style=folder.joinpath("report.css").read_text("utf-8"),
-        title=escaped(f"{shown(stats.model)} on {shown(stats.target)}"),
+        title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         nav=joined(_links(given.pictures)),
         lead=escaped(_lead(given)),
         numbers=joined(_number(*fact) for fact in _facts(stats)),
@@ -78,8 +78,9 @@ def _lead(given: ReportInput) -> str:
 
 def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     """Name, value, and a remark, of each number at the head of the page."""
+    whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", _microseconds(stats.seconds)
-    yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of the target's peak"
+    yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
     yield "bottleneck", stats.bottleneck, f"array active in {percent(stats.breakdown.array_active, 100)} of cycles"
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
     yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")

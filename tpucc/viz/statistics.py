@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
+from tpucc.target import machine_name
+
 
 class Breakdown(msgspec.Struct, frozen=True):
     """Percentages of cycles, as `stats.json` defines them; `useful_macs` and `unused_macs` are parts of `array_active`."""
@@ -52,6 +54,11 @@ class Statistics(msgspec.Struct, frozen=True):
     tpucc: str = ""
     explanation: str = ""
     tile_fetches: int = 0
+    cores: int = 1
+
+    @property
+    def machine(self) -> str:
+        return machine_name(self.target, self.cores)
 
 
 def read_statistics(stats: Mapping[str, object]) -> Statistics:

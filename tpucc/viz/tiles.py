@@ -72,9 +72,10 @@ def largest_layers(program: Program | TileProgram, count: int = 3) -> list[int]:
 def _title(program: Program | TileProgram) -> str:
     used = sum(rows * columns for layer in program.layers for _, rows, columns in layer.tile_fills)
     count = sum(len(layer.tile_fills) for layer in program.layers)
+    name = program.title if isinstance(program, Program) else program.name
     if not count:
-        return f"{program.name}: no layer has weights, so there are no tiles"
-    return f"{program.name}: {counted(count, 'weight tile')}, {percent(used, count * program.target.mxu**2)} full"
+        return f"{name}: no layer has weights, so there are no tiles"
+    return f"{name}: {counted(count, 'weight tile')}, {percent(used, count * program.target.mxu**2)} full"
 
 
 def _order(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:

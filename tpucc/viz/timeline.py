@@ -55,7 +55,7 @@ class Lane:
 
 def timeline_svg(program: Program, times: Times) -> str:
     """Lanes for host, weights, shift, matrix and activate over a common axis; the layers above, stalls hatched."""
-    head = heading(headline(program.name, times), _subtitle(program, times), ())
+    head = heading(headline(program.title, times), _subtitle(program, times), ())
     scale = Scale(0, max(1, times.cycles), LEFT, WIDTH - EDGE)
     top = EDGE + head.height
     names = [name for name in STALLS if name in times.stalls and len(times.stalls[name][0])]
@@ -69,7 +69,7 @@ def timeline_svg(program: Program, times: Times) -> str:
             parts.append(_stalls(times, names, scale, top))
         top += LANE + LANE_GAP
     parts.append(cycle_axis(scale, top, program.target.clock_hz))
-    return picture(KEY, headline(program.name, times), WIDTH, top + 44, *parts)
+    return picture(KEY, headline(program.title, times), WIDTH, top + 44, *parts)
 
 
 def headline(name: str, times: Times) -> str:
@@ -85,7 +85,7 @@ def _subtitle(program: Program, times: Times) -> str:
     seconds, clock = times.cycles / program.target.clock_hz, program.target.clock_hz / 1e6
     dense = max(len(lane.starts) for lane in _lanes(program, times)) > SINGLE
     bars = "the height of a bar is the share of time that a unit works" if dense else "a bar is an instruction at its unit"
-    return f"{seconds * 1e6:,.1f} µs at {clock:,.0f} MHz on {program.target.name}; {bars}."
+    return f"{seconds * 1e6:,.1f} µs at {clock:,.0f} MHz on {program.machine}; {bars}."
 
 
 def _lanes(program: Program, times: Times) -> Iterator[Lane]:

@@ -89,6 +89,11 @@ def _require_no_obstacle(target: Target, word: Word) -> None:
         word.fail("E0716", f"no program can be for {printable(target.name)}: it {target.obstacle}")
 
 
+def _cores(arguments: Arguments, parts: Parts) -> None:
+    parts.cores = integer(arguments.next("a number of cores"))
+    arguments.done()
+
+
 def _lower_bound(arguments: Arguments, parts: Parts) -> None:
     parts.lower_bound_rows = integer(arguments.next("a number of rows"))
     arguments.done()
@@ -234,6 +239,7 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "program": _program,
         "target": _target,
         "source": _source,
+        "cores": _cores,
         "lower_bound": _lower_bound,
         "note": _note,
         "layer": _layer,

@@ -19,6 +19,7 @@ class Parts:
     name: str
     target: Target
     source: str = ""
+    cores: int = 1
     lower_bound_rows: int = 0
     notes: list[str] = field(default_factory=list)
     layers: list[LayerInfo] = field(default_factory=list)

@@ -15,6 +15,8 @@ from tpucc.isa.verify.rules import Context, Rule, Violation
 MEMORY_ROWS = 2**22
 """The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
 HOST_ROWS = 2**26
+CORES = 2**16
+"""The most cores that share a batch."""
 KINDS = ("input", "output", "constant", "scratch")
 
 RULES = (
@@ -27,6 +29,7 @@ RULES = (
     Rule("V0103", "host buffers", "Host buffers have different names, a known kind and rows of their own; constants have their data."),
     Rule("V0104", "memory map", "Stays in the unified buffer lie inside it and inside the program, and belong to a layer."),
     Rule("V0105", "memories", "Tiles and parameter blocks fit the weight memory, and all memories are of a size that can be simulated."),
+    Rule("V0109", "cores", f"A program runs on 1 to {CORES:,} cores."),
 )
 
 
@@ -41,6 +44,8 @@ def check(context: Context) -> Iterator[Violation]:
     yield from _host(program)
     yield from _residents(program)
     yield from _memories(program)
+    if not 1 <= program.cores <= CORES:
+        yield Violation("V0109", f"the program is for {program.cores:,} cores; it can be for 1 to {CORES:,}")
 
 
 def _arrays(program: Program) -> Iterator[Violation]:
