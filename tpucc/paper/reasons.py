@@ -60,7 +60,10 @@ _QUARTER = (
     "its layers have 256 channels in and out, so that a 512×512 tile is a quarter full and takes four times as long to fetch. It is no "
     "longer bound by the matrix unit but by weight memory."
 )
-_LINK = "what waits for the host link gains nothing: a tenth of MLP1's cycles on TPU v1, over a quarter on TPU′."
+_LINK = (
+    "what waits for the host link gains nothing: a tenth of MLP1's cycles on TPU v1, over a quarter on TPU′. MLP1 is a third of the weighted "
+    "mean."
+)
 
 
 def _for(key: str, rows: tuple[str, ...], columns: tuple[str, ...], way: str, reason: str) -> dict[tuple[str, str, str, str], str]:
