@@ -61,8 +61,8 @@ _QUARTER = (
     "longer bound by the matrix unit but by weight memory."
 )
 _LINK = (
-    "what waits for the host link gains nothing: a tenth of MLP1's cycles on TPU v1, over a quarter on TPU′. MLP1 is a third of the weighted "
-    "mean."
+    "what waits for the host link gains nothing: a tenth of MLP1's cycles on TPU v1, over a quarter on TPU′. MLP1 is a third of the "
+    "weighted mean."
 )
 
 
