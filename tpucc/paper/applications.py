@@ -58,9 +58,9 @@ def find_programs(folder: Path) -> dict[str, Path]:
     return found
 
 
-def measure(source: Source, folder: Path, target: Target) -> Measured:
+def measure(source: Source, folder: Path, target: Target, activation_bits: int | None = None) -> Measured:
     """Compiles a source, whose files are relative to `folder`, and times it. Raises what compiling raises."""
-    compilation = compile_source(source, folder, Options(target=target, extra=(UnitRanges(),)))
+    compilation = compile_source(source, folder, Options(target=target, extra=(UnitRanges(),), activation_bits=activation_bits))
     program, graph = compilation.program, compilation.graph
     assert program is not None
     assert graph is not None
@@ -69,8 +69,8 @@ def measure(source: Source, folder: Path, target: Target) -> Measured:
 
 
 def measure_file(path: Path, target: Target) -> Measured:
-    """`measure` of a file."""
-    return measure(read_source(path), path.parent, target)
+    """`measure` of one of the paper's applications, with the activations that it has there."""
+    return measure(read_source(path), path.parent, target, published().applications[path.stem].activation_bits)
 
 
 def _fetched(program: Program, timeline: Timeline) -> float:

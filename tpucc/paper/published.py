@@ -60,6 +60,7 @@ class Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host_percent: float
     model_error: float
     buffer_mib: float
+    activation_bits: int = 8
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
