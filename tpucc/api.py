@@ -133,14 +133,16 @@ def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
     level: int = 2,
     passes: tuple[Pass, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
+    activation_bits: int | None = None,
 ) -> Executable:
     """Compiles the model at `path`.
 
     `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
-    replace the built-in ones; `settings` maps a pass's name to its options. Raises a subclass of `tpucc.Error`.
+    replace the built-in ones; `settings` maps a pass's name to its options; `activation_bits` (8 or 16)
+    wins over the source's. Raises a subclass of `tpucc.Error`.
     """
     path = Path(path)
-    options = _options(target, params, weights, calibration, level, passes, settings)
+    options = _options(target, params, weights, calibration, level, passes, settings, activation_bits)
     return _executable(drive(read_source(path), path.parent, options))
 
 
@@ -156,9 +158,10 @@ def compile_source(
     level: int = 2,
     passes: tuple[Pass, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
+    activation_bits: int | None = None,
 ) -> Executable:
     """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
-    options = _options(target, params, weights, calibration, level, passes, settings)
+    options = _options(target, params, weights, calibration, level, passes, settings, activation_bits)
     return _executable(drive(Source(name, text), Path(folder), options))
 
 
@@ -175,6 +178,7 @@ def _options(
     level: int,
     passes: tuple[Pass, ...],
     settings: Mapping[str, Mapping[str, object]] | None,
+    activation_bits: int | None,
 ) -> Options:
     return Options(
         target=load_target(target) if isinstance(target, str) else target,
@@ -184,6 +188,7 @@ def _options(
         level=level,
         extra=passes,
         settings=settings or {},
+        activation_bits=activation_bits,
     )
 
 

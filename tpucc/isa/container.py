@@ -25,7 +25,7 @@ from tpucc.isa.program import Program
 from tpucc.isa.sections import SECTIONS, read_program, section_bytes
 
 MAGIC = b"\x89TPUB\r\n\x1a"
-VERSION = 2
+VERSION = 3
 ALIGNMENT = 64
 _HEADER = struct.Struct("<8sHHIQII")
 _ENTRY = struct.Struct("<8sQQII")

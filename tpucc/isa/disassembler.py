@@ -106,8 +106,11 @@ def _host(program: Program) -> Iterator[str]:
 
 def _port(directive: str, port: Port) -> str:
     shape = "x".join(map(str, port.shape))
+    wide = f" type={port.precision.name}" if port.wide else ""
     splits, blocks = (" ".join(map(str, numbers)) for numbers in (port.splits, port.blocks))
-    return f"{directive} {name_text(port.name)} {shape} scale={port.scale!r} zero={port.zero_point} splits=[{splits}] blocks=[{blocks}]"
+    return (
+        f"{directive} {name_text(port.name)} {shape} scale={port.scale!r} zero={port.zero_point} splits=[{splits}] blocks=[{blocks}]{wide}"
+    )
 
 
 def _residents(program: Program) -> Iterator[str]:

@@ -34,7 +34,7 @@ def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
 
 def _clock(touched: Effects, vector: np.ndarray[tuple[int], np.dtype[np.bool_]], target: Target) -> Int64:
     """Cycles after which each instruction may start, if only products, their weights and element-wise steps took time."""
-    cycles = np.where(touched.multiplies | vector, touched.rows, 0)
+    cycles = np.where(touched.multiplies | vector, touched.rows * touched.width, 0)
     fetches = np.where(touched.pops, target.tile_fetch_cycles, 0)
     busy: Int64 = np.maximum(cycles, fetches)
     return np.cumsum(busy) - busy
