@@ -21,7 +21,7 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
-Held = Int8 | Int16
+Held = npt.NDArray[np.int8 | np.int16]
 """Integers as the device holds values."""
 
 
@@ -35,7 +35,7 @@ class Precision:
     rows: int
 
     @property
-    def dtype(self) -> np.dtype[np.int8] | np.dtype[np.int16]:
+    def dtype(self) -> np.dtype[np.int8 | np.int16]:
         return np.dtype(np.int8) if self.rows == 1 else np.dtype(np.int16)
 
     @property

@@ -19,7 +19,7 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.numerics import AnyArray, Int8
+from tpucc.numerics import AnyArray, Held
 from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
@@ -138,7 +138,7 @@ class Runtime:
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
         """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
 
-        def host(number: int, ports: Mapping[str, Int8]) -> dict[str, AnyArray]:
+        def host(number: int, ports: Mapping[str, Held]) -> dict[str, AnyArray]:
             values.update(_evaluated(self.steps[number], {**values, **ports}))
             return _shaped(self.program.step_ports[number][1], values)
 

@@ -117,8 +117,9 @@ RECORD = np.dtype(
 
 `ub`, `ub2`, `dest` are unified-buffer rows, `acc` is an accumulator row, `host` a row of host memory; `index` is a weight tile, a
 parameter block, an engine, a host step or a tag. Rows are walked in two dimensions: row (o, i) of a walk lies at
-`start + o * pitch + i * stride` for o below `outer` and i below `inner`. With the flag `wide` it is the row of low bytes, and that of the high
-bytes lies after it; rows that `matrix_multiply` finds one after the other are then two apart. The accumulators' walk is always dense: row `acc + o * inner + i`.
+`start + o * pitch + i * stride` for o below `outer` and i below `inner`. The accumulators' walk is always
+dense: row `acc + o * inner + i`. With the flag `wide`, rows of the unified buffer are those of the low bytes of 16-bit values, and the high
+bytes lie in the row after each; the rows that `matrix_multiply` finds one after the other are then two apart.
 """
 
 

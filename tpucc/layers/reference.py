@@ -50,6 +50,7 @@ def fully_connected(
     bias: AnyArray,
     multiplier: Float32,
     table: Held | None = None,
+    *,
     to: Precision = INT8,
 ) -> Held:
     """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
@@ -58,10 +59,10 @@ def fully_connected(
 
 
 def convolution(
-    layer: Conv, x: Held, weights: Int8, bias: AnyArray, multiplier: Float32, table: Held | None = None, to: Precision = INT8
+    layer: Conv, x: Held, weights: Int8, bias: AnyArray, multiplier: Float32, table: Held | None = None, *, to: Precision = INT8
 ) -> Held:
-    """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened, times
-    the flattened kernel."""
+    """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
+    times the flattened kernel."""
     windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride)
     images, height, width = windows.shape[:3]
     kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])
@@ -89,7 +90,7 @@ def moved(layer: Move, operands: Sequence[AnyArray]) -> Held:
     return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
-def element_wise(layer: Vector, a: Held, b: Held, table: Held | None = None, to: Precision = INT8) -> Held:
+def element_wise(layer: Vector, a: Held, b: Held, table: Held | None = None, *, to: Precision = INT8) -> Held:
     """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
     left = a.astype(np.float32) - np.float32(layer.zero_a)
     right = b.astype(np.float32) - np.float32(layer.zero_b)

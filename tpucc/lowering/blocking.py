@@ -115,7 +115,10 @@ class _Cut:
 
 @lru_cache(maxsize=4096)
 def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target, pace: int = 1) -> Blocking:
-    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles, at `pace` cycles a row; ties go to fewer groups, then to fewer chunks."""
+    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles, at `pace` cycles a row.
+
+    Ties go to fewer groups, then to fewer chunks.
+    """
     problem = _Problem(loops, deep, wide, target, pace)
     best = min(_candidates(problem), key=lambda cut: (cut.cycles, cut.groups, cut.chunks, -cut.unit))
     return Blocking(best.pieces(), best.cycles, _reason(best))

@@ -58,8 +58,8 @@ OP = OpDef(
     summary="real values as integers: round(x / scale) + zero_point",
     documentation=(
         "Rounds half to even, adds the zero point, saturates. The compiler keeps these parameters and calibrates only the rest; after a "
-        "layer it sets that layer's own requantisation, and no second rounding happens. The integers are int8, or int16 with `bits=16`; values "
-        "have the bits of the model's activations, constants 8. ONNX: QuantizeLinear."
+        "layer it sets that layer's own requantisation, and no second rounding happens. The integers are int8, or int16 with "
+        "`bits=16`; values have the bits of the model's activations, constants 8. ONNX: QuantizeLinear."
     ),
     operands=(Operand("x"),),
     attributes=QuantizeAttributes,

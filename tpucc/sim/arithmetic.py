@@ -11,7 +11,7 @@ import numpy.typing as npt
 from tpucc.isa.instructions import Function
 from tpucc.numerics import INT8, INT16, Float32, Held, Int8, Int32, Precision, interpolate, requantise, saturate
 
-Values = npt.NDArray[np.int8] | npt.NDArray[np.uint8] | npt.NDArray[np.int16] | npt.NDArray[np.uint16]
+Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
 """What a multiply reads."""
 Block = np.void
 """One parameter block: a record of `block_dtype`."""

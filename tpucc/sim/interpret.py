@@ -77,9 +77,9 @@ def _matrix_multiply(state: Interpreter, instruction: Instruction) -> None:
     sums[...] = sums + product if Flag.ACCUMULATE in instruction.flags else product
 
 
-def _loaded(state: Interpreter, instruction: Instruction, field: str, splat: Flag = Flag(0)) -> Held:
-    """The values of an operand; with the flag `splat`, their lane 0 only."""
-    lanes = slice(0, 1) if splat & instruction.flags else slice(None)
+def _loaded(state: Interpreter, instruction: Instruction, field: str, splat: Flag | None = None) -> Held:
+    """The values of an operand; where the flag `splat` is set, their lane 0 only."""
+    lanes = slice(0, 1) if splat is not None and splat in instruction.flags else slice(None)
     return state.machine.load(operand(instruction, field), Flag.WIDE in instruction.flags, lanes)
 
 

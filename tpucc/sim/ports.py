@@ -18,7 +18,10 @@ fills, each of its port's integers and shape."""
 
 
 def pack(port: Port, tensor: Held, buffers: Sequence[HostBuffer], host: Int8) -> None:
-    """Writes `tensor` (the port's integers, `port.shape`) into its column blocks in `host` [rows, mxu]; lanes past the last column stay as they are."""
+    """Writes `tensor` (the port's integers and shape) into its column blocks in `host` [rows, mxu].
+
+    Lanes past the last column stay as they are.
+    """
     matrix = tensor.reshape(_matrix_shape(port))
     for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
         part, lines = matrix[rows, columns], host[stretch]

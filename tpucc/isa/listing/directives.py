@@ -149,7 +149,7 @@ def _precision(word: Word | None) -> Precision:
     if word is None:
         return INT8
     if word.text not in PRECISIONS:
-        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed(PRECISIONS)}")
+        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed([*PRECISIONS])}")
     return PRECISIONS[word.text]
 
 

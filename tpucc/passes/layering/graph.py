@@ -19,9 +19,9 @@ MADE_BY = "quantise"
 
 
 class LayerGraph:
-    """Values go by their names in the operator graph; each has a node on the host, on the device (integers of `precision`), or on both sides.
+    """Values go by their names in the operator graph; each has a node on the host, on the device, or on both sides.
 
-    An edge is crossed once: a value that several layers read is quantised once for all.
+    The device holds integers of `precision`. An edge is crossed once: a value that several layers read is quantised once for all.
     """
 
     def __init__(self, graph: Graph, precision: Precision, *, per_channel: bool) -> None:
