@@ -19,7 +19,7 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.numerics import AnyArray, Held
+from tpucc.numerics import INT8, AnyArray, Held
 from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
@@ -85,6 +85,12 @@ class Runtime:
     def outputs(self) -> dict[str, TensorType]:
         """The model's outputs by name."""
         return {output.name: self.epilogue[output.node].type for output in self.epilogue.outputs}
+
+    @property
+    def integers(self) -> str:
+        """What the device computes with: "int8" or "int16"."""
+        ports = (*self.program.inputs, *self.program.outputs)
+        return str((ports[0].precision if ports else INT8).dtype)
 
     @cached_property
     def batch(self) -> int | None:

@@ -38,7 +38,7 @@ def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> Tens
     """An f32 value of which nothing more is known."""
     explicit(attributes, types[0])
     if types[0].dtype not in PRECISIONS:
-        raise RuleError("E0305", f"expected quantised values, found {types[0].brief}", about=(0,))
+        raise RuleError("E0305", f"expected i8 or i16 values, found {types[0].brief}", about=(0,))
     return f32(*types[0].shape)
 
 
