@@ -140,15 +140,17 @@ def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
     passes: tuple[Pass, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
     cores: int = 1,
+    activation_bits: int | None = None,
 ) -> Executable:
     """Compiles the model at `path`.
 
     `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
     `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
-    replace the built-in ones; `settings` maps a pass's name to its options; `cores` share the batch. Raises a subclass of `tpucc.Error`.
+    replace the built-in ones; `settings` maps a pass's name to its options; `cores` share the batch; `activation_bits` (8 or 16) wins over
+    the source's. Raises a subclass of `tpucc.Error`.
     """
     path = Path(path)
-    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores)
+    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores, activation_bits)
     return _executable(drive(read_source(path), path.parent, options))
 
 
@@ -166,9 +168,10 @@ def compile_source(
     passes: tuple[Pass, ...] = (),
     settings: Mapping[str, Mapping[str, object]] | None = None,
     cores: int = 1,
+    activation_bits: int | None = None,
 ) -> Executable:
     """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
-    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores)
+    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores, activation_bits)
     return _executable(drive(Source(name, text), Path(folder), options))
 
 
@@ -190,6 +193,7 @@ def _options(
     passes: tuple[Pass, ...],
     settings: Mapping[str, Mapping[str, object]] | None,
     cores: int,
+    activation_bits: int | None,
 ) -> Options:
     return Options(
         target=target,
@@ -200,6 +204,7 @@ def _options(
         extra=passes,
         settings=settings or {},
         cores=cores,
+        activation_bits=activation_bits,
     )
 
 

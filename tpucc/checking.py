@@ -44,7 +44,7 @@ class Accuracy:
 
     rows: int
     float32: float
-    int8: float
+    quantised: float
 
 
 def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:

@@ -26,7 +26,7 @@ from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.lowering.verify import verify_tiles
-from tpucc.numerics import AnyArray
+from tpucc.numerics import INT8, INT16, AnyArray
 from tpucc.ops.verify import verify_operators
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.batch_products import BatchProducts
@@ -301,7 +301,8 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     recorder.done("parse", state.source)
     model = state.model = elaborate(module, state.source, options.params, options.limits)
     state.warnings.extend(w.render(state.source) for w in model.warnings)
-    _require_supported(options.activation_bits or model.activation_bits, options.cores)
+    _require_supported(options.cores)
+    precision = INT16 if (options.activation_bits or model.activation_bits) == 16 else INT8
     state.graph = model.graph
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
@@ -310,12 +311,12 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    _run_passes(state, state.graph, options, recorder)
+    context = Context(options.target, state.calibration, state.warnings, options.cores, precision)
+    _run_passes(state, state.graph, context, options, recorder)
     _back_end(state, options, recorder)
 
 
-def _run_passes(state: _State, graph: Graph, options: Options, recorder: _Recorder) -> None:
-    context = Context(options.target, state.calibration, state.warnings, options.cores)
+def _run_passes(state: _State, graph: Graph, context: Context, options: Options, recorder: _Recorder) -> None:
     steps = pipeline(options)
     for index, step in enumerate(steps):
         state.layers = run_pass(step, graph, context)
@@ -377,10 +378,7 @@ def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
     return replace(step, **settings) if settings else step  # type: ignore[type-var]
 
 
-def _require_supported(activation_bits: int | None, cores: int) -> None:
-    if activation_bits == 16:
-        mend = ("compile with 8-bit activations, which is the default",)
-        raise UsageError(Diagnostic("E0507", "no target of this version multiplies 16-bit activations", help=mend))
+def _require_supported(cores: int) -> None:
     if cores < 1:
         raise UsageError(Diagnostic("E0508", f"a program needs at least one core, found {cores}"))
 

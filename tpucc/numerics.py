@@ -6,19 +6,50 @@ integer, and the zero point is added after rounding.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 Int8 = npt.NDArray[np.int8]
+Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
+Held = npt.NDArray[np.int8 | np.int16]
+"""Integers as the device holds values."""
+
+
+@dataclass(frozen=True, slots=True)
+class Precision:
+    """The integers `low`…`high` that stand for a value on the device. A row of them takes `rows` rows of bytes."""
+
+    name: str
+    low: int
+    high: int
+    rows: int
+
+    @property
+    def dtype(self) -> np.dtype[np.int8 | np.int16]:
+        return np.dtype(np.int8) if self.rows == 1 else np.dtype(np.int16)
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude."""
+        return -self.low
+
 
 INT8_LOW, INT8_HIGH = -128, 127
+INT8, INT16 = Precision("i8", INT8_LOW, INT8_HIGH, 1), Precision("i16", -(2**15), 2**15 - 1, 2)
+PRECISIONS: Mapping[str, Precision] = MappingProxyType({precision.name: precision for precision in (INT8, INT16)})
+"""By the name of their data type."""
+POINTS = 257
+"""Entries of the table of a function of int16: its values at -32768, -32512, …, 32768."""
 WEIGHT_MAX = 127
 """Weights are symmetric: -127…127."""
 EXACT = 2**24
@@ -31,11 +62,11 @@ def round_half_even(x: AnyArray) -> AnyArray:
     return np.rint(x)
 
 
-def quantise(x: AnyArray, scale: float, zero_point: int) -> Int8:
-    """`saturate(round_half_even(float32(x) / float32(scale)) + zero_point)` as int8; any shape. ONNX: QuantizeLinear."""
+def quantise(x: AnyArray, scale: float, zero_point: int, to: Precision = INT8) -> Held:
+    """`saturate(round_half_even(float32(x) / float32(scale)) + zero_point)`; any shape. ONNX: QuantizeLinear."""
     with np.errstate(over="ignore"):
         q = np.rint(x.astype(np.float32, copy=False) / np.float32(scale))
-    return saturate(q, zero_point, INT8_LOW, INT8_HIGH)
+    return saturate(q, zero_point, to.low, to.high, to)
 
 
 def dequantise(q: AnyArray, scale: float, zero_point: int) -> Float32:
@@ -43,26 +74,29 @@ def dequantise(q: AnyArray, scale: float, zero_point: int) -> Float32:
     return (q.astype(np.int32) - np.int32(zero_point)).astype(np.float32) * np.float32(scale)
 
 
-def saturate(rounded: AnyArray, zero_point: int, low: int, high: int) -> Int8:
+def saturate(rounded: AnyArray, zero_point: int, low: int, high: int, to: Precision = INT8) -> Held:
     """A rounded float32 value plus the zero point, clamped to low…high.
 
     The clamp comes first, moved by the zero point: then the sum is exact however large the rounded value is.
     """
     clamped = np.clip(rounded, np.float32(low - zero_point), np.float32(high - zero_point))
-    return (clamped + np.float32(zero_point)).astype(np.int8)
+    held: Held = (clamped + np.float32(zero_point)).astype(to.dtype)
+    return held
 
 
-def requantise(accumulator: Int32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH) -> Int8:
+def requantise(
+    accumulator: Int32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH, to: Precision = INT8
+) -> Held:
     """`saturate(round_half_even(float32(acc) * multiplier) + zero_point)`, clamped to low…high.
 
     `accumulator` is int32 [..., N] with the bias already added; `multiplier` is float32 [N] or a scalar.
     """
     product = accumulator.astype(np.float32) * np.asarray(multiplier, np.float32)
-    return saturate(np.rint(product), zero_point, low, high)
+    return saturate(np.rint(product), zero_point, low, high, to)
 
 
 def requantise_in_place(sums: Float32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH) -> None:
-    """As `requantise`, for sums that are float32 already: leaves the int8 values in `sums` [..., N], as float32.
+    """As `requantise`, for sums that are float32 already: leaves the integers in `sums` [..., N], as float32.
 
     `sums` must be float32(acc), the accumulators rounded once.
     """
@@ -115,17 +149,37 @@ def multiplier(scale: float, by: Float32 | float, result: float) -> Float32:
     return factors
 
 
-def affine_parameters(low: float, high: float) -> tuple[float, int]:
-    """Scale (a float32 value) and zero point of the int8 range that covers low…high and zero.
+def interpolate(values: Int16, points: Int16) -> Int16:
+    """The function of int16 whose values at 256·i − 32768 are `points` [257], linear in between; any shape.
+
+    For q = 256·h + f with 0 ≤ f < 256: `p[h] + floor(((p[h + 1] − p[h])·f + 128) / 256)`, p beginning at h = −128. All in integers: what
+    is between two points is rounded to the nearest, ties up, and no result leaves the interval of its two points.
+    """
+    high, fraction = (values >> 8).astype(np.intp) + 128, (values & 255).astype(np.int32)
+    first = points[high].astype(np.int32)
+    steps = points[high + 1].astype(np.int32) - first
+    result: Int16 = (first + ((steps * fraction + 128) >> 8)).astype(np.int16)
+    return result
+
+
+def affine_parameters(low: float, high: float, to: Precision = INT8) -> tuple[float, int]:
+    """Scale (a float32 value) and zero point of the integers that cover low…high and zero; int16 is symmetric, with the zero point 0.
 
     Zero is always representable, so that padding and ReLU are exact. A range of nothing but zero gets the scale 1.
     """
     low, high = min(low, 0.0), max(high, 0.0)
+    if to is INT16:
+        return _symmetric_scale(max(-low, high), to.high), 0
     scale = np.float32((high - low) / (INT8_HIGH - INT8_LOW))
     if not scale >= np.finfo(np.float32).tiny:
         return 1.0, 0
     zero_point = int(np.clip(np.rint(INT8_LOW - low / float(scale)), INT8_LOW, INT8_HIGH))
     return float(scale), zero_point
+
+
+def _symmetric_scale(largest: float, steps: int) -> float:
+    scale = np.float32(largest / steps)
+    return float(scale) if scale >= np.finfo(np.float32).tiny else 1.0
 
 
 def column_bound(weights: Int8, largest_input: int) -> Int64:

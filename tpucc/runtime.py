@@ -22,7 +22,7 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.numerics import AnyArray, Int8
+from tpucc.numerics import INT8, AnyArray, Held
 from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
@@ -97,6 +97,12 @@ class Runtime:
         cores = self.program.cores
         return {output.name: whole_type(output.name, self.epilogue[output.node].type, cores) for output in self.epilogue.outputs}
 
+    @property
+    def integers(self) -> str:
+        """What the device computes with: "int8" or "int16"."""
+        ports = (*self.program.inputs, *self.program.outputs)
+        return str((ports[0].precision if ports else INT8).dtype)
+
     @cached_property
     def batch(self) -> int | None:
         """The leading size that all inputs and outputs share, or None: only then inputs of another batch run in rounds."""
@@ -154,7 +160,7 @@ class Runtime:
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
         """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
 
-        def host(number: int, ports: Mapping[str, Int8]) -> dict[str, AnyArray]:
+        def host(number: int, ports: Mapping[str, Held]) -> dict[str, AnyArray]:
             values.update(_evaluated(self.steps[number], {**values, **ports}))
             return _shaped(self.program.step_ports[number][1], values)
 

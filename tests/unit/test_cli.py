@@ -194,7 +194,6 @@ def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFix
         (["compile", "small.tpu", "--target", "tpu_v9"], 2),
         (["compile", "small.tpu", "--weights", "nowhere.npz"], 2),
         (["compile", "small.tpu", "--weights", "small.tpu"], 3),
-        (["compile", "small.tpu", "--activation-bits", "16"], 2),
         (["run", "small.tpu", "--input", "small.tpu"], 3),
         (["run", "bad.tpub"], 3),
         (["disasm", "bad.tpub"], 3),

@@ -54,7 +54,7 @@ def command(
     """Execute MODEL, a source (.tpu) or a program (.tpub).
 
     Without --input it runs on the calibration inputs, or on random ones. Where labels are known (an array `labels` in the input file, or
-    in MODEL_test.npz beside the source), the accuracy of int8 is printed beside that of float32.
+    in MODEL_test.npz beside the source), the accuracy of the integers is printed beside that of float32.
     """
     exe = executable_from(model, given, quiet)
     runtime = exe.runtime
@@ -134,7 +134,7 @@ def _accuracy(exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | Non
     if graph is None or inputs is None or labels is None or not labels_fit(exe.runtime, inputs, labels):
         return {}
     share = accuracy(exe.runtime, graph, inputs, labels)
-    return {"accuracy": {"float32": share.float32, "int8": share.int8, "rows": share.rows, "inputs": source}}
+    return {"accuracy": {"float32": share.float32, exe.runtime.integers: share.quantised, "rows": share.rows, "inputs": source}}
 
 
 def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray]) -> dict[str, Any]:

@@ -49,7 +49,8 @@ def _accuracy(found: Mapping[str, Any] | None) -> list[str]:
     if found is None:
         return []
     rows = counted(found["rows"], "row")
-    return [f"accuracy on {rows} of {printable(found['inputs'])}: float32 {found['float32']:.2%}, int8 {found['int8']:.2%}"]
+    shares = ", ".join(f"{name} {found[name]:.2%}" for name in ("float32", "int8", "int16") if name in found)
+    return [f"accuracy on {rows} of {printable(found['inputs'])}: {shares}"]
 
 
 def _check(check: Mapping[str, Any] | None) -> list[str]:

@@ -90,7 +90,7 @@ def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) ->
         return []
     measured = accuracy(runtime, compilation.graph, *found)
     rows = counted(measured.rows, "held-out row")
-    return [f"It is right on {measured.int8:.1%} of {rows}; in float32 it is right on {measured.float32:.1%}"]
+    return [f"It is right on {measured.quantised:.1%} of {rows}; in float32 it is right on {measured.float32:.1%}"]
 
 
 def print_json(value: object) -> None:

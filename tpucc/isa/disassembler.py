@@ -108,8 +108,10 @@ def _host(program: Program) -> Iterator[str]:
 
 def _port(directive: str, port: Port) -> str:
     shape = "x".join(map(str, port.shape))
+    wide = f" type={port.precision.name}" if port.wide else ""
+    held = f"scale={port.scale!r} zero={port.zero_point}"
     splits, blocks = (" ".join(map(str, numbers)) for numbers in (port.splits, port.blocks))
-    return f"{directive} {name_text(port.name)} {shape} scale={port.scale!r} zero={port.zero_point} splits=[{splits}] blocks=[{blocks}]"
+    return f"{directive} {name_text(port.name)} {shape} {held} splits=[{splits}] blocks=[{blocks}]{wide}"
 
 
 def _residents(program: Program) -> Iterator[str]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.instructions import ENGINE_OF, Flag, Function, Opcode, Records
+from tpucc.isa.instructions import ENGINE_OF, ROWS_OF_WIDE, Flag, Function, Opcode, Records
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]
@@ -31,7 +31,7 @@ WALKED = (Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL)
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Walks:
-    """The unified-buffer rows that each instruction reads (or writes) through one operand.
+    """The unified-buffer rows that each instruction reads (or writes) through one operand; of 16-bit values both rows.
 
     `low` and `high` bound the rows: [low, high), equal when the instruction has no such operand. `dense` says that every row between
     them is visited. Bounds past 2^60 are approximate, but never below the true ones' reach of a memory.
@@ -56,15 +56,16 @@ class Walks:
         return low + np.flatnonzero(_visited(high - low, self.steps(index)))
 
     def steps(self, index: int) -> tuple[tuple[int, int], ...]:
-        """The dimensions of the walk as (count, step in rows): outer, inner, and those of a pooling window."""
+        """The dimensions of the walk as (count, step in rows): outer, inner, those of a pooling window, low and high bytes."""
         record = self.records[index]
+        both = ((ROWS_OF_WIDE, 1),) if record["flags"] & Flag.WIDE else ()
         if record["opcode"] not in WALKED:
-            return ((1, 0), (int(record["inner"]), 1))
+            return ((1, 0), (int(record["inner"]), ROWS_OF_WIDE if both else 1), *both)
         walk = (int(record["outer"]), int(record[f"{self.field}_pitch"])), (int(record["inner"]), int(record[f"{self.field}_stride"]))
         if record["opcode"] != Opcode.POOL or self.field != "ub":
-            return walk
+            return (*walk, *both)
         window = ((int(record[f"window_{d}"]), int(record[f"ub2_{s}"])) for d, s in (("outer", "pitch"), ("inner", "stride")))
-        return (*walk, *window)
+        return (*walk, *window, *both)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -78,6 +79,8 @@ class Effects:
     """See `Engine`."""
     rows: Int64
     """Rows that are moved or computed: outer × inner; 0 for instructions without rows."""
+    width: Int64
+    """Rows of the unified buffer for each of these: 2 where values have 16 bits."""
     source: Walks
     source2: Walks
     target: Walks
@@ -120,6 +123,7 @@ def effects(records: Records) -> Effects:
     return Effects(
         engine=ENGINE_OF[opcode],
         rows=rows,
+        width=_width(records),
         source=_walks(records, "ub", outer, multiplies | vector | pools | writes_host),
         source2=_walks(records, "ub2", outer, vector & _among(function, BINARY)),
         target=_walks(records, "dest", outer, vector | pools | activates | reads_host),
@@ -152,14 +156,18 @@ def _interval(start: npt.NDArray[np.uint32], rows: Int64, used: Bools) -> tuple[
     return first, np.where(used, first + rows, 0)
 
 
+def _width(records: Records) -> Int64:
+    return np.where((records["flags"] & Flag.WIDE) != 0, ROWS_OF_WIDE, 1).astype(np.int64)
+
+
 def _walks(records: Records, field: str, outer: Int64, used: Bools) -> Walks:
     """The bounds of a walk: the first row is its start, for no step is negative; the last one adds the longest reach of each dimension."""
-    walked, inner = _among(records["opcode"], WALKED), records["inner"].astype(np.int64)
+    walked, inner, width = _among(records["opcode"], WALKED), records["inner"].astype(np.int64), _width(records)
     pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64)
-    stride = np.where(walked, records[f"{field}_stride"], 1).astype(np.int64)
+    stride = np.where(walked, records[f"{field}_stride"], width).astype(np.int64)
     across, along = _times(inner - 1, stride), _times(outer - 1, pitch)
     reach, empty = across + along, (inner <= 0) | (outer <= 0)
-    dense = ((stride <= 1) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + 1))
+    dense = ((stride <= width) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + width))
     if field == "ub":
         pool = records["opcode"] == Opcode.POOL
         reach = reach + np.where(pool, _window_reach(records), 0)
@@ -167,7 +175,7 @@ def _walks(records: Records, field: str, outer: Int64, used: Bools) -> Walks:
         dense = dense & ~pool
     used = used & ~empty
     low = np.where(used, records[field], 0).astype(np.int64)
-    return Walks(records, field, low, np.where(used, low + reach + 1, 0), dense)
+    return Walks(records, field, low, np.where(used, low + reach + width, 0), dense)
 
 
 def _window_reach(records: Records) -> Int64:

@@ -68,6 +68,8 @@ class Flag(IntFlag):
     """Lane 0 of the first source stands for all its lanes."""
     SPLAT2 = 16
     """Lane 0 of the second source stands for all its lanes."""
+    WIDE = 32
+    """Values have 16 bits: a row of them is two rows of the unified buffer, the low bytes and, after them, the high bytes."""
 
 
 class Function(IntEnum):
@@ -84,6 +86,8 @@ class Function(IntEnum):
 
 UNARY = (Function.COPY, Function.TABLE)
 """Functions of `vector` with one source."""
+ROWS_OF_WIDE = 2
+"""Rows of the unified buffer that a row of 16-bit values takes, and cycles: the buffer moves one row a cycle."""
 
 RECORD = np.dtype(
     [
@@ -113,7 +117,9 @@ RECORD = np.dtype(
 
 `ub`, `ub2`, `dest` are unified-buffer rows, `acc` is an accumulator row, `host` a row of host memory; `index` is a weight tile, a
 parameter block, an engine, a host step or a tag. Rows are walked in two dimensions: row (o, i) of a walk lies at
-`start + o * pitch + i * stride` for o below `outer` and i below `inner`. The accumulators' walk is always dense: row `acc + o * inner + i`.
+`start + o * pitch + i * stride` for o below `outer` and i below `inner`. The accumulators' walk is always
+dense: row `acc + o * inner + i`. With the flag `wide`, rows of the unified buffer are those of the low bytes of 16-bit values, and the high
+bytes lie in the row after each; the rows that `matrix_multiply` finds one after the other are then two apart.
 """
 
 
@@ -170,10 +176,12 @@ _OUTER = OperandSpec("outer", "outer", "count", "outer steps of the walks", 1)
 _INNER = OperandSpec("inner", "inner", "count", "inner steps of the walks")
 _ACC = OperandSpec("acc", "acc", "acc", "first accumulator row; dense")
 _FUNCTION = OperandSpec("function", "function", "function", "what is computed")
+_WIDE = (Flag.WIDE, "wide")
 _MATRIX_FLAGS = (
     (Flag.SWITCH, "switch"),
     (Flag.ACCUMULATE, "accumulate"),
     (Flag.UNSIGNED, "unsigned"),
+    _WIDE,
 )
 
 _ALL = (
@@ -223,6 +231,7 @@ _ALL = (
         Engine.ACTIVATION,
         "Accumulators plus bias, requantised, clamped, through the table if there is one, into the unified buffer.",
         (_ACC, *_walk("dest", "ub", "first output row"), _OUTER, _INNER),
+        (_WIDE,),
     ),
     Spec(
         Opcode.VECTOR,
@@ -236,7 +245,7 @@ _ALL = (
             _OUTER,
             _INNER,
         ),
-        ((Flag.SPLAT, "splat_a"), (Flag.SPLAT2, "splat_b")),
+        ((Flag.SPLAT, "splat_a"), (Flag.SPLAT2, "splat_b"), _WIDE),
         (Function.COPY, Function.TABLE, Function.ADD, Function.SUBTRACT, Function.MULTIPLY),
     ),
     Spec(
@@ -254,7 +263,7 @@ _ALL = (
             _OUTER,
             _INNER,
         ),
-        (),
+        (_WIDE,),
         (Function.MAX, Function.AVERAGE),
     ),
     Spec(

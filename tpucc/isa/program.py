@@ -9,7 +9,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Records
-from tpucc.numerics import AnyArray, Int8
+from tpucc.numerics import INT8, INT16, POINTS, AnyArray, Int8, Precision
 from tpucc.target import Target, machine_name
 
 
@@ -20,7 +20,8 @@ def block_dtype(mxu: int) -> np.dtype[np.void]:
     activate: `clamp(requantise(acc + bias, multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`.
     vector add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b)) + zero`; multiply: `round(scale_a * ((a - zero_a) *
     (b - zero_b))) + zero`; then clamp and table likewise. Function `table`: `table[a + 128]`. Average pooling:
-    `round(scale_a * sum(a - zero_a)) + zero`, clamped.
+    `round(scale_a * sum(a - zero_a)) + zero`, clamped. 16-bit values are not looked up in `table` but between the `points` of a function:
+    see `tpucc.numerics.interpolate`.
     """
     return np.dtype(
         [
@@ -35,6 +36,7 @@ def block_dtype(mxu: int) -> np.dtype[np.void]:
             ("scale_b", "<f4"),
             ("has_table", "<u4"),
             ("table", "i1", (256,)),
+            ("points", "<i2", (POINTS,)),
         ]
     )
 
@@ -55,10 +57,11 @@ class HostBuffer:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A tensor that crosses between host and device: an int8 matrix [rows, columns], packed into column blocks.
+    """A tensor that crosses between host and device: an int8 matrix [rows, columns], packed into column blocks; int16 if it is `wide`.
 
     It lies in the host buffers `blocks`: buffer (p, c), in row-major order of parts and column blocks, holds rows of part p and the
-    columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts.
+    columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts. A row of int16 values is two rows of the
+    host buffer: the low bytes, then the high bytes.
     """
 
     name: str
@@ -67,6 +70,12 @@ class Port:
     zero_point: int
     splits: tuple[int, ...]
     blocks: tuple[int, ...]
+    wide: bool = False
+
+    @property
+    def precision(self) -> Precision:
+        """The integers of the tensor."""
+        return INT16 if self.wide else INT8
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,6 +77,7 @@ def _block() -> Iterator[str]:
         count = f"{_kind(field.base.str)} × {field.shape[0]}" if field.shape else _kind(field.str)
         yield f"| {offset}–{offset + field.itemsize - 1} | `{name}` | {count} |"
     yield "\n`activate`: `clamp(round(float32(acc + bias) · multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`."
+    yield "With `wide`, for the value 256·h + f it is `p[h] + ((p[h + 1] − p[h])·f + 128 >> 8)`, where p[h] is `points[h + 128]`."
     yield "`vector` add, subtract: `round(scale_a · (a − zero_a) ± scale_b · (b − zero_b)) + zero`; multiply:"
     yield "`round(scale_a · ((a − zero_a) · (b − zero_b))) + zero`; clamp and table likewise. Average pooling:"
     yield "`round(scale_a · Σ(a − zero_a)) + zero`. All in float32, rounding to the nearest, ties to even.\n"

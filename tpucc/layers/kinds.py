@@ -8,8 +8,9 @@
 | `vector` | a: i8; b: i8 (add, subtract, multiply); table: i8 [256] if `table` |
 | `move` | i8 values that are quantised alike |
 
-The arithmetic is that of `tpucc.numerics`; shapes broadcast as in NumPy, and leading sizes are rows. Beside the layers, the device has
-`reshape`, `slice` and `transpose` of i8 values that leave the last axis alone: they move nothing, for they only say how rows are walked.
+Values are i8 here; with 16-bit activations all of them are i16, and a table has the function's values at 257 points: i16 [257]. Weights
+stay i8. The arithmetic is that of `tpucc.numerics`; shapes broadcast as in NumPy, and leading sizes are rows. Beside the layers, the device
+has `reshape`, `slice` and `transpose` of values that leave the last axis alone: they move nothing, for they only say how rows are walked.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Conv:
 class Pool:
     """The largest pixel of each window ("max"), or their mean ("average"), channel by channel; only real pixels count.
 
-    average: `round(float32(scale / count) * Σ(a - zero_x)) + zero`, clamped to int8, for a window of `count` real pixels. A maximum keeps
-    the parameters of x and uses none of these numbers.
+    average: `round(float32(scale / count) * Σ(a - zero_x)) + zero`, clamped, for a window of `count` real pixels. A maximum keeps the
+    parameters of x and uses none of these numbers.
     """
 
     function: str
@@ -108,4 +109,4 @@ class Move:
 Layer = Fc | Conv | Pool | Vector | Move
 LAYERS: dict[str, type[Layer]] = {"fc": Fc, "conv": Conv, "pool": Pool, "vector": Vector, "move": Move}
 VIEWS = ("reshape", "slice", "transpose")
-"""Operators that are the device's too, where they leave the last axis of an i8 value alone."""
+"""Operators that are the device's too, where they leave the last axis of a value alone."""

@@ -14,25 +14,34 @@ import numpy as np
 
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import (
+    INT8,
     INT8_HIGH,
     INT8_LOW,
     INT32_MAX,
+    POINTS,
     AnyArray,
     Float32,
     Float64,
+    Held,
     Int8,
     Int32,
     Int64,
+    Precision,
     affine_parameters,
     column_bound,
     multiplier,
     quantise_bias,
+    quantise_weights,
     weight_scales,
 )
 
 BIAS_BOUND = 2**30
 """No bias is larger in units of the accumulator: the other half of int32 is left to the products."""
-LARGEST_INPUT = -INT8_LOW
+MOST_GROWTH = 16
+"""Scales of weights grow no more than this for the accumulators' sake: five bits of a weight are left then."""
+
+GROWTH_STEP = 1.001
+"""A scale grows by so much more than its sums are too large by, for the weights are rounded."""
 
 
 class UnfitError(ArithmeticError):
@@ -53,33 +62,54 @@ class Requantisation:
     multiplier: Float32
 
 
-def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool) -> Float32:
-    """Scales float32 [N] of the weights [K, N], such that the bias [N] fits the accumulators.
+def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool, of: Precision = INT8) -> Float32:
+    """Scales float32 [N] of the weights [K, N], such that the bias [N] fits the accumulators; `of` and `x` are how the input is held.
 
     They are those of `weight_scales`, but where a bias would be beyond `BIAS_BOUND` in units of s_x · s_w (a column of weights that are all
     but zero, with a bias that isn't) the column's scale grows until it is not: its products are then too small to matter.
+    The products of int16 values may be too large as well: see `_roomy`.
     """
     least = np.abs(bias).astype(np.float64) / (float(np.float32(x.scale)) * BIAS_BOUND)
     if not per_channel:
         least = np.full_like(least, least.max(initial=0.0))
-    return np.maximum(weight_scales(weights, per_channel), least.astype(np.float32))
+    scales = np.maximum(weight_scales(weights, per_channel), least.astype(np.float32))
+    return scales if of is INT8 else _roomy(weights, bias, x, scales, per_channel, of)
 
 
-def requantisation(weights: Int8, scales: Float32, bias: AnyArray, x: Quantisation, y: Quantisation) -> Requantisation:
-    """Bias and multiplier of an FC layer with int8 weights [K, N] of these scales [N] and a real bias [N], from x to y.
+def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, per_channel: bool, of: Precision) -> Float32:
+    """The scales, larger where the int32 accumulators could overflow: weights then use fewer than eight bits, and inputs all of theirs.
+
+    Where `MOST_GROWTH` isn't enough they still could, which `require_accumulators` finds.
+    """
+    limit = scales * np.float32(MOST_GROWTH)
+    while True:
+        integers = quantise_weights(weights, scales)
+        sums = column_bound(integers, of.largest) + np.abs(quantise_bias(bias, scales, x.scale, x.zero_point, integers))
+        over = np.maximum(sums / INT32_MAX, 1.0)
+        if ((over <= 1) | (scales >= limit)).all():
+            return scales
+        factor = over if per_channel else np.full_like(over, over.max())
+        grown = np.where(factor > 1, scales * (factor * GROWTH_STEP), scales)
+        scales = np.minimum(grown.astype(np.float32), limit)
+
+
+def requantisation(
+    weights: Int8, scales: Float32, bias: AnyArray, x: Quantisation, y: Quantisation, of: Precision = INT8
+) -> Requantisation:
+    """Bias and multiplier of an FC layer with int8 weights [K, N] of these scales [N] and a real bias [N], from x to y, both held as `of`.
 
     Raises `UnfitError` when the int32 accumulators could overflow, whatever the input, or a multiplier is no finite float32 number.
     """
     folded = quantise_bias(bias, scales, x.scale, x.zero_point, weights)
-    require_accumulators(weights, folded)
+    require_accumulators(weights, folded, of)
     factors = multiplier(x.scale, scales, y.scale)
     require_finite(factors)
     return Requantisation(folded.astype(np.int32), factors)
 
 
-def require_accumulators(weights: Int8, bias: Int64 | Int32) -> None:
-    """Raises `UnfitError` unless `128 · Σ|w| + |bias|` fits int32 for every column: the verifier's rule 9."""
-    largest = int((column_bound(weights, LARGEST_INPUT) + np.abs(bias.astype(np.int64))).max(initial=0))
+def require_accumulators(weights: Int8, bias: Int64 | Int32, of: Precision = INT8) -> None:
+    """Raises `UnfitError` unless `max|x| · Σ|w| + |bias|` fits int32 for every column: the verifier's rule 9. `of` is how x is held."""
+    largest = int((column_bound(weights, of.largest) + np.abs(bias.astype(np.int64))).max(initial=0))
     if largest > INT32_MAX:
         raise UnfitError(
             "E0803",
@@ -105,33 +135,36 @@ def scaling(scale: float, by: float, result: float) -> float:
     return float(factor)
 
 
-def quantisation_of(values: AnyArray) -> Quantisation:
+def quantisation_of(values: AnyArray, to: Precision = INT8) -> Quantisation:
     """The parameters that cover a constant's own values."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-    return Quantisation(*affine_parameters(low, high))
+    return Quantisation(*affine_parameters(low, high, to))
 
 
-def clamp_bounds(low: float, high: float, y: Quantisation) -> tuple[int, int]:
+def clamp_bounds(low: float, high: float, y: Quantisation, to: Precision = INT8) -> tuple[int, int]:
     """The integers between which a clamp of real values to low…high keeps the quantised ones; infinite ends are open."""
-    return _bound(low, y), _bound(high, y)
+    return _bound(low, y, to), _bound(high, y, to)
 
 
-def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation) -> Int8:
-    """int8 [256]: entry i is the quantised value of `function` at the real value of i - 128; all in float64.
+def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: Precision = INT8) -> Held:
+    """The quantised values of `function`; all in float64. `of` is how x and y are held.
+
+    int8 [256]: entry i is the value at the integer i - 128. int16 [257]: entry i is that at 256 · i - 32768 (see `numerics.interpolate`).
 
     Raises `UnfitError` when the function has no value somewhere.
     """
-    inputs: Float64 = (np.arange(INT8_LOW, INT8_HIGH + 1) - x.zero_point) * np.float64(np.float32(x.scale))
+    integers = np.arange(INT8_LOW, INT8_HIGH + 1) if of is INT8 else np.linspace(of.low, -of.low, POINTS)
+    inputs: Float64 = (integers - x.zero_point) * np.float64(np.float32(x.scale))
     with np.errstate(all="ignore"):
         results = np.asarray(function(inputs), np.float64) / float(np.float32(y.scale))
     if np.isnan(results).any():
         raise UnfitError("E0804", "the function has no value for a part of its input's range", "check the range of its input")
-    table: Int8 = np.clip(np.rint(results) + y.zero_point, INT8_LOW, INT8_HIGH).astype(np.int8)
+    table: Held = np.clip(np.rint(results) + y.zero_point, of.low, of.high).astype(of.dtype)
     return table
 
 
-def _bound(real: float, y: Quantisation) -> int:
+def _bound(real: float, y: Quantisation, to: Precision) -> int:
     if math.isinf(real):
-        return INT8_LOW if real < 0 else INT8_HIGH
+        return to.low if real < 0 else to.high
     rounded = np.rint(np.float64(real) / float(np.float32(y.scale))) + y.zero_point
-    return int(np.clip(rounded, INT8_LOW, INT8_HIGH))
+    return int(np.clip(rounded, to.low, to.high))

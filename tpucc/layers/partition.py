@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS
 from tpucc.layers.summary import is_layer
+from tpucc.numerics import PRECISIONS
 from tpucc.ops.transpose import TransposeAttributes
 
 UNCOUNTED = ("input", "constant", "reshape", "flatten")
@@ -27,8 +28,8 @@ UNCOUNTED = ("input", "constant", "reshape", "flatten")
 class HostStep:
     """What the host computes between two segments of the device.
 
-    `graph` has an `input` for each value from outside: the int8 values `reads` of the device, and values that earlier parts of the host
-    made. Its outputs, each named as its node, are the int8 values `writes` that the device reads, and values that later parts read.
+    `graph` has an `input` for each value from outside: the integers `reads` of the device, and values that earlier parts of the host
+    made. Its outputs, each named as its node, are the integers `writes` that the device reads, and values that later parts read.
     """
 
     graph: Graph
@@ -45,9 +46,9 @@ class HostStep:
 class Partition:
     """Graphs whose values keep their names from one to the next.
 
-    `prologue` has the model's inputs. Its outputs, each named as its node, are the int8 values that the device reads (`quantize` nodes) and
-    the values that later parts of the host read. `device` has an `input` for each int8 value that enters, constants, layers, and views
-    (`reshape`, `slice`, `transpose`) of int8 values, which move nothing; its nodes stand in the order of `segments`, which has the
+    `prologue` has the model's inputs. Its outputs, each named as its node, are the integers that the device reads (`quantize` nodes) and
+    the values that later parts of the host read. `device` has an `input` for each integer value that enters, constants, layers, and views
+    (`reshape`, `slice`, `transpose`) of integer values, which move nothing; its nodes stand in the order of `segments`, which has the
     segment of every layer and view, and for an input the first segment that can read it. Its outputs are named as their nodes. It is empty
     when the device has nothing to do. `middle[k]` is the host's step between the segments k and k + 1. `epilogue` has an `input` for each
     value from outside, and the model's outputs.
@@ -144,7 +145,7 @@ class _Cut:
 
 
 def _device(graph: Graph) -> frozenset[str]:
-    """The layers, and the views between them; other views of int8 values are the host's, to whom they cost nothing either."""
+    """The layers, and the views between them; other views of integers are the host's, to whom they cost nothing either."""
     found: set[str] = set()
     leading = _views_for_layers(graph)
     for node in graph:
@@ -154,7 +155,7 @@ def _device(graph: Graph) -> frozenset[str]:
 
 
 def _views_for_layers(graph: Graph) -> frozenset[str]:
-    """Views of int8 values that a layer reads, maybe through others."""
+    """Views of integers that a layer reads, maybe through others."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
         if any(is_layer(user) or user.name in found for user in graph.users[node.name]) and _is_walk(graph, node):
@@ -163,8 +164,8 @@ def _views_for_layers(graph: Graph) -> frozenset[str]:
 
 
 def _is_walk(graph: Graph, node: Node) -> bool:
-    """Whether a node shows an int8 value in other rows with the same lanes: then the device walks the rows so."""
-    if node.op not in VIEWS or node.type.dtype != "i8":
+    """Whether a node shows an integer value in other rows with the same lanes: then the device walks the rows so."""
+    if node.op not in VIEWS or node.type.dtype not in PRECISIONS:
         return False
     shown = graph[node.operands[0]].type
     if isinstance(node.attributes, TransposeAttributes) and shown.rank:

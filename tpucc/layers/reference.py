@@ -1,7 +1,7 @@
 """What each layer computes, written as plainly as it can be: the integer answer that the machine must give, bit for bit.
 
 It shares no code with the simulator but the scalar rules of `tpucc.numerics` (round, saturate, requantise): no tiles, no rows, no
-instructions. Products are exact: int8 operands are widened to float64, in which every sum of fewer than 2^38 of their products is exact.
+instructions. Products are exact: integers are widened to float64, in which every sum that fits an accumulator is exact.
 """
 
 from __future__ import annotations
@@ -14,74 +14,84 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.graph import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Sides, Vector
-from tpucc.numerics import INT8_HIGH, INT8_LOW, AnyArray, Float32, Float64, Int8, Int64, requantise, saturate
+from tpucc.numerics import INT8, PRECISIONS, AnyArray, Float32, Float64, Held, Int8, Int64, Precision, interpolate, requantise, saturate
 
 TABLE_OFFSET = 128
 """A table's first entry is that of the value -128."""
 
 
-def compute(node: Node, operands: Sequence[AnyArray]) -> Int8:
-    """The result of a layer, int8 of the node's shape, from the operands that `tpucc.layers.kinds` lists.
+def compute(node: Node, operands: Sequence[AnyArray]) -> Held:
+    """The result of a layer, integers of the node's type, from the operands that `tpucc.layers.kinds` lists.
 
     Raises `OverflowError` when a sum doesn't fit the int32 accumulators, which `verify_layers` rules out, and `TypeError` for a node
     that is no layer.
     """
+    to = PRECISIONS[node.type.dtype]
     match node.attributes:
         case Fc(sources=count):
-            return fully_connected(node.attributes, operands[:count], operands[count : 2 * count], *operands[2 * count :])
+            return fully_connected(node.attributes, operands[:count], operands[count : 2 * count], *operands[2 * count :], to=to)
         case Conv():
-            return convolution(node.attributes, *operands)
+            return convolution(node.attributes, *operands, to=to)
         case Pool():
-            return pooled(node.attributes, operands[0])
+            return pooled(node.attributes, operands[0], to)
         case Vector(function="table"):
-            return np.asarray(look_up(operands[1], operands[0]).reshape(node.type.shape))
+            return look_up(operands[1], operands[0]).reshape(node.type.shape)
         case Vector():
-            return element_wise(node.attributes, *operands)
+            return element_wise(node.attributes, *operands, to=to)
         case Move():
             return moved(node.attributes, operands)
     raise TypeError(f"{node.name} is no layer but {node.op}")
 
 
 def fully_connected(
-    layer: Fc, xs: Sequence[Int8], weights: Sequence[Int8], bias: AnyArray, multiplier: Float32, table: Int8 | None = None
-) -> Int8:
-    """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → int8 [..., N]."""
+    layer: Fc,
+    xs: Sequence[Held],
+    weights: Sequence[Int8],
+    bias: AnyArray,
+    multiplier: Float32,
+    table: Held | None = None,
+    *,
+    to: Precision = INT8,
+) -> Held:
+    """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
-    return _requantised(layer, np.asarray(sums), multiplier, table)
+    return _requantised(layer, np.asarray(sums), multiplier, table, to)
 
 
-def convolution(layer: Conv, x: Int8, weights: Int8, bias: AnyArray, multiplier: Float32, table: Int8 | None = None) -> Int8:
-    """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → int8 [B, H', W', F]: every window, flattened, times
-    the flattened kernel."""
+def convolution(
+    layer: Conv, x: Held, weights: Int8, bias: AnyArray, multiplier: Float32, table: Held | None = None, *, to: Precision = INT8
+) -> Held:
+    """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
+    times the flattened kernel."""
     windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride)
     images, height, width = windows.shape[:3]
     kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])
     sums = windows.reshape(images, height, width, -1).astype(np.float64) @ kernel.astype(np.float64) + bias
-    return _requantised(layer, sums, multiplier, table)
+    return _requantised(layer, sums, multiplier, table, to)
 
 
-def pooled(layer: Pool, x: Int8) -> Int8:
-    """x [B, H, W, C] → int8 [B, H', W', C]. Pixels outside the image have no value: they neither win nor count."""
+def pooled(layer: Pool, x: Held, to: Precision = INT8) -> Held:
+    """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
     if layer.function == "max":
-        around = _surrounded(x, layer.sides, -TABLE_OFFSET)
+        around = _surrounded(x, layer.sides, to.low)
         return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
     centred = _surrounded(x.astype(np.int32) - layer.zero_x, layer.sides, 0)
-    totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
+    totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int64)
     real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.sides, 0)
     counts = _windows(real, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
     factors = np.float32(layer.scale) / counts.astype(np.float32)
-    return saturate(np.rint(factors * totals.astype(np.float32)), layer.zero, INT8_LOW, INT8_HIGH)
+    return saturate(np.rint(factors * totals.astype(np.float32)), layer.zero, to.low, to.high, to)
 
 
-def moved(layer: Move, operands: Sequence[AnyArray]) -> Int8:
+def moved(layer: Move, operands: Sequence[AnyArray]) -> Held:
     """Operands joined along an axis, or one with rows around it."""
     if layer.function == "concat":
         return np.concatenate(operands, axis=layer.axis)
     return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
-def element_wise(layer: Vector, a: Int8, b: Int8, table: Int8 | None = None) -> Int8:
-    """a and b int8, of shapes that broadcast → int8 of their common shape. Every step is rounded to float32, in this order."""
+def element_wise(layer: Vector, a: Held, b: Held, table: Held | None = None, *, to: Precision = INT8) -> Held:
+    """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
     left = a.astype(np.float32) - np.float32(layer.zero_a)
     right = b.astype(np.float32) - np.float32(layer.zero_b)
     match layer.function:
@@ -93,11 +103,13 @@ def element_wise(layer: Vector, a: Int8, b: Int8, table: Int8 | None = None) -> 
             real = np.float32(layer.scale_a) * (left * right)
         case other:
             raise TypeError(f"no vector function is named {other}")
-    return _through(table, saturate(np.rint(real), layer.zero, layer.low, layer.high))
+    return _through(table, saturate(np.rint(real), layer.zero, layer.low, layer.high, to))
 
 
-def look_up(table: Int8, values: Int8) -> Int8:
-    """The table's entry of each value: entry 0 is that of -128."""
+def look_up(table: Held, values: Held) -> Held:
+    """The table's entry of each int8 value: entry 0 is that of -128. int16 values lie between entries."""
+    if table.dtype == np.int16:
+        return interpolate(values.astype(np.int16), table.astype(np.int16))
     return table[values.astype(np.intp) + TABLE_OFFSET]
 
 
@@ -112,12 +124,12 @@ def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> Any
     return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
 
 
-def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: Int8 | None) -> Int8:
-    values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high)
+def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: Held | None, to: Precision) -> Held:
+    values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high, to)
     return _through(table, values)
 
 
-def _through(table: Int8 | None, values: Int8) -> Int8:
+def _through(table: Held | None, values: Held) -> Held:
     return values if table is None else look_up(table, values)
 
 

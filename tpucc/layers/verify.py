@@ -14,12 +14,13 @@ from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.layers.summary import is_layer
-from tpucc.numerics import INT8_HIGH, INT8_LOW, AnyArray
+from tpucc.numerics import INT8, POINTS, PRECISIONS, AnyArray, Precision
 
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
 FUNCTIONS = ("add", "subtract", "multiply")
-TABLE = TensorType("i8", (256,))
+TABLES = {"i8": TensorType("i8", (256,)), "i16": TensorType("i16", (POINTS,))}
+"""Of the functions of values of these types."""
 REPORTED = 20
 """Problems that one error shows."""
 
@@ -28,7 +29,8 @@ def verify_layers(graph: Graph) -> None:
     """Raises `ProgramError` with what is wrong with the layers of a graph.
 
     E0820 a layer reads what is no value of the device; E0821 number of operands, or attributes of another kind; E0822 an edge without scale
-    and zero point; E0823 operands whose types or shapes don't fit; E0824 zero points and clamps outside int8; E0825 multipliers that aren't
+    and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit; E0824 zero points and clamps outside
+    the integers; E0825 multipliers that aren't
     positive and finite; E0803 accumulators that could overflow. Host operators have their own check.
     """
     layers = (node for node in graph if node.op in LAYERS)
@@ -79,13 +81,22 @@ def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
     bare = [edge for edge in (*sources, node) if _is_bare(edge)]
     hosts = [edge for edge in sources if not is_layer(edge) and edge.op not in ENTRANCES]
     return [
-        *(("E0822", f"{edge.name} is {edge.type}, and the device holds i8 with scale and zero point") for edge in bare),
+        *(("E0822", f"{edge.name} is {edge.type}, and the device holds i8 or i16 with scale and zero point") for edge in bare),
+        *(("E0822", f"{edge.name} is {edge.type.dtype}, and the result {node.type.dtype}") for edge in sources if _differs(edge, node)),
         *(("E0820", f"it reads {edge.name}, which {edge.op} computes on the host: only quantize leads to the device") for edge in hosts),
     ]
 
 
 def _is_bare(node: Node) -> bool:
-    return node.type.dtype != "i8" or node.type.quantisation is None
+    return node.type.dtype not in PRECISIONS or node.type.quantisation is None
+
+
+def _differs(edge: Node, node: Node) -> bool:
+    return not _is_bare(edge) and not _is_bare(node) and edge.type.dtype != node.type.dtype
+
+
+def _precision(node: Node) -> Precision:
+    return PRECISIONS.get(node.type.dtype, INT8)
 
 
 def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -96,12 +107,12 @@ def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Faul
         return
     xs, weights = [o.type for o in operands[:count]], [o.type for o in operands[count : 2 * count]]
     n = node.type.columns
-    wrong = _misfits(operands[count:], (*(TensorType("i8", (x.columns, n)) for x in xs), *_tail_types(n)))
+    wrong = _misfits(operands[count:], (*(TensorType("i8", (x.columns, n)) for x in xs), *_tail_types(n, node)))
     for x, w in zip(xs, weights, strict=True):
         if (*x.shape[:-1], n) != node.type.shape or not x.shape:
             wrong.append(("E0823", f"{x.brief} times {w.brief} isn't {node.type.brief}"))
-    yield from wrong or _product_constants(operands[count : 2 * count], operands[2 * count :])
-    yield from _clamp_faults(layer, (layer.zero,))
+    yield from wrong or _product_constants(node, operands[count : 2 * count], operands[2 * count :])
+    yield from _clamp_faults(node, layer, (layer.zero,))
 
 
 def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -109,23 +120,23 @@ def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[
         yield "E0821", f"it has {len(operands)} operands, and takes x, weights, bias, multiplier{', table' if layer.table else ''}"
         return
     x, weights = operands[0].type, operands[1].type
-    wrong = _misfits(operands[2:], _tail_types(node.type.columns))
+    wrong = _misfits(operands[2:], _tail_types(node.type.columns, node))
     if weights.dtype != "i8" or conv_shape(layer, x.shape, weights.shape) != node.type.shape:
         wrong.append(("E0823", f"{x.brief} under the kernel {weights.brief} isn't {node.type.brief}"))
     held = x.quantisation
     if held is not None and layer.outside != held.zero_point:
         wrong.append(("E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"))
-    yield from wrong or _product_constants(operands[1:2], operands[2:])
-    yield from _clamp_faults(layer, (layer.zero,))
+    yield from wrong or _product_constants(node, operands[1:2], operands[2:])
+    yield from _clamp_faults(node, layer, (layer.zero,))
 
 
-def _tail_types(n: int) -> tuple[TensorType, TensorType, TensorType]:
+def _tail_types(n: int, node: Node) -> tuple[TensorType, TensorType, TensorType]:
     """Bias, multiplier and table."""
-    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLE
+    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLES[_precision(node).name]
 
 
-def _product_constants(weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
-    matrices, (bias, factors, *table) = [_value(node) for node in weights], [_value(node) for node in tail]
+def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
+    matrices, (bias, factors, *table) = [_value(weight) for weight in weights], [_value(constant) for constant in tail]
     known = [matrix.reshape(-1, matrix.shape[-1]) for matrix in matrices if matrix is not None]
     if len(known) < len(matrices) or bias is None or factors is None or any(entries is None for entries in table):
         yield "E0823", "its weights, bias, multiplier and table must be constants"
@@ -133,7 +144,7 @@ def _product_constants(weights: Sequence[Node], tail: Sequence[Node]) -> Iterato
     if not (np.isfinite(factors) & (factors > 0)).all():
         yield "E0825", "its multipliers must be positive and finite"
     try:
-        require_accumulators(np.concatenate(known), bias)
+        require_accumulators(np.concatenate(known), bias, _precision(node))
     except UnfitError as error:
         yield error.code, error.message
 
@@ -149,7 +160,7 @@ def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[
         yield "E0823", "a maximum has the scale and zero point of what it is taken of"
     if not 0 < layer.scale < float("inf"):
         yield "E0825", "its multiplier must be positive and finite"
-    yield from _zero_faults((layer.zero, layer.zero_x))
+    yield from _zero_faults(node, (layer.zero, layer.zero_x))
 
 
 def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -161,14 +172,14 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
     if len(operands) != sources + tables:
         yield "E0821", f"it has {len(operands)} operands, and takes {sources + tables}"
         return
-    yield from _misfits(operands[sources:], (TABLE,))
+    yield from _misfits(operands[sources:], (TABLES[_precision(node).name],))
     if _common_shape([operand.type.shape for operand in operands[:sources]]) != node.type.shape:
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands[:sources])} don't give {node.type.brief}"
     if any(_value(operand) is None for operand in operands[sources:]):
         yield "E0823", "its table must be a constant"
     if not all(0 < scale < float("inf") for scale in (layer.scale_a, layer.scale_b)):
         yield "E0825", "its multipliers must be positive and finite"
-    yield from _clamp_faults(layer, (layer.zero, layer.zero_a, layer.zero_b))
+    yield from _clamp_faults(node, layer, (layer.zero, layer.zero_a, layer.zero_b))
 
 
 def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -179,7 +190,7 @@ def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands)} don't give {node.type.brief}"
     if any(operand.type.quantisation != node.type.quantisation for operand in operands):
         yield "E0823", "what it moves must have its scale and zero point"
-    yield from _zero_faults((layer.value,))
+    yield from _zero_faults(node, (layer.value,))
 
 
 def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[Fault]:
@@ -187,15 +198,17 @@ def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[F
     return [("E0823", f"{o.name} is {o.type.brief}, and the layer takes {wanted.brief}") for o, wanted in pairs if o.type.plain() != wanted]
 
 
-def _clamp_faults(layer: Fc | Conv | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
-    if not INT8_LOW <= layer.low <= layer.high <= INT8_HIGH:
-        yield "E0824", f"it clamps to {layer.low}…{layer.high}, outside {INT8_LOW}…{INT8_HIGH}"
-    yield from _zero_faults(zeros)
+def _clamp_faults(node: Node, layer: Fc | Conv | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
+    of = _precision(node)
+    if not of.low <= layer.low <= layer.high <= of.high:
+        yield "E0824", f"it clamps to {layer.low}…{layer.high}, outside {of.low}…{of.high}"
+    yield from _zero_faults(node, zeros)
 
 
-def _zero_faults(zeros: Sequence[int]) -> Iterator[Fault]:
-    if not all(INT8_LOW <= zero <= INT8_HIGH for zero in zeros):
-        yield "E0824", f"its zero points must be in {INT8_LOW}…{INT8_HIGH}"
+def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
+    of = _precision(node)
+    if not all(of.low <= zero <= of.high for zero in zeros):
+        yield "E0824", f"its zero points must be in {of.low}…{of.high}"
 
 
 def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:

@@ -37,12 +37,13 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles."""
+    """Rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles; each takes `pace` cycles."""
 
     loops: tuple[int, ...]
     deep: int
     wide: int
     target: Target
+    pace: int
 
     @property
     def rows(self) -> int:
@@ -76,20 +77,20 @@ class _Cut:
     def cycles(self) -> int:
         """Estimated cycles; groups count as the mean of them."""
         problem = self.problem
-        group = -(-problem.rows // self.groups)
+        group = -(-problem.rows // self.groups) * problem.pace
         fetch = max(problem.target.tile_fetch_cycles, problem.target.tile_shift_cycles)
         last = max(fetch, group + self._stall())
         step = (problem.deep - 1) * max(fetch, group) + last
         instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
-        tail = problem.target.pipeline_cycles + self.chunk
+        tail = problem.target.pipeline_cycles + self.chunk * problem.pace
         return self.groups * problem.wide * step + tail + ISSUE_CYCLES * instructions
 
     def _stall(self) -> int:
         """Cycles that the matrix unit waits, a column block, for activate to free accumulators."""
-        room, latency = self.problem.target.accumulator_rows, self.problem.target.pipeline_cycles + self.chunk
+        room, latency = self.problem.target.accumulator_rows, self.problem.target.pipeline_cycles + self.chunk * self.problem.pace
         if self.problem.deep == 1:
             return 0 if 2 * self.chunk <= room else self.chunks * latency
-        return 0 if 2 * self.group <= room else max(0, latency - (self.group - self.chunk))
+        return 0 if 2 * self.group <= room else max(0, latency - (self.group - self.chunk) * self.problem.pace)
 
     def _walks(self) -> int:
         """Instructions that walk a chunk: one walks two loops, and a line that is cut takes one more at both ends."""
@@ -113,9 +114,12 @@ class _Cut:
 
 
 @lru_cache(maxsize=4096)
-def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target) -> Blocking:
-    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles; ties go to fewer groups, then to fewer chunks."""
-    problem = _Problem(loops, deep, wide, target)
+def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target, pace: int = 1) -> Blocking:
+    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles, at `pace` cycles a row.
+
+    Ties go to fewer groups, then to fewer chunks.
+    """
+    problem = _Problem(loops, deep, wide, target, pace)
     best = min(_candidates(problem), key=lambda cut: (cut.cycles, cut.groups, cut.chunks, -cut.unit))
     return Blocking(best.pieces(), best.cycles, _reason(best))
 

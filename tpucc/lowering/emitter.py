@@ -10,6 +10,7 @@ from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
 from tpucc.lowering.workload import Region
+from tpucc.numerics import INT16
 
 NONE = -1
 _INTERRUPT = int(Opcode.INTERRUPT_HOST)
@@ -26,12 +27,17 @@ _BATCH = 1 << 14
 
 
 class Emitter:
-    """Collects instructions in program order. `layer` is the layer that the next ones belong to."""
+    """Collects instructions in program order. `layer` is the layer that the next ones belong to.
+
+    Rows and steps are given in rows of values; in the unified buffer, one of 16-bit values is two rows.
+    """
 
     def __init__(self, layout: Layout) -> None:
         self.layer = 0
         self.groups: list[int] = []
         self._layout = layout
+        self._width = layout.plan.precision.rows
+        self._wide = int(Flag.WIDE) if layout.plan.precision is INT16 else 0
         self._rows: list[tuple[int, ...]] = []
         self._done: list[Records] = []
         self._block = NONE
@@ -76,18 +82,19 @@ class Emitter:
     def multiply(self, x: int, start: int, piece: Walk, tensor: int, group: int, acc: int, tile: int, accumulate: bool) -> None:
         """The rows of buffer `x` that `piece` walks as its tensor number `tensor`, from row `start` on, times `tile`, or times the tile in
         use when that is -1; the sums begin at row `acc` of the group."""
-        flags = (_SWITCH if tile >= 0 else 0) | (_ACCUMULATE if accumulate else 0)
+        flags = (_SWITCH if tile >= 0 else 0) | (_ACCUMULATE if accumulate else 0) | self._wide
         pitch, stride = piece.pitches[tensor], piece.strides[tensor]
         dense = piece.outer == 1 and (stride == 1 or piece.inner == 1)
-        steps = (0, 0) if dense else (pitch, stride)
+        steps = (0, 0) if dense else self._in_bytes(pitch, stride)
         opcode = _MULTIPLY if dense else _CONVOLVE
         tail = (max(tile, 0), piece.outer, piece.inner, *steps, 0, 0, 0, 0, x, NONE, NONE, group, self.layer)
-        self._add(opcode, flags, 0, 0, start, 0, 0, acc, *tail)
+        self._add(opcode, flags, 0, 0, start * self._width, 0, 0, acc, *tail)
 
     def activate(self, group: int, acc: int, y: int, start: int, piece: Walk) -> None:
         """The sums from row `acc` of the group on, to the rows of buffer `y` that `piece` walks as its first tensor."""
-        tail = (piece.outer, piece.inner, 0, 0, 0, 0, piece.pitches[0], piece.strides[0], NONE, NONE, y, group, self.layer)
-        self._add(_ACTIVATE, 0, 0, 0, 0, 0, start, acc, 0, *tail)
+        steps = self._in_bytes(piece.pitches[0], piece.strides[0])
+        tail = (piece.outer, piece.inner, 0, 0, 0, 0, *steps, NONE, NONE, y, group, self.layer)
+        self._add(_ACTIVATE, self._wide, 0, 0, 0, 0, start * self._width, acc, 0, *tail)
 
     def vector(
         self,
@@ -100,19 +107,23 @@ class Emitter:
     ) -> None:
         """An element-wise instruction; the last of the accesses that `piece` walks is the result, in buffer `y`."""
         second = len(sources) == 2
-        flags = (Flag.SPLAT if splats[0] else 0) | (Flag.SPLAT2 if second and splats[1] else 0)
-        starts = [access.start + start for access, start in zip(accesses, piece.starts, strict=True)]
+        flags = (Flag.SPLAT if splats[0] else 0) | (Flag.SPLAT2 if second and splats[1] else 0) | self._wide
+        starts = self._in_bytes(*(access.start + start for access, start in zip(accesses, piece.starts, strict=True)))
         start2, pitch2, stride2 = (starts[1], piece.pitches[1], piece.strides[1]) if second else (0, 0, 0)
-        steps = piece.pitches[0], piece.strides[0], pitch2, stride2, piece.pitches[-1], piece.strides[-1]
+        steps = self._in_bytes(piece.pitches[0], piece.strides[0], pitch2, stride2, piece.pitches[-1], piece.strides[-1])
         tail = (piece.outer, piece.inner, *steps, sources[0], sources[1] if second else NONE, y, NONE, self.layer)
         self._add(_VECTOR, int(flags), int(function), 0, starts[0], start2, starts[-1], 0, 0, *tail)
 
     def pool(self, function: Function, piece: Walk, region: Region, x: int, y: int) -> None:
         """The windows of a region that `piece` walks: their first pixels in buffer `x`, their results in buffer `y`."""
-        steps = piece.pitches[0], piece.strides[0], *region.steps, piece.pitches[1], piece.strides[1]
-        starts = region.x.start + piece.starts[0], 0, region.y.start + piece.starts[1]
+        steps = self._in_bytes(piece.pitches[0], piece.strides[0], *region.steps, piece.pitches[1], piece.strides[1])
+        starts = self._in_bytes(region.x.start + piece.starts[0], 0, region.y.start + piece.starts[1])
         tail = (piece.outer, piece.inner, *steps, x, NONE, y, NONE, self.layer)
-        self._add(_POOL, 0, int(function), 0, *starts, 0, 0, *tail, window=region.window)
+        self._add(_POOL, self._wide, int(function), 0, *starts, 0, 0, *tail, window=region.window)
+
+    def _in_bytes(self, *rows: int) -> tuple[int, ...]:
+        """Rows of values as rows of the unified buffer."""
+        return tuple(row * self._width for row in rows)
 
     def _add(self, *row: int, window: tuple[int, int] = (0, 0)) -> None:
         self._rows.append((*row, *window))

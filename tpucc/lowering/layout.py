@@ -11,11 +11,11 @@ from tpucc.isa.program import HostBuffer, Port
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.tileprogram import VirtualBuffer
-from tpucc.numerics import Int8
+from tpucc.numerics import INT16, Int8
 
 
 class Layout:
-    """The buffers of a plan whose batch is split into parts of `splits` items.
+    """The buffers of a plan whose batch is split into parts of `splits` items. Their rows are bytes: two for a row of 16-bit values.
 
     A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0.
     """
@@ -62,7 +62,7 @@ class Layout:
         for part, rows in enumerate(self.parts(tensor)):
             suffix = f"#{part}" if self.is_split(tensor) else ""
             for block in range(tensor.blocks(self.plan.target.mxu)):
-                yield f"{tensor.name}.{block}{suffix}", rows
+                yield f"{tensor.name}.{block}{suffix}", rows * self.plan.precision.rows
 
     def _add_host(self, kind: str, name: str, tensor: Tensor) -> range:
         start = len(self.host)
@@ -91,14 +91,16 @@ class Layout:
     def _port(self, name: str, type_: TensorType, tensor: Tensor, places: Iterable[int]) -> Port:
         quantisation = type_.quantisation
         scale, zero_point = (quantisation.scale, quantisation.zero_point) if quantisation else (1.0, 0)
-        return Port(name, type_.shape or (1,), scale, zero_point, self.parts(tensor), tuple(places))
+        return Port(name, type_.shape or (1,), scale, zero_point, self.parts(tensor), tuple(places), self.plan.precision is INT16)
 
 
 def _packed(tensor: Tensor, parts: Sequence[int], mxu: int) -> Iterator[Int8]:
-    """The column blocks of a constant, part by part, each filled up with zero lanes: int8 [rows of the part, mxu]."""
+    """The column blocks of a constant, part by part, each filled up with zero lanes: int8 [rows of the part, mxu]; twice as many rows
+    when it has 16 bits, the low bytes of each before the high ones."""
     assert tensor.data is not None
     count = tensor.blocks(mxu)
-    padded = np.zeros((tensor.rows, count * mxu), np.int8)
+    padded = np.zeros((tensor.rows, count * mxu), tensor.data.dtype.newbyteorder("<"))
     padded[:, : tensor.columns] = tensor.data.reshape(tensor.rows, tensor.columns)
     for piece in np.split(padded, np.cumsum(parts)[:-1]):
-        yield from np.ascontiguousarray(piece.reshape(len(piece), count, mxu).swapaxes(0, 1))
+        values = piece.reshape(len(piece), count, mxu, 1).swapaxes(0, 1)
+        yield from np.ascontiguousarray(values).view(np.int8).swapaxes(2, 3).reshape(count, -1, mxu)

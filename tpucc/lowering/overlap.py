@@ -94,11 +94,12 @@ class _Estimate:
         return self.products + self.others
 
     def _add(self, step: Step) -> None:
-        target, blocks = self._plan.target, step.result.blocks(self._plan.target.mxu)
+        target, width = self._plan.target, self._plan.precision.rows
+        blocks = step.result.blocks(target.mxu) * width
         match step.work:
             case Product() as work:
                 loops = tuple(loop.size for loop in product_nest(step).loops)
-                self.products += choose_blocking(loops, work.deep, len(work.blocks), target).cycles
+                self.products += choose_blocking(loops, work.deep, len(work.blocks), target, width).cycles
                 self.fetches += sum(tile != SKIPPED for level in work.levels for tile in level.tiles) * target.tile_fetch_cycles
             case Pooling(regions=regions):
                 self.others += sum(prod(region.y.shape) * prod(region.window) for region in regions) * blocks
@@ -110,7 +111,7 @@ class _Estimate:
     def _transfer(self, tensor: Tensor) -> int:
         target = self._plan.target
         rows = self._plan.sharding.rows(tensor, self._items) if self._items < self._plan.sharding.batch else tensor.rows
-        return target.host_cycles(rows * tensor.blocks(target.mxu))
+        return target.host_cycles(rows * tensor.blocks(target.mxu) * self._plan.precision.rows)
 
 
 def _following(part: _Estimate, count: int) -> int:

@@ -17,7 +17,7 @@ from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, shard
 from tpucc.lowering.tensors import Tensor, whole
 from tpucc.lowering.workload import Moving, Product, Step
-from tpucc.numerics import AnyArray, Int8
+from tpucc.numerics import AnyArray, Int8, Precision
 from tpucc.target import Target
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
@@ -29,7 +29,7 @@ class Plan:
 
     `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
     that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
-    `sharding` says how the batch may be split.
+    `sharding` says how the batch may be split, `precision` what the integers of all tensors are.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Plan:
     tiles: Int8
     blocks: AnyArray
     sharding: Sharding
+    precision: Precision
 
     @property
     def segments(self) -> int:
@@ -69,7 +70,7 @@ class Plan:
         parted = len(splits) > 1 and self.sharding.splits(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         loops = tuple(loop.size for loop in product_nest(part).loops)
-        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target).choice
+        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.precision.rows).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 
@@ -87,7 +88,7 @@ def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SE
     inputs = tuple(reader.input(node.name) for node in device.inputs)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
     require_room(target, tiles, blocks)
-    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps))
+    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps), reader.precision)
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

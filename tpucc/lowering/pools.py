@@ -9,7 +9,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Conv, Fc, Pool, Vector
-from tpucc.numerics import INT8_HIGH, INT8_LOW, AnyArray, Float32, Int8, Int32, Int64
+from tpucc.numerics import INT8, AnyArray, Float32, Held, Int8, Int32, Int64, Precision
 from tpucc.target import Target
 
 
@@ -59,12 +59,13 @@ class TilePool:
 class BlockPool:
     """Parameter blocks of the activation unit; equal blocks have one index."""
 
-    def __init__(self, mxu: int) -> None:
+    def __init__(self, mxu: int, precision: Precision = INT8) -> None:
         self._mxu = mxu
+        self._precision = precision
         self._blocks: list[AnyArray] = []
         self._index: dict[bytes, int] = {}
 
-    def product(self, layer: Fc | Conv, bias: Int32, multiplier: Float32, table: Int8 | None) -> tuple[int, ...]:
+    def product(self, layer: Fc | Conv, bias: Int32, multiplier: Float32, table: Held | None) -> tuple[int, ...]:
         """One block for each `mxu` columns of a product; `bias` and `multiplier` are [N]."""
         width = len(bias)
         blocks = self._fresh(-(-width // self._mxu))
@@ -74,7 +75,7 @@ class BlockPool:
         _set_result(blocks, layer, table)
         return tuple(self._one(block) for block in blocks)
 
-    def vector(self, layer: Vector, table: Int8 | None) -> int:
+    def vector(self, layer: Vector, table: Held | None) -> int:
         """The block of an element-wise layer: all its columns share one."""
         block = self._fresh(1)
         for field in ("scale_a", "scale_b", "zero_a", "zero_b"):
@@ -86,7 +87,7 @@ class BlockPool:
         """The block of the averages of windows that see so many pixels."""
         block = self._fresh(1)
         block["scale_a"], block["zero_a"] = np.float32(layer.scale) / np.float32(pixels), layer.zero_x
-        block["zero"], block["low"], block["high"] = layer.zero, INT8_LOW, INT8_HIGH
+        block["zero"], block["low"], block["high"] = layer.zero, self._precision.low, self._precision.high
         return self._one(block[0])
 
     def stacked(self) -> AnyArray:
@@ -120,7 +121,7 @@ def weights_do_not_fit(target: Target, why: str) -> LimitError:
     return LimitError(Diagnostic("E0622", message, help=(tile, "use fewer or narrower layers, or a larger target")))
 
 
-def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: Int8 | None) -> None:
+def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: Held | None) -> None:
     blocks["zero"], blocks["low"], blocks["high"] = layer.zero, layer.low, layer.high
     if table is not None:
-        blocks["has_table"], blocks["table"] = 1, table
+        blocks["has_table"], blocks["table" if table.dtype == np.int8 else "points"] = 1, table

@@ -11,12 +11,13 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
 from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector
+from tpucc.layers.summary import is_layer
 from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
 from tpucc.lowering.pools import BlockPool, TilePool
 from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, whole
 from tpucc.lowering.windows import runs
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
-from tpucc.numerics import AnyArray, Int64
+from tpucc.numerics import INT8, PRECISIONS, AnyArray, Int64, Precision
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -34,7 +35,8 @@ class Reader:
     def __init__(self, device: Graph, target: Target, segments: Mapping[str, int]) -> None:
         self.steps: list[Step] = []
         self.tiles = TilePool(target)
-        self.blocks = BlockPool(target.mxu)
+        self.precision = precision_of(device)
+        self.blocks = BlockPool(target.mxu, self.precision)
         self._device = device
         self._mxu = target.mxu
         self._segments = segments
@@ -235,10 +237,16 @@ class Reader:
     def _row(self, value: int) -> Tensor:
         """A constant row of one value in all lanes."""
         if value not in self._rows:
-            data = np.full((1, self._mxu), value, np.int8)
-            self._rows[value] = Tensor(f"{ROW_MARK}{value}", TensorType("i8", data.shape), data=data)
+            data = np.full((1, self._mxu), value, self.precision.dtype)
+            self._rows[value] = Tensor(f"{ROW_MARK}{value}", TensorType(self.precision.name, data.shape), data=data)
         return self._rows[value]
 
     def _zero(self, tensor: Tensor) -> int:
         assert tensor.type.quantisation is not None, f"{tensor.name} has no zero point"
         return tensor.type.quantisation.zero_point
+
+
+def precision_of(device: Graph) -> Precision:
+    """How the values of a device graph are held, all alike."""
+    held = (node.type.dtype for node in device if is_layer(node) or node.op == "input")
+    return PRECISIONS[next(held, INT8.name)]

@@ -121,7 +121,7 @@ def _fewest_parts(plan: Plan) -> int:
     """The fewest parts that fit; when not even single items do, as few as leave room for spilling. The whole batch doesn't fit."""
     room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
     if not _fits(plan, batch):
-        item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners)
+        item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.precision.rows
         return min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
     low = high = 2
     while not _fits(plan, high):

@@ -48,8 +48,8 @@ class _StepEmission:
 
     def _product(self, work: Product) -> None:
         """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
-        loops = product_nest(self._step)
-        blocking = choose_blocking(tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), self._layout.plan.target)
+        loops, plan = product_nest(self._step), self._layout.plan
+        blocking = choose_blocking(tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), plan.target, plan.precision.rows)
         for chunks in blocking.groups:
             for n, result in enumerate(self._results):
                 self._column_block(work, loops, chunks, n)

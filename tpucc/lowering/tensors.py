@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Sides
-from tpucc.numerics import Int8
+from tpucc.numerics import Held
 
 Shape = tuple[int, ...]
 NO_SIDES: Sides = (0, 0, 0, 0)
@@ -24,7 +24,7 @@ NO_SIDES: Sides = (0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tensor:
-    """An int8 matrix [rows, columns] that is an input, a constant with its `data`, or the result of a step.
+    """A matrix of integers [rows, columns] that is an input, a constant with its `data`, or the result of a step.
 
     `sides` is the border of a feature map, in pixels. Every tensor is one value: two are the same when they are the same object.
     """
@@ -32,7 +32,7 @@ class Tensor:
     name: str
     type: TensorType
     is_input: bool = False
-    data: Int8 | None = None
+    data: Held | None = None
     sides: Sides = NO_SIDES
 
     @property

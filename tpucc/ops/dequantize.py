@@ -1,4 +1,4 @@
-"""dequantize: from int8 back to real values.
+"""dequantize: from integers back to real values.
 
 The source writes `dequantize(q)`: the parameters are those of q's type. The arithmetic needs them as attributes; `explicit` fills them in.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.ir.types import Quantisation, TensorType, f32
-from tpucc.numerics import dequantise
+from tpucc.numerics import INT8, PRECISIONS, dequantise
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
 
@@ -25,7 +25,7 @@ class DequantizeAttributes:
 def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeAttributes:
     """The attributes with the parameters of the operand's type where they have none. Raises `RuleError`."""
     if attributes.scale is not None:
-        own = quantisation(attributes.scale, attributes.zero_point)
+        own = quantisation(attributes.scale, attributes.zero_point, PRECISIONS.get(type_.dtype, INT8))
         if type_.quantisation not in (None, own):
             raise RuleError("E0315", f"{{0}} is quantised by {type_.quantisation}, not by {own}", about=(0,))
         return attributes
@@ -37,8 +37,8 @@ def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeA
 def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> TensorType:
     """An f32 value of which nothing more is known."""
     explicit(attributes, types[0])
-    if types[0].dtype != "i8":
-        raise RuleError("E0305", f"expected i8 values, found {types[0].brief}", about=(0,))
+    if types[0].dtype not in PRECISIONS:
+        raise RuleError("E0305", f"expected i8 or i16 values, found {types[0].brief}", about=(0,))
     return f32(*types[0].shape)
 
 
@@ -53,7 +53,7 @@ _I8 = Quantisation(0.5, -3)
 
 OP = OpDef(
     name="dequantize",
-    summary="int8 as real values: scale * (q - zero_point)",
+    summary="integers as real values: scale * (q - zero_point)",
     documentation=(
         "The scale and the zero point are those that `quantize` gave. What follows works in float32 again. ONNX: DequantizeLinear."
     ),

@@ -20,7 +20,7 @@ from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tpucc.ir.graph import Graph
-from tpucc.numerics import AnyArray
+from tpucc.numerics import INT8, AnyArray, Precision
 from tpucc.target import Target
 
 
@@ -29,13 +29,15 @@ class Context:
     """What a pass may know beside the graph.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
-    standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch.
+    standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch; `precision` is how the device holds
+    values.
     """
 
     target: Target
     calibration: Mapping[str, AnyArray] | None = None
     warnings: list[str] = field(default_factory=list, compare=False)
     cores: int = 1
+    precision: Precision = INT8
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)

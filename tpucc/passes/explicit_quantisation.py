@@ -6,17 +6,19 @@ computes v requantises with these parameters, and nothing is rounded twice. What
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tpucc.diagnostics import CompileError, Diagnostic, Label
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
-from tpucc.numerics import INT8_HIGH, INT8_LOW
+from tpucc.numerics import INT8, Precision
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
+from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.place import placement
+from tpucc.passes.place import constant_values, placement
 
 
 @dataclass(frozen=True)
@@ -32,19 +34,23 @@ class ExplicitQuantisation:
     level: ClassVar[int] = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
+        """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""
         if not any(node.op == "quantize" for node in graph):
             return graph
+        constants = constant_values(graph)
+        _require_precision(graph, constants, context.precision)
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type.quantisation) for node in graph}
         idle = _idle_pairs(graph, held)
-        nodes = (_held(_reading(node, idle), fixed) for node in graph if node.name not in idle)
+        precisions = {name: INT8 if name in constants else context.precision for name in fixed}
+        nodes = (_held(_reading(node, idle), fixed, precisions) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
 
-def holding(type_: TensorType, quantisation: Quantisation) -> TensorType:
+def holding(type_: TensorType, quantisation: Quantisation, of: Precision = INT8) -> TensorType:
     """An f32 type that is held with these parameters; its range is what they can represent, from which they can be found again."""
-    low, high = (quantisation.scale * (bound - quantisation.zero_point) for bound in (INT8_LOW, INT8_HIGH))
+    low, high = (quantisation.scale * (bound - quantisation.zero_point) for bound in (of.low, of.high))
     return type_.with_range(Range(low, high)).with_quantisation(quantisation)
 
 
@@ -109,8 +115,29 @@ def _reading(node: Node, idle: Mapping[str, str]) -> Node:
     return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
 
 
-def _held(node: Node, fixed: Mapping[str, Quantisation]) -> Node:
-    return replace(node, type=holding(node.type, fixed[node.name])) if node.name in fixed else node
+def _held(node: Node, fixed: Mapping[str, Quantisation], precisions: Mapping[str, Precision]) -> Node:
+    if node.name not in fixed:
+        return node
+    return replace(node, type=holding(node.type, fixed[node.name], precisions[node.name]))
+
+
+def _require_precision(graph: Graph, constants: Set[str], precision: Precision) -> None:
+    """Constants are quantised to int8, whether they are weights or not; other values to what the device holds."""
+    wrong = []
+    for node in graph:
+        if isinstance(node.attributes, QuantizeAttributes):
+            wanted = INT8 if node.operands[0] in constants else precision
+            if node.attributes.precision is not wanted:
+                wrong.append(_misfit(node, wanted))
+    if wrong:
+        raise CompileError(wrong)
+
+
+def _misfit(node: Node, wanted: Precision) -> Diagnostic:
+    found, bits = node.type.dtype, 8 * wanted.rows
+    labels = tuple(Label(span) for span in node.origin.spans[:1])
+    help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)
+    return Diagnostic("E0807", f"quantize makes {found} of {node.operands[0]}, which the device holds as {wanted.name}", labels, help)
 
 
 def _without_idle(graph: Graph) -> Graph:

@@ -1,8 +1,8 @@
 """From operators to layers: the pass that makes integers of real numbers.
 
-Each value on the device becomes int8 with a scale and a zero point, each operator there a layer (or, for a view, a `reshape` of the int8
-value, which moves nothing). `quantize` nodes stand where values enter the device and `dequantize` nodes where they leave it; what is on the
-host stays as it is.
+Each value on the device becomes int8, or int16, with a scale and a zero point, each operator there a layer (or, for a view, a `reshape` of
+the integers, which moves nothing). `quantize` nodes stand where values enter the device and `dequantize` nodes where they leave it; what is
+on the host stays as it is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
 from tpucc.layers.summary import is_layer
+from tpucc.numerics import Precision
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context
@@ -36,7 +37,7 @@ class Quantise:
     """
 
     name: ClassVar[str] = "quantise"
-    summary: ClassVar[str] = "makes int8 layers of what runs on the device"
+    summary: ClassVar[str] = "makes integer layers of what runs on the device"
     level: ClassVar[int] = 0
 
     granularity: str = "per_channel"
@@ -44,18 +45,18 @@ class Quantise:
     def run(self, graph: Graph, context: Context) -> Graph:
         """A layer graph is left as it is.
 
-        Raises `CompileError` where no int8 parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
+        Raises `CompileError` where no parameters fit (E0803, E0804), `ProgramError` E0806 for a graph that isn't ready.
         """
         if self.granularity not in GRANULARITIES:
             help = f"the granularities are {', '.join(GRANULARITIES)}"
             raise UsageError(Diagnostic("E0517", f"no granularity is named {self.granularity}", help=(help,)))
         if any(is_layer(node) for node in graph):
             return graph
-        return _quantised(_folded(_live(graph)), per_channel=self.granularity == "per_channel")
+        return _quantised(_folded(_live(graph)), context.precision, per_channel=self.granularity == "per_channel")
 
 
-def _quantised(graph: Graph, *, per_channel: bool) -> Graph:
-    layers, sides, constants = LayerGraph(graph, per_channel=per_channel), placement(graph), constant_values(graph)
+def _quantised(graph: Graph, precision: Precision, *, per_channel: bool) -> Graph:
+    layers, sides, constants = LayerGraph(graph, precision, per_channel=per_channel), placement(graph), constant_values(graph)
     for node in graph:
         if node.op == "input" or node.name in constants:
             continue

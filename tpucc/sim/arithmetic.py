@@ -9,26 +9,32 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.instructions import Function
-from tpucc.numerics import Float32, Int8, Int32, requantise, saturate
+from tpucc.numerics import INT8, INT16, Float32, Held, Int8, Int32, Precision, interpolate, requantise, saturate
 
-Bytes = npt.NDArray[np.int8] | npt.NDArray[np.uint8]
+Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
+"""What a multiply reads."""
 Block = np.void
 """One parameter block: a record of `block_dtype`."""
 
 
-def matrix_product(rows: Bytes, tile: Int8) -> Int32:
-    """`rows` [M, mxu] times `tile` [mxu, mxu]. float64 is exact: no sum of 8-bit products of a tile comes near 2^53."""
+def matrix_product(rows: Values, tile: Int8) -> Int32:
+    """`rows` [M, mxu] times `tile` [mxu, mxu]. float64 is exact: no sum of products of a tile comes near 2^53."""
     return (rows.astype(np.float64) @ tile.astype(np.float64)).astype(np.int32)
 
 
-def activate(accumulators: Int32, block: Block) -> Int8:
+def unsigned(rows: Held) -> Values:
+    """The same bits as unsigned integers."""
+    return rows.view(np.uint16) if rows.dtype == np.int16 else rows.view(np.uint8)
+
+
+def activate(accumulators: Int32, block: Block, to: Precision = INT8) -> Held:
     """Accumulators [M, mxu] plus bias, requantised, clamped, through the table if there is one."""
     biased = accumulators + block["bias"]
-    return looked_up(requantise(biased, block["multiplier"], int(block["zero"]), int(block["low"]), int(block["high"])), block)
+    return looked_up(requantise(biased, block["multiplier"], int(block["zero"]), int(block["low"]), int(block["high"]), to), block)
 
 
-def binary(function: Function, a: Int8, b: Int8, block: Block) -> Int8:
-    """add, subtract or multiply of rows that broadcast to [M, mxu]."""
+def binary(function: Function, a: Held, b: Held, block: Block) -> Held:
+    """add, subtract or multiply of rows that broadcast to [M, mxu], held alike."""
     scale_a, scale_b = block["scale_a"], block["scale_b"]
     x, y = _centred(a, block["zero_a"]), _centred(b, block["zero_b"])
     if function == Function.MULTIPLY:
@@ -37,27 +43,33 @@ def binary(function: Function, a: Int8, b: Int8, block: Block) -> Int8:
         result = scale_a * x + scale_b * y
     else:
         result = scale_a * x - scale_b * y
-    return looked_up(saturate(np.rint(result), int(block["zero"]), int(block["low"]), int(block["high"])), block)
+    return looked_up(saturate(np.rint(result), int(block["zero"]), int(block["low"]), int(block["high"]), _held(a)), block)
 
 
-def lookup(a: Int8, block: Block) -> Int8:
-    """`table[a + 128]`."""
+def lookup(a: Held, block: Block) -> Held:
+    """`table[a + 128]`; for 16-bit values the function that `points` give."""
+    if a.dtype == np.int16:
+        return interpolate(a.astype(np.int16, copy=False), block["points"])
     table: Int8 = block["table"]
     return np.take(table, a.view(np.uint8) ^ 0x80)
 
 
-def looked_up(values: Int8, block: Block) -> Int8:
+def looked_up(values: Held, block: Block) -> Held:
     """`values` through the block's table if it has one."""
     return lookup(values, block) if block["has_table"] else values
 
 
-def average(window: Int8, block: Block) -> Int8:
+def average(window: Held, block: Block) -> Held:
     """The mean of `window` [M, W, mxu] over its rows; the block's `scale_a` contains 1 / W."""
-    total = window.astype(np.int32).sum(axis=1, dtype=np.int32) - np.int32(block["zero_a"]) * np.int32(window.shape[1])
+    total = window.sum(axis=1, dtype=np.int64) - int(block["zero_a"]) * window.shape[1]
     rounded = np.rint(block["scale_a"] * total.astype(np.float32))
-    return saturate(rounded, int(block["zero"]), int(block["low"]), int(block["high"]))
+    return saturate(rounded, int(block["zero"]), int(block["low"]), int(block["high"]), _held(window))
 
 
-def _centred(a: Int8, zero: np.int32) -> Float32:
+def _held(a: Held) -> Precision:
+    return INT16 if a.dtype == np.int16 else INT8
+
+
+def _centred(a: Held, zero: np.int32) -> Float32:
     """`a - zero` as float32, which holds it exactly."""
     return a.astype(np.float32) - np.float32(zero)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.isa.program import Program
-from tpucc.numerics import Int8
+from tpucc.numerics import Held
 from tpucc.sim.interpret import Interpreter, Watch
 from tpucc.sim.machine import Machine
 from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
@@ -31,8 +31,8 @@ class Simulator:
         self._scratch = Scratch()
         self._segments = prepare(program, self._scratch)
 
-    def run(self, inputs: Mapping[str, Int8], host: Host = no_host) -> dict[str, Int8]:
-        """For each port of the prologue an int8 array of its shape; returns the output ports' arrays, each new.
+    def run(self, inputs: Mapping[str, Held], host: Host = no_host) -> dict[str, Held]:
+        """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.
 
         `host` is called between the device's segments, once for each of the program's host steps; it must not run this simulator again.
         Raises `InputError` E0480 when arrays don't fit their ports. A run leaves nothing behind that a later one could see, because a

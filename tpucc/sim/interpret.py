@@ -8,11 +8,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
-import numpy as np
-
 from tpucc.isa.instructions import Flag, Function, Instruction, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import Int8
+from tpucc.numerics import INT8, INT16, Held
 from tpucc.sim import arithmetic
 from tpucc.sim.machine import Machine, accumulator_rows, operand, windows
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
@@ -33,8 +31,8 @@ class Interpreter:
         self.host: Host = no_host
         self._clear()
 
-    def run(self, inputs: Mapping[str, Int8], watch: Watch | None = None, host: Host = no_host) -> dict[str, Int8]:
-        """Runs the program from cleared memories: an int8 array for each port of the prologue; the output ports' arrays.
+    def run(self, inputs: Mapping[str, Held], watch: Watch | None = None, host: Host = no_host) -> dict[str, Held]:
+        """Runs the program from cleared memories: an array of integers for each port of the prologue; the output ports' arrays.
 
         `host` is called at the interrupts of the program's host steps. Raises `InputError` E0480 when arrays don't fit their ports.
         """
@@ -73,42 +71,49 @@ def _read_weights(state: Interpreter, instruction: Instruction) -> None:
 def _matrix_multiply(state: Interpreter, instruction: Instruction) -> None:
     if Flag.SWITCH in instruction.flags:
         state.tile = state.fifo.popleft()
-    rows = state.machine.ub[operand(instruction, "ub")]
+    rows = _loaded(state, instruction, "ub")
     product = arithmetic.matrix_product(_signed(rows, instruction), state.program.tiles[state.tile])
     sums = state.machine.accumulators[accumulator_rows(instruction)]
     sums[...] = sums + product if Flag.ACCUMULATE in instruction.flags else product
 
 
-def _signed(rows: Int8, instruction: Instruction) -> arithmetic.Bytes:
-    return rows.view(np.uint8) if Flag.UNSIGNED in instruction.flags else rows
+def _loaded(state: Interpreter, instruction: Instruction, field: str, splat: Flag | None = None) -> Held:
+    """The values of an operand; where the flag `splat` is set, their lane 0 only."""
+    lanes = slice(0, 1) if splat is not None and splat in instruction.flags else slice(None)
+    return state.machine.load(operand(instruction, field), Flag.WIDE in instruction.flags, lanes)
+
+
+def _signed(rows: Held, instruction: Instruction) -> arithmetic.Values:
+    return arithmetic.unsigned(rows) if Flag.UNSIGNED in instruction.flags else rows
 
 
 def _activate(state: Interpreter, instruction: Instruction) -> None:
     sums = state.machine.accumulators[accumulator_rows(instruction)]
-    state.machine.ub[operand(instruction, "dest")] = arithmetic.activate(sums, state.program.blocks[state.block])
+    to = INT16 if Flag.WIDE in instruction.flags else INT8
+    state.machine.store(operand(instruction, "dest"), arithmetic.activate(sums, state.program.blocks[state.block], to))
 
 
 def _vector(state: Interpreter, instruction: Instruction) -> None:
     """All source rows are read before any row is written."""
-    ub, function = state.machine.ub, Function(instruction["function"])
-    a = ub[operand(instruction, "ub")][:, : 1 if Flag.SPLAT in instruction.flags else None]
+    function, dest = Function(instruction["function"]), operand(instruction, "dest")
+    a = _loaded(state, instruction, "ub", Flag.SPLAT)
     if function == Function.COPY:
-        ub[operand(instruction, "dest")] = a
-        return
-    block = state.program.blocks[state.block]
-    if function == Function.TABLE:
-        ub[operand(instruction, "dest")] = arithmetic.lookup(a, block)
-        return
-    b = ub[operand(instruction, "ub2")][:, : 1 if Flag.SPLAT2 in instruction.flags else None]
-    ub[operand(instruction, "dest")] = arithmetic.binary(function, a, b, block)
+        result = a
+    elif function == Function.TABLE:
+        result = arithmetic.lookup(a, state.program.blocks[state.block])
+    else:
+        b = _loaded(state, instruction, "ub2", Flag.SPLAT2)
+        result = arithmetic.binary(function, a, b, state.program.blocks[state.block])
+    state.machine.store(dest, result)
 
 
 def _pool(state: Interpreter, instruction: Instruction) -> None:
-    window = state.machine.ub[windows(instruction)]
+    window = state.machine.load(windows(instruction), Flag.WIDE in instruction.flags)
     if instruction["function"] == Function.MAX:
-        state.machine.ub[operand(instruction, "dest")] = window.max(axis=1)
+        result = window.max(axis=1)
     else:
-        state.machine.ub[operand(instruction, "dest")] = arithmetic.average(window, state.program.blocks[state.block])
+        result = arithmetic.average(window, state.program.blocks[state.block])
+    state.machine.store(operand(instruction, "dest"), result)
 
 
 def _set_configuration(state: Interpreter, instruction: Instruction) -> None:

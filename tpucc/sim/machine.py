@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.isa.instructions import Instruction
+from tpucc.isa.instructions import ROWS_OF_WIDE, Flag, Instruction
 from tpucc.isa.program import Program
-from tpucc.numerics import Int8, Int32, Int64
+from tpucc.numerics import Held, Int8, Int16, Int32, Int64
 
 Rows = slice | Int64
 """Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""
@@ -38,6 +38,35 @@ class Machine:
                 first += buffer.rows
         return machine
 
+    def load(self, rows: Rows, wide: bool, lanes: slice = slice(None)) -> Held:
+        """The values of rows of the unified buffer; int16 if they are `wide`, whose `rows` are those of the low bytes."""
+        ub = self.ub[:, lanes]
+        return joined(ub[rows], ub[after(rows)]) if wide else ub[rows]
+
+    def store(self, rows: Rows, values: Held, lanes: slice = slice(None)) -> None:
+        """Puts values into rows of the unified buffer: int16 ones into their low and high bytes."""
+        ub = self.ub[:, lanes]
+        if values.dtype == np.int16:
+            ub[rows], ub[after(rows)] = halves(values)
+        else:
+            ub[rows] = values
+
+
+def joined(low: Int8, high: Int8) -> Int16:
+    """The 16-bit values with these bytes."""
+    values: Int16 = (high.astype(np.int16) << 8) | low.view(np.uint8)
+    return values
+
+
+def halves(values: Held) -> tuple[Int8, Int8]:
+    """The low and the high bytes of 16-bit values."""
+    return values.astype(np.uint8).view(np.int8), (values >> 8).astype(np.int8)
+
+
+def after(rows: Rows) -> Rows:
+    """The row after each: that of the high bytes."""
+    return slice(rows.start + 1, rows.stop + 1, rows.step) if isinstance(rows, slice) else rows + 1
+
 
 def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
     """The rows `start + o * pitch + i * stride`, o below `outer` and i below `inner`, in that order."""
@@ -52,10 +81,13 @@ def walk(start: int, outer: int, inner: int, pitch: int, stride: int) -> Rows:
 
 
 def operand(instruction: Instruction, field: str) -> Rows:
-    """The rows that an instruction visits through `ub`, `ub2` or `dest`; those of a pool's windows are in `windows`."""
-    values = instruction.values
+    """The rows that an instruction visits through `ub`, `ub2` or `dest`; those of a pool's windows are in `windows`.
+
+    Of 16-bit values they are the rows of the low bytes.
+    """
+    values, width = instruction.values, ROWS_OF_WIDE if Flag.WIDE in instruction.flags else 1
     outer, inner = values.get("outer", 1), values["inner"]
-    return walk(values[field], outer, inner, values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", 1))
+    return walk(values[field], outer, inner, values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", width))
 
 
 def accumulator_rows(instruction: Instruction) -> slice:

@@ -9,31 +9,39 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.isa.program import HostBuffer, Port, Program
-from tpucc.numerics import AnyArray, Int8
+from tpucc.numerics import AnyArray, Held, Int8
+from tpucc.sim.machine import halves, joined
 
-Host = Callable[[int, Mapping[str, Int8]], Mapping[str, Int8]]
+Host = Callable[[int, Mapping[str, Held]], Mapping[str, Held]]
 """The host at an interrupt: from the number of the step and the arrays of the output ports that it reads, those of the input ports that it
-fills, each int8 of its port's shape."""
+fills, each of its port's integers and shape."""
 
 
-def pack(port: Port, tensor: Int8, buffers: Sequence[HostBuffer], host: Int8) -> None:
-    """Writes `tensor` (int8, `port.shape`) into its column blocks in `host` [rows, mxu]; lanes past the last column stay as they are."""
+def pack(port: Port, tensor: Held, buffers: Sequence[HostBuffer], host: Int8) -> None:
+    """Writes `tensor` (the port's integers and shape) into its column blocks in `host` [rows, mxu].
+
+    Lanes past the last column stay as they are.
+    """
     matrix = tensor.reshape(_matrix_shape(port))
     for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
-        part = matrix[rows, columns]
-        host[stretch, : part.shape[1]] = part
+        part, lines = matrix[rows, columns], host[stretch]
+        if port.wide:
+            lines[::2, : part.shape[1]], lines[1::2, : part.shape[1]] = halves(part)
+        else:
+            lines[:, : part.shape[1]] = part
 
 
-def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> Int8:
+def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> Held:
     """The tensor [*port.shape] whose column blocks lie in `host`: a new array."""
-    matrix = np.empty(_matrix_shape(port), np.int8)
+    matrix = np.empty(_matrix_shape(port), port.precision.dtype)
     for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
         part = matrix[rows, columns]
-        part[...] = host[stretch, : part.shape[1]]
+        lines = host[stretch, : part.shape[1]]
+        part[...] = joined(lines[::2], lines[1::2]) if port.wide else lines
     return matrix.reshape(port.shape)
 
 
-def fill(ports: Sequence[Port], tensors: Mapping[str, Int8], program: Program, memory: Int8) -> None:
+def fill(ports: Sequence[Port], tensors: Mapping[str, Held], program: Program, memory: Int8) -> None:
     """Packs a tensor for each port into host memory [rows, mxu]. Raises `InputError` E0480 when they don't fit the ports."""
     check_inputs(ports, tensors)
     for port in ports:
@@ -49,13 +57,13 @@ def interrupt(program: Program, step: int, memory: Int8, host: Host) -> None:
     fill(writes, host(step, {port.name: unpack(port, program.host, memory) for port in reads}), program, memory)
 
 
-def no_host(step: int, values: Mapping[str, Int8]) -> Mapping[str, Int8]:
+def no_host(step: int, values: Mapping[str, Held]) -> Mapping[str, Held]:
     """The host of a program that has no steps for it."""
     raise InputError(Diagnostic("E0480", f"the program stops for the host's step {step}, and there is no host"))
 
 
 def check_inputs(ports: Sequence[Port], inputs: Mapping[str, AnyArray]) -> None:
-    """Raises `InputError` E0480 unless there is exactly an int8 array of the port's shape for each port."""
+    """Raises `InputError` E0480 unless there is exactly an array of the port's integers and shape for each port."""
     problems = [f"there is no input {name}" for name in inputs if name not in {port.name for port in ports}]
     problems += [problem for port in ports for problem in _problems(port, inputs.get(port.name))]
     if problems:
@@ -63,10 +71,10 @@ def check_inputs(ports: Sequence[Port], inputs: Mapping[str, AnyArray]) -> None:
 
 
 def _problems(port: Port, tensor: AnyArray | None) -> Iterator[str]:
-    wanted = f"int8{list(port.shape)}"
+    wanted = f"{port.precision.dtype}{list(port.shape)}"
     if tensor is None:
         yield f"the input {port.name} is missing: expected {wanted}"
-    elif tensor.dtype != np.int8 or tensor.shape != port.shape:
+    elif tensor.dtype != port.precision.dtype or tensor.shape != port.shape:
         yield f"the input {port.name} is {tensor.dtype}{list(tensor.shape)}, expected {wanted}"
 
 
@@ -81,5 +89,6 @@ def _blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tup
     for part, rows in enumerate(port.splits):
         for block in range(width):
             buffer = buffers[port.blocks[part * width + block]]
-            yield slice(first, first + rows), slice(block * mxu, (block + 1) * mxu), slice(buffer.start, buffer.start + rows)
+            stretch = slice(buffer.start, buffer.start + rows * port.precision.rows)
+            yield slice(first, first + rows), slice(block * mxu, (block + 1) * mxu), stretch
         first += rows

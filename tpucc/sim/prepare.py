@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Instruction
 from tpucc.isa.program import Program
-from tpucc.numerics import Int32
+from tpucc.numerics import INT8, INT16, Int32
 from tpucc.sim.groups import Chain, Group, find_groups
 from tpucc.sim.machine import accumulator_rows, operand
 from tpucc.sim.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
@@ -18,7 +18,8 @@ from tpucc.sim.resolve import resolve
 from tpucc.sim.steps import Products, Step, Vector, single_step
 from tpucc.sim.weights import WeightStore, spans
 
-SIGNED_LARGEST, UNSIGNED_LARGEST = 128, 255
+LARGEST = {(False, False): 128, (False, True): 255, (True, False): 2**15, (True, True): 2**16 - 1}
+"""The largest magnitude of an input: by whether it is wide, and whether it is unsigned."""
 
 
 def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
@@ -77,14 +78,16 @@ class _Preparation:
         by_rows: dict[bytes, list[Chain]] = {}
         for chain in chains:
             records = self._program.instructions[list(chain.multiplies)]
-            columns = [records[name] & Flag.UNSIGNED if name == "flags" else records[name] for name in fields]
+            columns = [records[name] & (Flag.UNSIGNED | Flag.WIDE) if name == "flags" else records[name] for name in fields]
             by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
         yield from by_rows.values()
 
     def _product(self, chains: list[Chain], offset: int) -> Product:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
-        sources = tuple(Source(operand(multiply, "ub"), Flag.UNSIGNED in multiply.flags) for multiply in multiplies)
-        largest = tuple(UNSIGNED_LARGEST if source.unsigned else SIGNED_LARGEST for source in sources)
+        sources = tuple(
+            Source(operand(multiply, "ub"), Flag.WIDE in multiply.flags, Flag.UNSIGNED in multiply.flags) for multiply in multiplies
+        )
+        largest = tuple(LARGEST[source.wide, source.unsigned] for source in sources)
         weights = self._store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
@@ -105,8 +108,9 @@ class _Preparation:
         return Output(columns, rows, self._activation(chain.activate, columns) if chain.activate >= 0 else None)
 
     def _activation(self, index: int, columns: slice) -> Activation:
-        block = self._program.blocks[self._block[index]]
-        return Activation(operand(self._instruction(index), "dest"), block, tail_lanes(block, columns.stop - columns.start))
+        block, activate = self._program.blocks[self._block[index]], self._instruction(index)
+        to = INT16 if Flag.WIDE in activate.flags else INT8
+        return Activation(operand(activate, "dest"), block, to, tail_lanes(block, columns.stop - columns.start, to))
 
 
 def _append(steps: list[Step], step: Step) -> None:

@@ -18,8 +18,8 @@ from enum import Enum
 
 import numpy as np
 
-from tpucc.numerics import EXACT, AnyArray, Float32, Int8, Int32, Int64, requantise_in_place
-from tpucc.sim.arithmetic import Block, activate, lookup
+from tpucc.numerics import EXACT, AnyArray, Float32, Held, Int32, Int64, Precision, requantise_in_place
+from tpucc.sim.arithmetic import Block, activate, looked_up, unsigned
 from tpucc.sim.machine import Machine, Rows
 from tpucc.sim.weights import Part, Weights, spans
 
@@ -35,6 +35,7 @@ class Source:
     """The unified-buffer rows that one level of the product reads."""
 
     rows: Rows
+    wide: bool
     unsigned: bool
 
 
@@ -47,7 +48,8 @@ class Activation:
 
     dest: Rows
     block: Block
-    tail: Int8
+    to: Precision
+    tail: Held
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -118,7 +120,7 @@ class Product:
         size = self.rows * len(self.bias)
         results: list[AnyArray] = []
         for number, part in enumerate(self.weights.parts):
-            x = self._inputs(part, machine.ub, scratch)
+            x = self._inputs(part, machine, scratch)
             if part.matrix.dtype == np.float64:
                 results.append(x.astype(np.float64) @ part.matrix)
             else:
@@ -135,15 +137,15 @@ class Product:
             requantise_in_place(sums[:, step.columns], step.multiplier, step.zero, step.low, step.high)
         for output in self.outputs:
             if output.activation is not None:
-                _write(machine.ub, sums[:, output.columns], output.activation)
+                _write(machine, sums[:, output.columns], output.activation)
 
-    def _inputs(self, part: Part, ub: Int8, scratch: Scratch) -> Float32:
+    def _inputs(self, part: Part, machine: Machine, scratch: Scratch) -> Float32:
         """The input rows of the part's levels side by side, widened."""
         x = scratch.inputs(self.rows, len(part.matrix))
         depths = self.weights.depths[part.first : part.last]
         for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
-            rows = ub[source.rows, : end - start]
-            x[:, start:end] = rows.view(np.uint8) if source.unsigned else rows
+            values = machine.load(source.rows, source.wide, slice(end - start))
+            x[:, start:end] = unsigned(values) if source.unsigned else values
         return x
 
     def _biased(self, results: list[AnyArray]) -> Float32:
@@ -170,11 +172,11 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
     accumulators[:, used:] = 0
 
 
-def _write(ub: Int8, values: Float32, activation: Activation) -> None:
+def _write(machine: Machine, values: Float32, activation: Activation) -> None:
     """Requantised values [M, used], still float32, through the table if there is one, into the unified buffer."""
-    used, dest, block = values.shape[1], activation.dest, activation.block
-    ub[dest, :used] = lookup(values.astype(np.int8), block) if block["has_table"] else values
-    ub[dest, used:] = activation.tail
+    used, dest = values.shape[1], activation.dest
+    machine.store(dest, looked_up(values.astype(activation.to.dtype), activation.block), slice(used))
+    machine.store(dest, activation.tail, slice(used, None))
 
 
 def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
@@ -188,7 +190,7 @@ def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
     return Sum.WIDE
 
 
-def tail_lanes(block: Block, used: int) -> Int8:
+def tail_lanes(block: Block, used: int, to: Precision) -> Held:
     """What an activate gives in the lanes that have no weights: [mxu - used]."""
     bias: Int64 = block["bias"]
-    return activate(np.zeros((1, len(bias)), np.int32), block)[0, used:]
+    return activate(np.zeros((1, len(bias)), np.int32), block, to)[0, used:]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
-
-from tpucc.isa.instructions import Flag, Function, Instruction, Opcode
-from tpucc.numerics import Int8, Int64
+from tpucc.isa.instructions import ROWS_OF_WIDE, Flag, Function, Instruction, Opcode
+from tpucc.numerics import INT8, INT16, Int8, Int64, Precision
 from tpucc.sim import arithmetic
 from tpucc.sim.arithmetic import Block
 from tpucc.sim.machine import Machine, Rows, accumulator_rows, operand, windows
@@ -60,14 +58,15 @@ class Multiply:
     """One multiply that fits no group."""
 
     source: Rows
+    wide: bool
     unsigned: bool
     tile: Int8
     accumulate: bool
     sums: slice
 
     def run(self, machine: Machine, scratch: Scratch) -> None:
-        rows = machine.ub[self.source]
-        product = arithmetic.matrix_product(rows.view(np.uint8) if self.unsigned else rows, self.tile)
+        rows = machine.load(self.source, self.wide)
+        product = arithmetic.matrix_product(arithmetic.unsigned(rows) if self.unsigned else rows, self.tile)
         if self.accumulate:
             machine.accumulators[self.sums] += product
         else:
@@ -81,9 +80,10 @@ class Activate:
     sums: slice
     dest: Rows
     block: Block
+    to: Precision
 
     def run(self, machine: Machine, scratch: Scratch) -> None:
-        machine.ub[self.dest] = arithmetic.activate(machine.accumulators[self.sums], self.block)
+        machine.store(self.dest, arithmetic.activate(machine.accumulators[self.sums], self.block, self.to))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -99,18 +99,19 @@ class Vector:
     b: Rows | None
     b_lanes: slice
     dest: Rows
+    wide: bool
     block: Block | None
     block_index: int
 
     def run(self, machine: Machine, scratch: Scratch) -> None:
-        ub = machine.ub
-        a = ub[self.a, self.a_lanes]
+        a = machine.load(self.a, self.wide, self.a_lanes)
         if self.block is None:
-            ub[self.dest] = a
+            result = a
         elif self.b is None:
-            ub[self.dest] = arithmetic.lookup(a, self.block)
+            result = arithmetic.lookup(a, self.block)
         else:
-            ub[self.dest] = arithmetic.binary(self.function, a, ub[self.b, self.b_lanes], self.block)
+            result = arithmetic.binary(self.function, a, machine.load(self.b, self.wide, self.b_lanes), self.block)
+        machine.store(self.dest, result)
 
     def joined(self, after: Vector) -> Vector | None:
         """This instruction and the one after it as one, or None when that isn't the same.
@@ -119,16 +120,17 @@ class Vector:
         sources before writing any result is then the same as taking turns).
         """
         alike = self._kind() == after._kind()
-        a, dest = _continued(self.a, after.a), _continued(self.dest, after.dest)
-        b = None if self.b is None or after.b is None else _continued(self.b, after.b)
+        step = ROWS_OF_WIDE if self.wide else 1
+        a, dest = _continued(self.a, after.a, step), _continued(self.dest, after.dest, step)
+        b = None if self.b is None or after.b is None else _continued(self.b, after.b, step)
         if not alike or a is None or dest is None or (self.b is not None and b is None):
             return None
         if not all(_apart(source, dest) for source in (a, b) if source is not None):
             return None
-        return Vector(self.function, a, self.a_lanes, b, self.b_lanes, dest, self.block, self.block_index)
+        return Vector(self.function, a, self.a_lanes, b, self.b_lanes, dest, self.wide, self.block, self.block_index)
 
     def _kind(self) -> tuple[object, ...]:
-        return self.function, self.block_index, self.a_lanes, self.b_lanes
+        return self.function, self.wide, self.block_index, self.a_lanes, self.b_lanes
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -137,11 +139,12 @@ class Pool:
 
     windows: Int64
     dest: Rows
+    wide: bool
     block: Block | None
 
     def run(self, machine: Machine, scratch: Scratch) -> None:
-        window = machine.ub[self.windows]
-        machine.ub[self.dest] = window.max(axis=1) if self.block is None else arithmetic.average(window, self.block)
+        window = machine.load(self.windows, self.wide)
+        machine.store(self.dest, window.max(axis=1) if self.block is None else arithmetic.average(window, self.block))
 
 
 def single_step(instruction: Instruction, tile: Int8 | None, block: Block | None, block_index: int) -> Step:
@@ -150,13 +153,14 @@ def single_step(instruction: Instruction, tile: Int8 | None, block: Block | None
         return ReadHost(_host_rows(instruction), operand(instruction, "dest"))
     if instruction.opcode == Opcode.WRITE_HOST_MEMORY:
         return WriteHost(operand(instruction, "ub"), _host_rows(instruction))
+    wide = Flag.WIDE in instruction.flags
     if tile is not None and instruction.opcode in (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE):
-        flags = instruction.flags
-        return Multiply(operand(instruction, "ub"), Flag.UNSIGNED in flags, tile, Flag.ACCUMULATE in flags, accumulator_rows(instruction))
+        accumulate, sums = Flag.ACCUMULATE in instruction.flags, accumulator_rows(instruction)
+        return Multiply(operand(instruction, "ub"), wide, Flag.UNSIGNED in instruction.flags, tile, accumulate, sums)
     if block is not None and instruction.opcode == Opcode.ACTIVATE:
-        return Activate(accumulator_rows(instruction), operand(instruction, "dest"), block)
+        return Activate(accumulator_rows(instruction), operand(instruction, "dest"), block, INT16 if wide else INT8)
     if instruction.opcode == Opcode.POOL:
-        return Pool(windows(instruction), operand(instruction, "dest"), None if instruction["function"] == Function.MAX else block)
+        return Pool(windows(instruction), operand(instruction, "dest"), wide, None if instruction["function"] == Function.MAX else block)
     return _vector(instruction, block, block_index)
 
 
@@ -169,6 +173,7 @@ def _vector(instruction: Instruction, block: Block | None, block_index: int) -> 
         None if function in (Function.COPY, Function.TABLE) else operand(instruction, "ub2"),
         _lanes(instruction, Flag.SPLAT2),
         operand(instruction, "dest"),
+        Flag.WIDE in instruction.flags,
         None if function == Function.COPY else block,
         block_index,
     )
@@ -182,13 +187,13 @@ def _host_rows(instruction: Instruction) -> slice:
     return slice(instruction["host"], instruction["host"] + instruction["inner"])
 
 
-def _continued(first: Rows, second: Rows) -> slice | None:
-    """Two stretches of consecutive rows as one, when the second begins where the first ends."""
+def _continued(first: Rows, second: Rows, step: int) -> slice | None:
+    """Two stretches of rows, `step` from one to the next, as one, when the second begins where the first ends."""
     if not (isinstance(first, slice) and isinstance(second, slice)):
         return None
-    if first.step not in (None, 1) or second.step not in (None, 1) or first.stop != second.start:
+    if (first.step or 1) != step or (second.step or 1) != step or first.stop != second.start:
         return None
-    return slice(first.start, second.stop, 1)
+    return slice(first.start, second.stop, step)
 
 
 def _apart(source: slice, dest: slice) -> bool:

@@ -7,8 +7,8 @@ Five units work at the same time, each on its own instructions in program order;
 | host | | a transfer: its bytes over the host bandwidth, in and out sharing the link; a host step: `Target.host_step_cycles` |
 | weight fetch | the tile `weight_fifo_tiles` before it has left the FIFO, shifted in | a tile's bytes over the weight bandwidth |
 | weight shift | its tile has arrived, and the shadow is free: the multiply that took the tile before has started | `mxu` cycles |
-| matrix | with `switch`: its tile has been shifted in | one cycle a row |
-| activation | | one cycle a row that it reads: a pool reads its whole windows; a configuration takes one |
+| matrix | with `switch`: its tile has been shifted in | one cycle a row, two a `wide` one |
+| activation | | one cycle a row that it reads, two a `wide` one: a pool reads its whole windows; a configuration takes one |
 
 `synchronize` holds back an engine's next instruction until the named engines have finished what stands before it. The matrix unit
 has finished, for others, `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a step,
@@ -21,8 +21,9 @@ the bandwidth evenly, and takes N times as long. Host steps are computed in turn
 of the last core, and of all where the link is shared evenly. A link that served one core after the other would let the cores fall out
 of step, and hide some of one's transfers behind another's work; that is left out.
 
-Sizes and rates are the `Target`'s, the units and their order
-those of the TPU paper (Jouppi et al., ISCA 2017, section 2).
+Sizes and rates are the `Target`'s, the units and their order those of the TPU paper (Jouppi et al., ISCA 2017, section 2), which also has
+products of 8-bit weights and 16-bit activations at half speed. The activation unit has that of the unified buffer, which moves `mxu`
+bytes a cycle.
 """
 
 from __future__ import annotations
@@ -179,7 +180,7 @@ class _Clock:
 def _durations(program: Program, touched: Effects) -> Int64:
     """Cycles that each instruction occupies its unit."""
     records, target = program.instructions, program.target
-    durations = np.where(touched.configures, 1, touched.rows)
+    durations = np.where(touched.configures, 1, touched.rows * touched.width)
     durations[touched.pushes] = target.tile_fetch_cycles
     pool = records["opcode"] == Opcode.POOL
     durations[pool] *= records["window_outer"][pool].astype(np.int64) * records["window_inner"][pool]

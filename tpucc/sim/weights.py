@@ -1,7 +1,8 @@
 """Weight tiles joined and widened to float for whole products, each combination once.
 
-A product of 8-bit integers is exact in float32, in any order of summation, as long as max|x| * sum_k |w[k, n]| stays below 2^24 in
-every column (see `tpucc.numerics.column_bound`). So the depth of a product is cut into as few parts as that allows.
+A product of integers is exact in float32, in any order of summation, as long as max|x| * sum_k |w[k, n]| stays below 2^24 in
+every column (see `tpucc.numerics.column_bound`). So the depth of a product is cut into as few parts as that allows. In float64
+any product that fits the accumulators is exact: that is the way of one whose single tile goes beyond, as with 16-bit inputs most do.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ class WeightStore:
         self._made: dict[tuple[TileGrid, tuple[int, ...]], Weights] = {}
 
     def weights(self, grid: TileGrid, largest: tuple[int, ...]) -> Weights:
-        """The weights of `grid`; `largest` is the largest magnitude of an input at each level: 128 signed, 255 unsigned."""
+        """The weights of `grid`; `largest` is the largest magnitude of an input at each level: 128 signed, 255 unsigned; 16-bit
+        ones 32,768 and 65,535."""
         key = grid, largest
         if key not in self._made:
             self._made[key] = self._widened(grid, largest)

@@ -9,13 +9,14 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.partition import partition
 from tpucc.layers.summary import weight_shape
+from tpucc.numerics import PRECISIONS
 from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
 from tpucc.viz.operators import kind_of
 from tpucc.viz.palette import Kind
 from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
 
 ROLES = ("bias", "multipliers", "table")
-SUBTITLE = "Thick arrows carry int8, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
+SUBTITLE = "Thick arrows carry {}, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."
 
 
 def layer_diagram(graph: Graph, title: str = "") -> Diagram:
@@ -40,21 +41,27 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
         edges.append(_edge(graph[output.node], index, len(boxes)))
         boxes.append(Box("output", Kind.HOST, (output.name,), signature="output"))
     count = 1 + max((box.cluster for box in boxes), default=-1)
-    names = ("device · int8",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
+    names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
-    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", SUBTITLE, tuple(boxes), tuple(edges), clusters)
+    subtitle = SUBTITLE.format(_held(graph))
+    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", subtitle, tuple(boxes), tuple(edges), clusters)
 
 
 def _counts(graph: Graph) -> str:
     device = sum(_on_device(node) for node in graph)
     host = sum(not _on_device(node) and node.op not in CONSTANTS | {"input", "quantize", "dequantize"} for node in graph)
-    return f"{counted(device, 'layer')} on the device in int8, {counted(host, 'operator')} on the host in float32"
+    return f"{counted(device, 'layer')} on the device in {_held(graph)}, {counted(host, 'operator')} on the host in float32"
+
+
+def _held(graph: Graph) -> str:
+    """What the device holds."""
+    return "int16" if any(node.type.dtype == "i16" for node in graph) else "int8"
 
 
 def _on_device(node: Node) -> bool:
     if node.op in LAYERS:
         return True
-    return node.type.dtype == "i8" and node.op not in CONSTANTS | {"quantize", "input"}
+    return node.type.dtype in PRECISIONS and node.op not in CONSTANTS | {"quantize", "input"}
 
 
 def _box(node: Node, graph: Graph, segment: int) -> Box:
@@ -97,7 +104,7 @@ def _pair(pair: tuple[int, int]) -> str:
 
 
 def _edge(tail: Node, index: dict[str, int], head: int) -> Edge:
-    return Edge(index[tail.name], head, edge_label(tail.type), tail.type.dtype in ("i8", "i16"))
+    return Edge(index[tail.name], head, edge_label(tail.type), tail.type.dtype in PRECISIONS)
 
 
 def _constants(node: Node, constants: Sequence[Node]) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ def heading(name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool =
         parts.append(label(subtitle, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
         height += NORMAL + 8
     x, y = EDGE, EDGE + height
-    for key, words in [*((str(kind), KINDS[kind].meaning) for kind in kinds), *([("int8", "int8 values")] if quantised else [])]:
+    for key, words in [*((str(kind), KINDS[kind].meaning) for kind in kinds), *([("int8", "quantised values")] if quantised else [])]:
         step = 20 + text_width(words, SMALL) + 18
         if x + step > EDGE + width and x > EDGE:
             x, y = EDGE, y + 20

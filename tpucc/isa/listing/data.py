@@ -20,6 +20,8 @@ READABLE = 16
 """Matrices and vectors up to this many lanes are shown as numbers."""
 _SCALARS = {"zero": 0, "low": -128, "high": 127, "zero_a": 0, "zero_b": 0, "scale_a": 1.0, "scale_b": 1.0}
 _VECTORS = {"bias": 0, "multiplier": 1.0}
+_TABLES = ("table", "points")
+"""Of functions of 8-bit and of 16-bit values."""
 
 
 def matrix_lines(matrix: AnyArray) -> Iterator[str]:
@@ -85,13 +87,15 @@ def block_lines(block: AnyArray) -> Iterator[str]:
         if _vector_text(block[name], default) is None:
             yield from _tagged(name, block[name].tobytes())
     if block["has_table"]:
-        yield from _tagged("table", block["table"].tobytes())
+        tables = [tag for tag in _TABLES if block[tag].any()]
+        for tag in tables or ["table"]:
+            yield from _tagged(tag, block[tag].tobytes())
 
 
 def _plain(block: AnyArray) -> bool:
     """Whether the directive's numbers can say all of a block."""
     finite = all(np.isfinite(block[name]).all() for name in ("multiplier", "scale_a", "scale_b"))
-    return bool(finite and (block["has_table"] == 1 or (block["has_table"] == 0 and not block["table"].any())))
+    return bool(finite and (block["has_table"] == 1 or (block["has_table"] == 0 and not any(block[tag].any() for tag in _TABLES))))
 
 
 def _vector_text(vector: AnyArray, default: float) -> str | None:
@@ -121,8 +125,9 @@ def read_block(directive: Directive, mxu: int) -> AnyArray:
         block[name] = scalar if word is None else _numbers(word, block[name].dtype, 1)
     for name, default in _VECTORS.items():
         block[name] = _vector(directive, arguments.take(name), parts.get(name), block[name][0], default)
-    if "table" in parts:
-        block["has_table"], block["table"] = 1, _exactly(directive, parts["table"], block["table"][0])
+    for tag in _TABLES:
+        if tag in parts:
+            block["has_table"], block[tag] = 1, _exactly(directive, parts[tag], block[tag][0])
     arguments.done(block=True)
     return block
 
@@ -132,8 +137,8 @@ def _parts(directive: Directive) -> dict[str, str]:
     parts: dict[str, str] = {}
     for line in directive.block:
         tag, _, data = line.text.partition(" ")
-        if tag not in ("raw", "table", *_VECTORS):
-            raise line_error("E0717", f"this line begins with raw, bias, multiplier or table, not {printable(tag)}", line.span)
+        if tag not in ("raw", *_TABLES, *_VECTORS):
+            raise line_error("E0717", f"this line begins with raw, bias, multiplier, table or points, not {printable(tag)}", line.span)
         parts[tag] = parts.get(tag, "") + data
     return parts
 

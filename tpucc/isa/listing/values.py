@@ -7,6 +7,7 @@ import re
 
 from tpucc.diagnostics import Span, printable
 from tpucc.isa.listing.words import Word, number_in
+from tpucc.numerics import Precision
 
 _SPAN = re.compile(r"(\d{1,9}):(\d{1,9})-(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
 
@@ -52,11 +53,11 @@ def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
     return tuple(known)
 
 
-def zero(word: Word) -> int:
+def zero(word: Word, of: Precision) -> int:
     """A zero point."""
     value = number_in(word.text.removeprefix("-"))
-    if value is None or value > 128:
-        word.fail("E0713", f"zero must be an integer from -128 to 127, not {printable(word.text)}")
+    if value is None or value > of.largest:
+        word.fail("E0713", f"zero must be an integer from {of.low} to {of.high}, not {printable(word.text)}")
     return -value if word.text.startswith("-") else value
 
 

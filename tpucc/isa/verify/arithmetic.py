@@ -6,15 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.instructions import Flag
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.fifo import tiles_in_use
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.numerics import INT8_HIGH, INT8_LOW, INT32_MAX, Int64, column_bound
+from tpucc.numerics import INT8, INT16, INT32_MAX, Int64, column_bound
 
-SIGNED_LARGEST, UNSIGNED_LARGEST = 128, 255
-"""The largest magnitude of an input byte."""
+LARGEST = {0: 128, Flag.UNSIGNED: 255, Flag.WIDE: 2**15, Flag.UNSIGNED | Flag.WIDE: 2**16 - 1}
+"""The largest magnitude of an input value, by the flags."""
+LARGEST_WEIGHT = 128
 
 RULES = (
     Rule(
@@ -23,22 +25,42 @@ RULES = (
         "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are.",
     ),
     Rule("V0902", "scales", "Multipliers and scales of a parameter block are finite and not negative."),
-    Rule("V0903", "clamps", "A block's clamp is a range of int8 values, its zero points are int8 values, and has_table is 0 or 1."),
+    Rule(
+        "V0903",
+        "clamps",
+        "A block's clamp is a range of the program's integers, int8 or int16, its zero points are such integers, and has_table is 0 or 1.",
+    ),
+    Rule("V0904", "one width", "Every instruction of a program that computes values has the flag wide, and every port is int16, or none."),
 )
 
 
 def blocks(context: Context) -> Iterator[Violation]:
-    """The violations of V0902 and V0903."""
+    """The violations of V0902, V0903 and V0904."""
+    yield from _widths(context)
+    of = INT16 if (context.effects.width > 1).any() else INT8
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
     for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
         yield Violation("V0902", f"parameter block {index:,} has a multiplier or scale that is negative or not finite")
-    small = [np.clip(values[name], INT8_LOW, INT8_HIGH) == values[name] for name in ("zero", "low", "high", "zero_a", "zero_b")]
+    small = [np.clip(values[name], of.low, of.high) == values[name] for name in ("zero", "low", "high", "zero_a", "zero_b")]
     good = np.logical_and.reduce([*small, values["low"] <= values["high"], values["has_table"] <= 1])
     for index in np.flatnonzero(~good)[:MAX_REPORTED]:
         yield Violation(
-            "V0903", f"parameter block {index:,} clamps to {values['low'][index]}…{values['high'][index]} or has a zero point past int8"
+            "V0903",
+            f"parameter block {index:,} clamps to {values['low'][index]}…{values['high'][index]} or has a zero point past {of.name}",
         )
+
+
+def _widths(context: Context) -> Iterator[Violation]:
+    """A narrow instruction in a wide program would take the low bytes for values."""
+    effects = context.effects
+    computes = effects.multiplies | effects.acc_reads | (effects.target.used & ~effects.host_reads)
+    wide = effects.width > 1
+    if wide.any():
+        yield from context.each("V0904", np.flatnonzero(computes & ~wide), lambda i: "computes 8-bit values, and others 16-bit values")
+    for port in (*context.program.inputs, *context.program.outputs):
+        if port.wide != bool(wide.any()) and computes.any():
+            yield Violation("V0904", f"the port {printable(port.name)} is {port.precision.name}, and the instructions compute other values")
 
 
 class Sums:
@@ -50,8 +72,8 @@ class Sums:
 
     def __init__(self, context: Context) -> None:
         self._context, self._tiles = context, tiles_in_use(context)
-        unsigned = (context.program.instructions["flags"] & Flag.UNSIGNED) != 0
-        self._largest = np.where(unsigned, UNSIGNED_LARGEST, SIGNED_LARGEST)
+        flags = context.program.instructions["flags"]
+        self._largest = np.select([(flags & (Flag.UNSIGNED | Flag.WIDE)) == kind for kind in LARGEST], list(LARGEST.values()))
         configures = context.effects.configures
         latest = np.maximum.accumulate(np.where(configures, np.arange(len(configures)), -1))
         self._block = np.where(latest >= 0, context.program.instructions["index"].astype(np.int64)[latest], -1)
@@ -61,7 +83,7 @@ class Sums:
         """The violations of V0901."""
         mxu = self._context.program.target.mxu
         start = self._starts(events)
-        anything = np.append(np.full(len(self._context.program.tiles), mxu * SIGNED_LARGEST), 0)
+        anything = np.append(np.full(len(self._context.program.tiles), mxu * LARGEST_WEIGHT), 0)
         if not self._suspects(events, start, anything).any():
             return
         largest = np.append(self._column_sums().max(axis=1, initial=0), 0)

@@ -203,7 +203,7 @@ def _alike(walks: Walks, indices: Int64) -> list[Int64]:
     """The instructions whose walks have the same shape, for each shape: their rows differ only in where they start."""
     if not len(indices):
         return []
-    fields = ("opcode", "outer", "inner", f"{walks.field}_pitch", f"{walks.field}_stride")
+    fields = ("opcode", "flags", "outer", "inner", f"{walks.field}_pitch", f"{walks.field}_stride")
     windows = ("ub2_pitch", "ub2_stride", "window_outer", "window_inner") if walks.field == "ub" else ()
     shapes = np.stack([walks.records[field][indices].astype(np.int64) for field in (*fields, *windows)], axis=1)
     inverse = np.unique(shapes, axis=0, return_inverse=True)[1].ravel()

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from tpucc.diagnostics import printable
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify.rules import Context, Rule, Violation
-from tpucc.numerics import INT8_HIGH, INT8_LOW
 
 RULES = (
     Rule("V0106", "ports", "A port's parts and column blocks are host buffers of its kind with its rows; each belongs to one port."),
-    Rule("V0107", "port scales", "A port's scale is finite and positive, its zero point an int8 value."),
+    Rule("V0107", "port scales", "A port's scale is finite and positive, its zero point one of its integers."),
     Rule(
         "V0108",
         "host steps",
@@ -47,12 +46,12 @@ def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
         yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}")
         return
     for position, block in enumerate(port.blocks):
-        rows = port.splits[position // columns]
+        rows = port.splits[position // columns] * port.precision.rows
         if not 0 <= block < len(program.host):
             yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}")
         elif (program.host[block].kind, program.host[block].rows) != (kind, rows):
             yield Violation("V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}")
-    if not (math.isfinite(port.scale) and port.scale > 0 and INT8_LOW <= port.zero_point <= INT8_HIGH):
+    if not (math.isfinite(port.scale) and port.scale > 0 and port.precision.low <= port.zero_point <= port.precision.high):
         yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}")
 
 

@@ -86,19 +86,21 @@ def _repeated(context: Context) -> Iterator[Violation]:
     records, effects = context.program.instructions, context.effects
     outer, inner = records["outer"], records["inner"]
     walked = effects.target.used & np.isin(records["opcode"], WALKED)
-    for index in np.flatnonzero(walked & ~_distinct(outer, inner, records["dest_pitch"], records["dest_stride"])).tolist():
-        if not _visits_all(effects.target, index, int(effects.rows[index]), context.program.target.unified_buffer_rows):
+    for index in np.flatnonzero(walked & ~_distinct(outer, inner, records["dest_pitch"], records["dest_stride"], effects.width)).tolist():
+        if not _visits_all(
+            effects.target, index, int(effects.rows[index] * effects.width[index]), context.program.target.unified_buffer_rows
+        ):
             yield context.violation("V0307", index, "writes a row twice")
     pools = records["opcode"] == Opcode.POOL
-    window = _distinct(records["window_outer"], records["window_inner"], records["ub2_pitch"], records["ub2_stride"])
+    window = _distinct(records["window_outer"], records["window_inner"], records["ub2_pitch"], records["ub2_stride"], effects.width)
     yield from context.each("V0307", np.flatnonzero(pools & ~window), lambda i: "has a window whose rows are not in ascending order")
 
 
-def _distinct(outer: AnyArray, inner: AnyArray, pitch: AnyArray, stride: AnyArray) -> Bools:
+def _distinct(outer: AnyArray, inner: AnyArray, pitch: AnyArray, stride: AnyArray, width: AnyArray) -> Bools:
     """Whether a walk visits each row once, one way or the other: outer steps beyond the inner ones, or inner beyond outer."""
-    o, i, p, s = (column.astype(np.float64) for column in (outer, inner, pitch, stride))
+    o, i, p, s, w = (column.astype(np.float64) for column in (outer, inner, pitch, stride, width))
     along, across = np.maximum(i - 1, 0) * s, np.maximum(o - 1, 0) * p
-    good: Bools = ((i <= 1) | (s > 0)) & ((o <= 1) | (p > 0)) & ((o <= 1) | (i <= 1) | (p > along) | (s > across))
+    good: Bools = ((i <= 1) | (s >= w)) & ((o <= 1) | (p >= w)) & ((o <= 1) | (i <= 1) | (p >= along + w) | (s >= across + w))
     return good
 
 

@@ -9,13 +9,13 @@ import numpy as np
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Vector
-from tpucc.layers.parameters import function_table, quantisation_of, scaling
-from tpucc.numerics import Float64
+from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
+from tpucc.numerics import INT16, Float64
 from tpucc.ops import OPS
 from tpucc.ops.arithmetic import ArithmeticAttributes, unfused
 from tpucc.ops.fused import activation_of
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
-from tpucc.passes.layering.graph import LayerGraph, parameters_of, quantisation_of_value, reshaped
+from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 from tpucc.passes.layering.tail import Tail, tail_of
 
 RealFunction = Callable[[Float64], Float64]
@@ -24,13 +24,16 @@ ARITHMETIC: dict[str, Callable[[Float64, Float64], Float64]] = {"add": np.add, "
 
 def function(layers: LayerGraph, node: Node, real: RealFunction) -> Node:
     """A function of one value: a table."""
-    return _looked_up(layers, node, layers.for_device(node.operands[0]), real, quantisation_of_value(node))
+    return _looked_up(layers, node, layers.for_device(node.operands[0]), real, layers.quantisation_of(node))
 
 
 def clamp(layers: LayerGraph, node: Node, low: float, high: float) -> Node:
     """A clamp on its own keeps the parameters of its operand, so that nothing is rounded, unless the source fixes others."""
     x = layers.for_device(node.operands[0])
-    return _looked_up(layers, node, x, lambda real: np.clip(real, low, high), node.type.quantisation or parameters_of(x))
+    y = node.type.quantisation or parameters_of(x)
+    if layers.precision is INT16:
+        return _times_one(layers, node, x, y, *clamp_bounds(low, high, y, INT16))
+    return _looked_up(layers, node, x, lambda real: np.clip(real, low, high), y)
 
 
 def arithmetic(layers: LayerGraph, node: Node) -> Node:
@@ -43,8 +46,8 @@ def arithmetic(layers: LayerGraph, node: Node) -> Node:
     if left is not None:
         return _with_number(layers, node, node.operands[1], lambda x: after(real(left, x)))
     a, b = (_operand(layers, name) for name in node.operands)
-    y = quantisation_of_value(node)
-    tail = tail_of(node, y)
+    y = layers.quantisation_of(node)
+    tail = tail_of(layers, node, y)
     operands = [a.name, b.name]
     if tail.table is not None:
         operands.append(layers.constant(f"{node.name}.table", tail.table, node.origin).name)
@@ -61,7 +64,11 @@ def boundary(layers: LayerGraph, node: Node) -> Node:
 
 def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Node:
     """The value of x with other parameters: x itself when it has them."""
-    return x if parameters_of(x) == y else _looked_up(layers, node, x, _identity, y)
+    if parameters_of(x) == y:
+        return x
+    if layers.precision is INT16:
+        return _times_one(layers, node, x, y, INT16.low, INT16.high)
+    return _looked_up(layers, node, x, _identity, y)
 
 
 def _vector_function(node: Node) -> str:
@@ -96,19 +103,28 @@ def _vector(kind: str, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:
 
 def _with_number(layers: LayerGraph, node: Node, name: str, real: RealFunction) -> Node:
     """The table of a function with a constant number, which may have brought leading sizes of 1 with it."""
-    made = _looked_up(layers, node, layers.for_device(name), real, quantisation_of_value(node))
+    made = _looked_up(layers, node, layers.for_device(name), real, layers.quantisation_of(node))
     return made if made.type.shape == node.type.shape else reshaped(layers, node, made)
 
 
 def _operand(layers: LayerGraph, name: str) -> Node:
-    """An operand of a vector layer: a value, or a constant in int8, by its own range unless the source fixes parameters."""
+    """An operand of a vector layer: a value, or a constant in integers, by its own range unless the source fixes parameters."""
     real = layers.array(name)
-    return layers.for_device(name) if real is None else layers.held_constant(name, quantisation_of(real))
+    return layers.for_device(name) if real is None else layers.held_constant(name, quantisation_of(real, layers.precision))
 
 
 def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Quantisation) -> Node:
-    entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y), node.origin)
-    return layers.layer(node, "vector", (x.name, entries.name), Vector("table"), y, shape=x.type.shape)
+    held = layers.precision
+    entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y, held), node.origin)
+    return layers.layer(node, "vector", (x.name, entries.name), Vector("table", low=held.low, high=held.high), y, shape=x.type.shape)
+
+
+def _times_one(layers: LayerGraph, node: Node, x: Node, y: Quantisation, low: int, high: int) -> Node:
+    """x requantised as y and clamped, each value rounded once: a product with a constant 1, for a table of int16 knows only some values."""
+    one = layers.constant(f"{node.name}.one", np.ones(1, layers.precision.dtype), node.origin, Quantisation(1.0, 0))
+    held = parameters_of(x)
+    layer = Vector("multiply", scaling(held.scale, 1.0, y.scale), held.zero_point, zero=y.zero_point, low=low, high=high)
+    return layers.layer(node, "vector", (x.name, one.name), layer, y, shape=x.type.shape)
 
 
 def _number(layers: LayerGraph, name: str) -> Float64 | None:

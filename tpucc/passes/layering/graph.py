@@ -9,7 +9,7 @@ from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.array import Array
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.numerics import AnyArray, affine_parameters, quantise
+from tpucc.numerics import INT8, AnyArray, Precision, affine_parameters, quantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.quantize import QuantizeAttributes
@@ -19,13 +19,14 @@ MADE_BY = "quantise"
 
 
 class LayerGraph:
-    """Values go by their names in the operator graph; each has a node on the host, on the device (int8), or on both sides.
+    """Values go by their names in the operator graph; each has a node on the host, on the device, or on both sides.
 
-    An edge is crossed once: a value that several layers read is quantised once for all.
+    The device holds integers of `precision`. An edge is crossed once: a value that several layers read is quantised once for all.
     """
 
-    def __init__(self, graph: Graph, *, per_channel: bool) -> None:
+    def __init__(self, graph: Graph, precision: Precision, *, per_channel: bool) -> None:
         self.graph = graph
+        self.precision = precision
         self.per_channel = per_channel
         self._builder = GraphBuilder(graph.name, graph.source)
         self._host = {node.name: self.add(node).name for node in graph.inputs}
@@ -53,18 +54,39 @@ class LayerGraph:
         shape: tuple[int, ...] | None = None,
     ) -> Node:
         """Adds a node of the device on behalf of an operator, whose name and shape it has unless others are given."""
-        type_ = held(node.type.shape if shape is None else shape, y)
+        type_ = self.held(node.type.shape if shape is None else shape, y)
         return self.add(Node(name or node.name, op, operands, attributes, type_, node.origin))
 
+    def held(self, shape: tuple[int, ...], quantisation: Quantisation) -> TensorType:
+        """The type of a value that the device holds."""
+        return TensorType(self.precision.name, shape, quantisation=quantisation)
+
+    def covering(self, low: float, high: float) -> Quantisation:
+        """The parameters of a value from low to high."""
+        return Quantisation(*affine_parameters(low, high, self.precision))
+
+    def quantisation_of(self, value: Node) -> Quantisation:
+        """The parameters of a value of the operator graph: those that its type fixes, else those that cover its range.
+
+        Raises `ProgramError` E0806 when there is neither.
+        """
+        if value.type.quantisation is not None:
+            return value.type.quantisation
+        if value.type.range is None:
+            raise ProgramError(Diagnostic("E0806", f"{value.name} has no range: graphs are calibrated before quantising"))
+        return self.covering(value.type.range.low, value.type.range.high)
+
     def held_constant(self, name: str, parameters: Quantisation) -> Node:
-        """The constant `name` of the operator graph in int8, with these parameters unless the source fixes others."""
+        """The constant `name` of the operator graph in integers, with these parameters unless the source fixes others, which are int8's."""
         source = self.graph[name]
         fixed = source.type.quantisation or parameters
+        precision = INT8 if source.type.quantisation else self.precision
 
         def make() -> Node:
             real = self.array(name)
             assert real is not None
-            return self.constant(name, quantise(real, fixed.scale, fixed.zero_point), source.origin, fixed)
+            integers = quantise(real, fixed.scale, fixed.zero_point, precision).astype(self.precision.dtype)
+            return self.constant(name, integers, source.origin, fixed)
 
         return self.shared(name, f"{fixed.scale!r} {fixed.zero_point}".encode(), make)
 
@@ -107,16 +129,16 @@ class LayerGraph:
         return self._crossed[name]
 
     def for_device(self, name: str) -> Node:
-        """The int8 node from which the device reads the value; one of the host is quantised by its own range."""
+        """The node from which the device reads the value; one of the host is quantised by its own range."""
         if name not in self._device:
             self._device[name] = self._quantized(self.graph[name])
         return self._device[name]
 
     def _quantized(self, value: Node) -> Node:
-        parameters = quantisation_of_value(value)
-        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point)
-        operands, type_ = (self.for_host(value.name),), held(value.type.shape, parameters)
-        return self.add(Node(f"{value.name}.i8", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
+        parameters, precision = self.quantisation_of(value), self.precision
+        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, 8 * precision.rows)
+        operands, type_ = (self.for_host(value.name),), self.held(value.type.shape, parameters)
+        return self.add(Node(f"{value.name}.{precision.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
 
     def _dequantized(self, node: Node) -> str:
         parameters = parameters_of(node)
@@ -135,25 +157,8 @@ def constant_array(node: Node) -> AnyArray | None:
     return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
 
 
-def held(shape: tuple[int, ...], quantisation: Quantisation) -> TensorType:
-    """The type of a value that the device holds."""
-    return TensorType("i8", shape, quantisation=quantisation)
-
-
 def parameters_of(node: Node) -> Quantisation:
     """Scale and zero point of a node that the device holds."""
     if node.type.quantisation is None:
         raise ProgramError(Diagnostic("E0806", f"{node.name} has no scale and zero point"))
     return node.type.quantisation
-
-
-def quantisation_of_value(value: Node) -> Quantisation:
-    """The parameters of a value of the operator graph: those that its type fixes, else those that cover its range.
-
-    Raises `ProgramError` E0806 when there is neither.
-    """
-    if value.type.quantisation is not None:
-        return value.type.quantisation
-    if value.type.range is None:
-        raise ProgramError(Diagnostic("E0806", f"{value.name} has no range: graphs are calibrated before quantising"))
-    return Quantisation(*affine_parameters(value.type.range.low, value.type.range.high))

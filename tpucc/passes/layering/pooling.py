@@ -7,7 +7,7 @@ from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Pool
 from tpucc.layers.parameters import scaling
 from tpucc.ops.windows import PoolAttributes, pool_axes
-from tpucc.passes.layering.graph import LayerGraph, parameters_of, quantisation_of_value, reshaped
+from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 
 
 def pool(layers: LayerGraph, node: Node, function: str) -> Node:
@@ -16,7 +16,7 @@ def pool(layers: LayerGraph, node: Node, function: str) -> Node:
     held, image = parameters_of(x), x.type.shape
     windows = node.attributes if isinstance(node.attributes, PoolAttributes) else PoolAttributes((image[1], image[2]))
     height, width = pool_axes(windows, image)
-    y = held if function == "max" else quantisation_of_value(node)
+    y = held if function == "max" else layers.quantisation_of(node)
     attributes = Pool(
         function,
         (height.window, width.window),

@@ -14,18 +14,18 @@ from tpucc.layers.parameters import fitting_scales, requantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.convolution import ConvolutionAttributes, unfused
-from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of, quantisation_of_value
+from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
     """The layer of matmul, linear, conv2d or convolution."""
     x = layers.for_device(node.operands[0])
-    y, name = quantisation_of_value(node), layer_name(node)
-    tail = tail_of(node, y)
+    y, name = layers.quantisation_of(node), layer_name(node)
+    tail = tail_of(layers, node, y)
     bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
     weights = _weights(layers, node, bias, parameters_of(x))
-    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to)
+    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to, layers.precision)
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
@@ -73,7 +73,7 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
         real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
-    scales = fitting_scales(real, bias, x, layers.per_channel)
+    scales = fitting_scales(real, bias, x, layers.per_channel, layers.precision)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
 

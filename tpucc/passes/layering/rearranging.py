@@ -20,7 +20,7 @@ from tpucc.ops.pad import PadAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.layering.elementwise import requantised
-from tpucc.passes.layering.graph import LayerGraph, parameters_of, quantisation_of_value, reshaped
+from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 
 Placed = tuple[Node, int, int]
 """A value, the first of its lanes that are taken, and the lane of the result at which they begin."""
@@ -56,7 +56,7 @@ def _sliced(layers: LayerGraph, node: Node, attributes: SliceAttributes) -> Node
 
 
 def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
-    y = quantisation_of_value(node)
+    y = layers.quantisation_of(node)
     values = [_value(layers, name, y) for name in node.operands]
     if axis == node.type.rank - 1:
         offsets = np.cumsum([0, *(value.type.columns for value in values)]).tolist()
@@ -66,7 +66,7 @@ def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
 
 
 def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> Node:
-    x, y = layers.for_device(node.operands[0]), quantisation_of_value(node)
+    x, y = layers.for_device(node.operands[0]), layers.quantisation_of(node)
     if pads and pads[-1] != (0, 0):
         x = _placed(layers, node, [(x, 0, pads[-1][0])], (*x.type.shape[:-1], node.type.columns), y)
     x = requantised(layers, node, x, y)
@@ -77,7 +77,7 @@ def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> 
 
 
 def _value(layers: LayerGraph, name: str, y: Quantisation) -> Node:
-    """A value, or a constant in int8 with the parameters `y`."""
+    """A value, or a constant in integers with the parameters `y`."""
     return layers.for_device(name) if layers.array(name) is None else layers.held_constant(name, y)
 
 
@@ -96,7 +96,8 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
         multiplier[lanes] = scaling(parameters_of(x).scale, 1.0, y.scale)
     constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
     operands = (*(x for x, _, _ in sources), *matrices, *constants)
-    return layers.layer(node, "fc", tuple(o.name for o in operands), Fc(y.zero_point, sources=len(sources), moves=True), y, shape=shape)
+    layer = Fc(y.zero_point, layers.precision.low, layers.precision.high, sources=len(sources), moves=True)
+    return layers.layer(node, "fc", tuple(o.name for o in operands), layer, y, shape=shape)
 
 
 def _selection(layers: LayerGraph, node: Node, depth: int, width: int, first: int, lanes: slice) -> Node:

@@ -8,9 +8,10 @@ from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import clamp_bounds, function_table
-from tpucc.numerics import INT8_HIGH, INT8_LOW, Int8, affine_parameters
+from tpucc.numerics import Held
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Clamp, Table
+from tpucc.passes.layering.graph import LayerGraph
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -18,21 +19,22 @@ class Tail:
     """Requantises as `to`, clamps to low…high, looks up in `table` if there is one."""
 
     to: Quantisation
-    low: int = INT8_LOW
-    high: int = INT8_HIGH
-    table: Int8 | None = None
+    low: int
+    high: int
+    table: Held | None = None
 
 
-def tail_of(node: Node, y: Quantisation) -> Tail:
+def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
     """The tail of an operator with what was fused into it: a clamp requantises as the result is held, `y`; a table needs parameters for
     the value before it. Raises `ProgramError` E0806 when nothing says that value's range."""
+    held = layers.precision
     if not isinstance(node.attributes, Fused) or (fused := activation_of(node.attributes)) is None:
-        return Tail(y)
+        return Tail(y, held.low, held.high)
     operator, parameters = fused
     match operator.legalisation:
         case Clamp(low, high):
-            return Tail(y, *clamp_bounds(low, high, y))
+            return Tail(y, *clamp_bounds(low, high, y, held))
         case Table(function) if node.attributes.pre is not None:
-            before = Quantisation(*affine_parameters(*node.attributes.pre))
-            return Tail(before, table=function_table(lambda x: function(parameters, x), before, y))
+            before = layers.covering(*node.attributes.pre)
+            return Tail(before, held.low, held.high, function_table(lambda x: function(parameters, x), before, y, held))
     raise ProgramError(Diagnostic("E0806", f"nothing says the range of {node.name} before {operator.name}: graphs are calibrated first"))
