@@ -179,6 +179,7 @@ def test_a_folder_without_programs(tmp_path: Path, name: str, capsys: pytest.Cap
         (Figure("r", "", "TOPS", 50.0, 44.0), -12.0, True, ("50.00", "44.00", "-12.0%")),
         (Figure("r", "", "×", 1.0, 1.2, about=True), 20.0, False, ("~1.00", "1.20", "+20.0%")),
         (Figure("r", "", "×", 1.0, 0.7, about=True), -30.0, True, ("~1.00", "0.70", "-30.0%")),
+        (Figure("r", "", "%", 0.0, -1e-9), -1e-9, False, ("0.0", "0.0", "+0.0")),
         (Figure("r", "", "1/s", 225000.0, None), None, False, ("225,000", "–", "–")),
         (Figure("r", "", "MiB", None, 2.0), None, False, ("–", "2.00", "–")),
         (Figure("r", "", "MiB", 0.0, 2.0), None, False, ("0.00", "2.00", "–")),

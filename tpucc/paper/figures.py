@@ -15,7 +15,7 @@ LARGE_ABOUT = 25.0
 """The same, in percent, for what the paper says in words (`about three times`)."""
 _FORMATS: Mapping[str, str] = MappingProxyType(
     {
-        "%": ".1f",
+        "%": "z.1f",
         "TOPS": ".2f",
         "MiB": ".2f",
         "µs": ".1f",
@@ -61,7 +61,7 @@ class Figure:
     def texts(self) -> tuple[str, str, str]:
         """The paper's figure, ours, and the difference, as a table shows them."""
         suffix = "" if self.unit == "%" else "%"
-        gap = "–" if self.difference is None else f"{self.difference:+.1f}{suffix}"
+        gap = "–" if self.difference is None else f"{self.difference:+z.1f}{suffix}"
         mark = "~" if self.about and self.paper is not None else ""
         return mark + self._text(self.paper), self._text(self.ours), gap
 
