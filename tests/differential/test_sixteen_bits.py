@@ -22,8 +22,9 @@ def test_simulator_equals_reference(name: str) -> None:
         try:
             exe = tpucc.compile_source(source, target=machine.target, level=LEVELS[seed % len(LEVELS)], activation_bits=16)
         except tpucc.Error as error:
-            assert {d.code for d in error.diagnostics} <= MEMORIES, f"seed {seed}: {error}\n{source}"
-            continue
+            if {d.code for d in error.diagnostics} <= MEMORIES:
+                continue
+            raise AssertionError(f"seed {seed}: {error}\n{source}") from error
         check(exe, seed, name != "tpu_v1" or seed % 4 == 0)
         fitting += 1
     assert fitting >= FEWEST * len(SEEDS[name])
