@@ -40,7 +40,9 @@ def layer_diagram(graph: Graph) -> Diagram:
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
-    return Diagram("layers", "layer", f"{graph.name}: {_counts(graph)}", SUBTITLE.format(_held(graph)), tuple(boxes), tuple(edges), clusters)
+    return Diagram(
+        "layers", "layer", f"{graph.name}: {_counts(graph)}", SUBTITLE.format(_held(graph)), tuple(boxes), tuple(edges), clusters
+    )
 
 
 def _counts(graph: Graph) -> str:
