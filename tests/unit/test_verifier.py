@@ -14,7 +14,7 @@ import tpucc
 from tests.support.dense import DenseNetwork
 from tpucc.checking import compare_with_reference, random_inputs
 from tpucc.diagnostics import Origin
-from tpucc.isa.instructions import Opcode
+from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import HostBuffer, HostWork, Program
 from tpucc.isa.verify import RULES, check, verify
 from tpucc.runtime import Runtime
@@ -141,6 +141,7 @@ BREAKS: dict[str, Edit] = {
     "V0901": lambda p: replace(p, blocks=_with_bias(p, 2**31 - 1)),
     "V0902": lambda p: block(p, multiplier=np.inf),
     "V0903": lambda p: block(p, low=5, high=-5),
+    "V0904": lambda p: edited(p, Opcode.MATRIX_MULTIPLY, flags=Flag.SWITCH | Flag.WIDE),
     "V1001": lambda p: without(p, Opcode.HALT),
     "V1002": lambda p: without(p, WRITE),
     "V1003": lambda p: doubled(p, WRITE),
