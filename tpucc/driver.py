@@ -50,6 +50,7 @@ from tpucc.passes.quantise import Quantise
 from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
+from tpucc.passes.split_maps import SplitMaps
 from tpucc.schedule import schedule
 from tpucc.sources import bind_weights, read_calibration
 from tpucc.target import Target, load_target
@@ -76,6 +77,7 @@ PASSES: tuple[Pass, ...] = (
     Calibrate(),
     FuseBias(),
     FuseActivation(),
+    SplitMaps(),
     Quantise(),
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
