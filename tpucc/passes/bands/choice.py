@@ -8,19 +8,21 @@ way up to an earlier one, and a run, or nothing, between.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.estimate import Estimate
-from tpucc.passes.bands.run import Run, run_of
+from tpucc.passes.bands.estimate import Estimate, Way
+from tpucc.passes.bands.run import Piece, Run, Supply, run_of
 from tpucc.passes.bands.sizes import Sizes
 
 LONGEST = 24
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""
 FINE = 8
 """Up to so many bands every number is tried, beyond it each that is about a fifth larger."""
+PATIENCE = 3
+"""So many times more bands may cost more before no more are tried."""
 LEFT_WHOLE = 10**15
 """Cycles that an operator costs which is too large and left so."""
 
@@ -36,7 +38,7 @@ class Choice:
 
     @property
     def run(self) -> Run:
-        return self.estimate.run
+        return self.estimate.way.run
 
 
 @dataclass(frozen=True)
@@ -55,11 +57,11 @@ class Chooser:
         for stop in range(1, len(self._nodes) + 1):
             left = LEFT_WHOLE if self._nodes[stop - 1].name in self._large else 0
             costs.append(costs[-1] + left)
-            last.append(None)
-            for choice in self._ending(stop):
+            last.append(last[-1])
+            for choice in self._ending(stop, last):
                 if (cost := costs[choice.start] + choice.cost) < costs[stop]:
                     costs[stop], last[stop] = cost, choice
-        return tuple(reversed(list(_path(last))))
+        return tuple(reversed(list(_path(last, len(self._nodes)))))
 
     @cached_property
     def _nodes(self) -> tuple[Node, ...]:
@@ -73,20 +75,23 @@ class Chooser:
         return frozenset(name for name in maps.by_line if self.sizes.needed(maps.graph[name]) > room)
 
     @cached_property
+    def _place(self) -> dict[str, int]:
+        return {node.name: at for at, node in enumerate(self._nodes)}
+
+    @cached_property
     def _crossing(self) -> Sequence[int]:
         """Before each node the rows of the device's values that were made and are still to be read."""
         maps = self.sizes.maps
-        place = {node.name: at for at, node in enumerate(self._nodes)}
         changes = [0] * (len(self._nodes) + 2)
         for at, node in enumerate(self._nodes):
-            readers = [place[user.name] for user in maps.graph.users[node.name] if maps.sides[user.name] == "device"]
+            readers = [self._place[user.name] for user in maps.graph.users[node.name] if maps.sides[user.name] == "device"]
             if readers and maps.sides[node.name] == "device":
                 changes[at + 1] += self.sizes.item(node.name)
                 changes[max(readers) + 1] -= self.sizes.item(node.name)
         return tuple(accumulate(changes))
 
-    def _ending(self, stop: int) -> Iterator[Choice]:
-        """The best run from each node on that the node before `stop` is the last of."""
+    def _ending(self, stop: int, last: Sequence[Choice | None]) -> Iterator[Choice]:
+        """The best run from each node on that the node before `stop` is the last of; `last` has the best ways up to each."""
         by_line = self.sizes.maps.by_line
         if self._nodes[stop - 1].name not in by_line:
             return
@@ -95,48 +100,75 @@ class Chooser:
             name = self._nodes[start].name
             large |= {name} & self._large
             if large and name in by_line:
-                yield from self._between(start, stop, large)
+                yield from self._between(start, stop, large, last)
 
-    def _between(self, start: int, stop: int, large: set[str]) -> Iterator[Choice]:
+    def _between(self, start: int, stop: int, large: set[str], last: Sequence[Choice | None]) -> Iterator[Choice]:
+        """The run of all nodes from one place to another, in the number of bands that is best; nothing when there is none."""
         run = run_of(self.sizes.maps, self._nodes[start:stop], large)
-        if run is None or not {self._nodes[start].name, self._nodes[stop - 1].name} <= run.names or not self._has_small_ends(run):
+        if run is None or not {self._nodes[start].name, self._nodes[stop - 1].name} <= run.names:
             return
-        estimates = list(self._tried(run, self._passing(run, start)))
-        if estimates:
-            left = LEFT_WHOLE * len(large - run.names)
-            cost, best = min(((self._cost(estimate), at) for at, estimate in enumerate(estimates)))
-            yield Choice(start, stop, estimates[best], left + cost)
+        supply = self._supply(run, start, last)
+        joined = tuple(node for node in run.exits if self._needs_whole(node, run))
+        if not all(self._leaves_room(name) for name in (*run.device_entries, *(node.name for node in joined)) if name not in supply):
+            return
+        way = Way(self.sizes, run, supply, joined, self._passing(run, start))
+        best = min(self._tried(way), key=self._cost, default=None)
+        if best is not None:
+            yield Choice(start, stop, best, LEFT_WHOLE * len(large - run.names) + self._cost(best))
+
+    def _supply(self, run: Run, start: int, last: Sequence[Choice | None]) -> Supply:
+        """The pieces of the run's entries that runs on the best way up to it compute."""
+        sought = set(run.device_entries)
+        first = min((self._place[name] for name in sought), default=start)
+        found: dict[str, tuple[Piece, ...]] = {}
+        for choice in _path(last, start):
+            if choice.stop <= first:
+                break
+            found |= {name: pieces for name, pieces in choice.estimate.pieces.items() if name in sought}
+        return found
+
+    def _needs_whole(self, node: Node, run: Run) -> bool:
+        """Whether a reader on the device is in no run, as far as can be told: operators that are too large must be in one."""
+        maps = self.sizes.maps
+        readers = (user.name for user in maps.graph.users[node.name] if user.name not in run.names)
+        return any(maps.sides[name] == "device" and name not in self._large for name in readers)
+
+    def _leaves_room(self, name: str) -> bool:
+        """Whether a value that is whole on the device can have others beside it."""
+        return self.sizes.all_rows(name) < self.sizes.target.unified_buffer_rows
 
     def _passing(self, run: Run, start: int) -> int:
         """Rows of the device's values that pass the run by."""
         return max(0, self._crossing[start] - sum(self.sizes.item(name) for name in run.device_entries))
 
-    def _tried(self, run: Run, passing: int) -> Iterator[Estimate]:
-        """The run in more and more bands, each of whose steps fits the unified buffer; it ends when all that is alive does."""
-        room = self.sizes.target.unified_buffer_rows
-        for count in _counts(min(self.most, run.most)):
-            bands = run.bands(count)
-            if bands is None:
+    def _tried(self, way: Way) -> Iterator[Estimate]:
+        """The run in more and more bands, each of whose steps fits the unified buffer, until all that is alive does or more don't help."""
+        room, most = self.sizes.target.unified_buffer_rows, min(self.most, way.run.most)
+        best, worse = None, 0
+        for count in _counts(most) if self._can_fit(way, most) else ():
+            if not self._can_fit(way, count) or (bands := way.run.bands(count)) is None:
                 continue
-            estimate = Estimate(self.sizes, run, bands, passing)
+            estimate = Estimate(way, bands)
             if estimate.together <= room:
                 yield estimate
-                if estimate.live <= room:
+                cost = self._cost(estimate)
+                best, worse = (cost, 0) if best is None or cost < best else (best, worse + 1)
+                if estimate.live <= room or worse == PATIENCE:
                     return
+
+    def _can_fit(self, way: Way, count: int) -> bool:
+        """Whether the band in the middle fits, without what joins the bands."""
+        band = way.run.band(count // 2, count) if count > 1 else None
+        return band is not None and Estimate(replace(way, joined=()), (band,)).together <= self.sizes.target.unified_buffer_rows
 
     def _cost(self, estimate: Estimate) -> int:
         """The cycles that the bands take more than the whole, and those of spilling what doesn't fit."""
         target = self.sizes.target
         missing = max(0, estimate.live - target.unified_buffer_rows)
-        return estimate.cycles - self._whole_cycles(estimate.run) + (2 * target.host_cycles(missing) if missing else 0)
+        return estimate.cycles - self._whole_cycles(estimate.way.run) + (2 * target.host_cycles(missing) if missing else 0)
 
     def _whole_cycles(self, run: Run) -> int:
         return sum(self.sizes.cycles(node, (0, node.type.shape[1])) for node in run.nodes)
-
-    def _has_small_ends(self, run: Run) -> bool:
-        """Whether the values that are whole on the device, because others make or read them, leave room beside them."""
-        ends = (*run.device_entries, *(node.name for node in run.exits if run.is_read_on_device(node.name)))
-        return all(self.sizes.all_rows(name) < self.sizes.target.unified_buffer_rows for name in ends)
 
 
 def _counts(most: int) -> Iterator[int]:
@@ -144,14 +176,15 @@ def _counts(most: int) -> Iterator[int]:
     count = 2
     while count <= most:
         yield count
-        count += 1 if count < FINE else count // 5 + 1
+        count = most if count < most < count + _step(count) else count + _step(count)
 
 
-def _path(last: Sequence[Choice | None]) -> Iterator[Choice]:
-    """The runs of the best way to the end, the last first."""
-    at = len(last) - 1
-    while at > 0:
-        choice = last[at]
-        if choice is not None:
-            yield choice
-        at = at - 1 if choice is None else choice.start
+def _step(count: int) -> int:
+    return 1 if count < FINE else count // 5 + 1
+
+
+def _path(last: Sequence[Choice | None], at: int) -> Iterator[Choice]:
+    """The runs of the best way up to a place, the last first; `last` has the last one of the best way up to each."""
+    while (choice := last[at]) is not None:
+        yield choice
+        at = choice.start

@@ -6,7 +6,7 @@ the bands together. The estimate is for one image of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,7 +14,7 @@ from tpucc.ir.graph import Node
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.passes.bands.lines import NO_SIDES, Lines, Sides, convolution_padding
-from tpucc.passes.bands.run import Band, Run
+from tpucc.passes.bands.run import Band, Run, Supply, covering, overlap
 from tpucc.passes.bands.sizes import Sizes
 
 
@@ -28,22 +28,40 @@ class Work:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A run in bands. `passing` are the rows of values that only pass by: made before the run, read after it."""
+class Way:
+    """A run among others.
+
+    `supply` has the pieces of entries that earlier runs compute; `joined` are the exits that must be whole for a reader on the device.
+    `passing` are the rows of values that only pass by: made before the run, read after it.
+    """
 
     sizes: Sizes
     run: Run
+    supply: Supply
+    joined: tuple[Node, ...]
+    passing: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A run in bands."""
+
+    way: Way
     bands: tuple[Band, ...]
-    passing: int = 0
 
     @cached_property
     def works(self) -> tuple[Work, ...]:
-        found = [self._entries(self.run.device_entries)]
-        found += [work for number, band in enumerate(self.bands) for work in _Steps(self.sizes, self.run, number, band).works()]
-        if len(self.bands) > 1:
-            found += [self._join(node) for node in self.run.exits if self.run.is_read_on_device(node.name)]
-        found.append(self._entries(name for name in self.run.device_entries if self.run.is_read_on_device(name)))
+        run = self.way.run
+        found = [self._entries(run.device_entries)]
+        found += [work for number in range(len(self.bands)) for work in _Steps(self.way, self.bands[number], number).works()]
+        found += [self._join(node) for node in self.way.joined]
+        found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
+
+    @cached_property
+    def pieces(self) -> Supply:
+        """The pieces of the exits."""
+        return self.way.run.supply(self.bands)
 
     @property
     def cycles(self) -> int:
@@ -57,31 +75,37 @@ class Estimate:
     @property
     def live(self) -> int:
         """The most rows alive at a time."""
-        return self.passing + _largest_live_sum([work.touched for work in self.works])
+        return self.way.passing + _largest_live_sum([work.touched for work in self.works])
 
     @property
     def lines(self) -> int:
         """Lines of the last exit in the largest band."""
-        return max(last - first for first, last in (band.pieces[self.run.exits[-1].name] for band in self.bands))
+        return max(last - first for first, last in (band.pieces[self.way.run.exits[-1].name] for band in self.bands))
 
     @property
     def repeated(self) -> float:
         """Rows that are computed again, as a share of all."""
-        computed = sum(self.sizes.rows(node.name, band.lines[node.name]) for band in self.bands for node in self.run.nodes)
-        return computed / sum(self.sizes.all_rows(node.name) for node in self.run.nodes) - 1
+        computed = sum(self.way.sizes.rows(node.name, band.lines[node.name]) for band in self.bands for node in self.way.run.nodes)
+        return computed / sum(self.way.sizes.all_rows(node.name) for node in self.way.run.nodes) - 1
 
     def _entries(self, names: Iterable[str]) -> Work:
         """Values of the device from outside are there from the first band to the last, or longer."""
-        return Work({name: self.sizes.item(name) for name in names})
+        touched: dict[Hashable, int] = {}
+        for name in names:
+            for at, piece in enumerate(self.way.supply.get(name, ())):
+                touched[name, at] = self.way.sizes.rows(name, piece.has) * self.way.sizes.blocks(name)
+            if name not in self.way.supply:
+                touched[name] = self.way.sizes.item(name)
+        return Work(touched)
 
     def _join(self, node: Node) -> Work:
         """The copies that put the pieces of an exit together."""
-        graph, name, blocks = self.run.maps.graph, node.name, self.sizes.blocks(node.name)
-        readers = (user for user in graph.users[name] if user.name not in self.run.names)
-        whole = self.sizes.all_rows(name, _widest(convolution_padding(graph, reader) for reader in readers))
-        pieces = [self.sizes.rows(name, band.lines[name]) for band in self.bands]
-        touched = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
-        return Work({**touched, name: whole * blocks}, whole + max(pieces), self.sizes.all_rows(name) * blocks)
+        sizes, graph, name = self.way.sizes, self.way.run.maps.graph, node.name
+        readers = (user for user in graph.users[name] if user.name not in self.way.run.names)
+        whole, blocks = sizes.all_rows(name, _widest(convolution_padding(graph, reader) for reader in readers)), sizes.blocks(name)
+        pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
+        touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
+        return Work({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,51 +119,74 @@ class _Value:
 class _Steps:
     """The steps of one band."""
 
-    def __init__(self, sizes: Sizes, run: Run, number: int, band: Band) -> None:
-        self._sizes = sizes
-        self._run = run
-        self._number = number
+    def __init__(self, way: Way, band: Band, number: int) -> None:
+        self._sizes = way.sizes
+        self._run = way.run
+        self._supply = way.supply
         self._band = band
+        self._number = number
         self._borders: dict[str, Sides] = {}
-        for node in run.nodes:
-            if (name := node.operands[0]) in run.names and self._reads_all(node):
+        for node in self._run.nodes:
+            name = node.operands[0]
+            if name in self._run.names and self._band.readings[node.name].lines[0] == self._band.lines[name]:
                 self._borders[name] = _widest((self._borders.get(name, NO_SIDES), self._padding(node)))
 
     def works(self) -> Iterator[Work]:
         for node in self._run.nodes:
             read: dict[str, _Value] = {}
-            transfer = 0
             for name, lines in zip(node.operands, self._band.readings[node.name].lines, strict=True):
-                if lines is None:
-                    continue
-                read[name] = self._operand(name, lines)
-                transfer += self._transfer(name, read[name])
-                if self._padding(node) != NO_SIDES and not self._reads_all(node):
-                    copy = _Value((read[name].key, self._padding(node)), self._sizes.rows(name, lines, self._padding(node)))
-                    yield self._work(name, {name: read[name]}, copy, copy.rows + read[name].rows, copy.rows * self._sizes.blocks(name))
-                    read[name] = copy
+                if lines is not None:
+                    read[name] = yield from self._read(name, lines, self._padding(node))
             result = self._result(node.name)
             together = self._sizes.together(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
-            yield self._work(node.name, read, result, together, transfer + self._sizes.cycles(node, self._band.lines[node.name]))
+            values = (*read.items(), (node.name, result))
+            touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
+            yield Work(touched, together, self._sizes.cycles(node, self._band.lines[node.name]))
 
-    def _work(self, name: str, read: Mapping[str, _Value], result: _Value, together: int, cycles: int) -> Work:
-        touched = {value.key: value.rows * self._sizes.blocks(operand) for operand, value in read.items()}
-        return Work({**touched, result.key: result.rows * self._sizes.blocks(name)}, together, cycles)
+    def _read(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
+        """What is done before lines of an operand can be read with `around` as their border, and where they are then."""
+        if name in self._run.names:
+            return (yield from self._bordered(name, self._result(name), lines, around, at_hand=self._band.lines[name]))
+        if name in self._supply:
+            return (yield from self._supplied(name, lines, around))
+        if name in self._run.device_entries:
+            return (yield from self._bordered(name, _Value(name, self._sizes.all_rows(name)), lines, around))
+        sent = _Value((self._number, name, lines), self._sizes.rows(name, lines))
+        rows = sent.rows * self._sizes.blocks(name)
+        yield Work({sent.key: rows}, sent.rows, self._sizes.target.host_cycles(rows))
+        return (yield from self._bordered(name, sent, lines, around))
+
+    def _supplied(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
+        """Lines of a value that is in pieces: of one of them, or a copy of lines of several."""
+        pieces = self._supply[name]
+        one = covering(pieces, lines)
+        if one is not None:
+            source = _Value((name, one), self._sizes.rows(name, pieces[one].has))
+            return (yield from self._bordered(name, source, lines, around, at_hand=pieces[one].has))
+        parts = ((at, piece.has) for at, piece in enumerate(pieces) if overlap(piece.own, lines) is not None)
+        sources = [_Value((name, at), self._sizes.rows(name, has)) for at, has in parts]
+        yield self._copy(name, sources, lines, around)
+        return self._copied(name, lines, around)
+
+    def _bordered(
+        self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None
+    ) -> Generator[Work, None, _Value]:
+        """A convolution reads a value that was made for it where it is, and of others a copy that has a border."""
+        if around == NO_SIDES or at_hand == lines:
+            return source
+        yield self._copy(name, [source], lines, around)
+        return self._copied(name, lines, around)
+
+    def _copied(self, name: str, lines: Lines, around: Sides) -> _Value:
+        return _Value((self._number, name, lines, around), self._sizes.rows(name, lines, around))
+
+    def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> Work:
+        copy, blocks = self._copied(name, lines, around), self._sizes.blocks(name)
+        touched = {value.key: value.rows * blocks for value in (*sources, copy)}
+        return Work(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks)
 
     def _result(self, name: str) -> _Value:
         return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._borders.get(name, NO_SIDES)))
-
-    def _operand(self, name: str, lines: Lines) -> _Value:
-        """A band of a value of the run, lines that the host sends, or a whole value of the device."""
-        if name in self._run.names:
-            return self._result(name)
-        if name in self._run.device_entries:
-            return _Value(name, self._sizes.all_rows(name))
-        return _Value((self._number, name, lines), self._sizes.rows(name, lines))
-
-    def _transfer(self, name: str, value: _Value) -> int:
-        from_host = name not in self._run.names and name not in self._run.device_entries
-        return self._sizes.target.host_cycles(value.rows * self._sizes.blocks(name)) if from_host else 0
 
     def _padding(self, node: Node) -> Sides:
         """The padding of a convolution in this band."""
@@ -148,11 +195,6 @@ class _Steps:
             return NO_SIDES
         assert isinstance(attributes.padding, tuple)
         return attributes.padding
-
-    def _reads_all(self, node: Node) -> bool:
-        """Whether the first operand is read as it is computed, with a border around it if need be; else a convolution reads a copy."""
-        name = node.operands[0]
-        return name in self._run.names and self._band.readings[node.name].lines[0] == self._band.lines[name]
 
 
 def _widest(sides: Iterable[Sides]) -> Sides:

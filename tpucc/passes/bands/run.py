@@ -41,6 +41,29 @@ class Band:
     readings: Mapping[str, Reading]
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One of the bands that a value consists of: the lines `own` are its part, of the lines `has` that were computed."""
+
+    own: Lines
+    has: Lines
+
+
+Supply = Mapping[str, tuple[Piece, ...]]
+"""The pieces of values that earlier runs compute, from the first line to the last."""
+
+
+def overlap(first: Lines, second: Lines) -> Lines | None:
+    """The lines of both; None when there are none."""
+    both = max(first[0], second[0]), min(first[1], second[1])
+    return both if both[0] < both[1] else None
+
+
+def covering(pieces: Sequence[Piece], lines: Lines) -> int | None:
+    """The first piece that has all of these lines; None when they must be put together from several."""
+    return next((at for at, piece in enumerate(pieces) if overlap(piece.has, lines) == lines), None)
+
+
 @dataclass(frozen=True)
 class Run:
     """Nodes that are computed in bands, in the graph's order. `exits` are those whose values others read."""
@@ -95,6 +118,11 @@ class Run:
     def bands(self, count: int) -> tuple[Band, ...] | None:
         found = [self.band(number, count) for number in range(count)]
         return None if any(band is None for band in found) else tuple(band for band in found if band is not None)
+
+    def supply(self, bands: Sequence[Band]) -> Supply:
+        """The pieces of the exits that these bands of the run compute."""
+        names = [node.name for node in self.exits]
+        return {name: tuple(Piece(band.pieces[name], band.lines[name]) for band in bands) for name in names}
 
     def _leaves(self, name: str) -> bool:
         graph = self.maps.graph
