@@ -22,8 +22,8 @@ from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Clamp, Pooling, View
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.bands.choice import Choice, Chooser
-from tpucc.passes.bands.lines import Lines
-from tpucc.passes.bands.run import Band, Maps, Piece, Run, covering, overlap
+from tpucc.passes.bands.maps import Lines, Maps
+from tpucc.passes.bands.run import Band, Piece, Run, covering, overlap
 from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name

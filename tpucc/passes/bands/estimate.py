@@ -13,7 +13,7 @@ from functools import cached_property
 from tpucc.ir.graph import Node
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
-from tpucc.passes.bands.lines import NO_SIDES, Lines, Sides, convolution_padding
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Sides
 from tpucc.passes.bands.run import Band, Run, Supply, covering, overlap
 from tpucc.passes.bands.sizes import Sizes
 
@@ -63,16 +63,16 @@ class Estimate:
         """The pieces of the exits."""
         return self.way.run.supply(self.bands)
 
-    @property
+    @cached_property
     def cycles(self) -> int:
         return sum(work.cycles for work in self.works)
 
-    @property
+    @cached_property
     def together(self) -> int:
         """The most rows that one step needs at once."""
         return max(work.together for work in self.works)
 
-    @property
+    @cached_property
     def live(self) -> int:
         """The most rows alive at a time."""
         return self.way.passing + _largest_live_sum([work.touched for work in self.works])
@@ -100,9 +100,9 @@ class Estimate:
 
     def _join(self, node: Node) -> Work:
         """The copies that put the pieces of an exit together."""
-        sizes, graph, name = self.way.sizes, self.way.run.maps.graph, node.name
-        readers = (user for user in graph.users[name] if user.name not in self.way.run.names)
-        whole, blocks = sizes.all_rows(name, _widest(convolution_padding(graph, reader) for reader in readers)), sizes.blocks(name)
+        sizes, maps, name = self.way.sizes, self.way.run.maps, node.name
+        readers = (user for user in maps.graph.users[name] if user.name not in self.way.run.names)
+        whole, blocks = sizes.all_rows(name, _widest(map(maps.border, readers))), sizes.blocks(name)
         pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
         return Work({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)

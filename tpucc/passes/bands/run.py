@@ -6,29 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from tpucc.ir.graph import Graph, Node
-from tpucc.passes.bands.lines import Lines, Reading, computes_by_line, reading
-from tpucc.passes.place import Side, constant_values, placement
-
-
-@dataclass(frozen=True)
-class Maps:
-    """A graph, seen as one of images: which nodes can be computed by line on the device. Each question is answered once."""
-
-    graph: Graph
-
-    @cached_property
-    def constants(self) -> frozenset[str]:
-        return constant_values(self.graph)
-
-    @cached_property
-    def sides(self) -> Mapping[str, Side]:
-        return placement(self.graph)
-
-    @cached_property
-    def by_line(self) -> frozenset[str]:
-        found = (node for node in self.graph if self.sides[node.name] == "device")
-        return frozenset(node.name for node in found if computes_by_line(self.graph, node, self.constants))
+from tpucc.ir.graph import Node
+from tpucc.passes.bands.maps import Lines, Maps, Reading
 
 
 @dataclass(frozen=True)
@@ -106,7 +85,7 @@ class Run:
         lines: dict[str, Lines] = dict(pieces)
         readings: dict[str, Reading] = {}
         for node in reversed(self.nodes):
-            found = reading(self.maps.graph, node, lines[node.name], self.maps.constants)
+            found = self.maps.reading(node, lines[node.name])
             if found is None:
                 return None
             readings[node.name] = found

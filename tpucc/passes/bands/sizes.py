@@ -8,11 +8,8 @@ from math import prod
 
 from tpucc.ir.graph import Node
 from tpucc.ops import OPS
-from tpucc.ops.attributes import require_pair
 from tpucc.ops.opdef import Matrix
-from tpucc.ops.windows import MAX_STEP, PoolAttributes
-from tpucc.passes.bands.lines import NO_SIDES, Lines, Sides, convolution_padding
-from tpucc.passes.bands.run import Maps
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Sides
 from tpucc.target import Target
 
 
@@ -51,7 +48,7 @@ class Sizes:
 
     def needed(self, node: Node) -> int:
         """The rows that an operator on images works on at once when it computes the whole of one."""
-        graph, around = self.maps.graph, convolution_padding(self.maps.graph, node)
+        graph, around = self.maps.graph, self.maps.border(node)
         images = [name for name in node.operands if name not in self.maps.constants and graph[name].type.rank == 4]
         rows = {name: self.all_rows(name, around) for name in images}
         return self.together(node, {**rows, node.name: self.all_rows(node.name)})
@@ -64,5 +61,6 @@ class Sizes:
             *taps, depth, _ = self.maps.graph[node.operands[1]].type.shape
             tiles = prod(taps) * -(-depth // self.target.mxu) * self.blocks(node.name)
             return tiles * max(rows, self.target.tile_fetch_cycles)
-        area = prod(require_pair(node.attributes.size, "size", MAX_STEP)) if isinstance(node.attributes, PoolAttributes) else 1
+        height, width = self.maps.axes.get(node.name, (None, None))
+        area = height.window * width.window if height is not None and width is not None else 1
         return rows * self.blocks(node.name) * area
