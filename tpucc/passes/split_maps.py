@@ -181,7 +181,7 @@ def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
 
 def _note(choice: Choice) -> str:
     estimate, sizes = choice.estimate, choice.estimate.way.sizes
-    needed = max(sizes.needed(node) for node in choice.run.nodes)
+    needed = max(sizes.whole(node)[1] for node in choice.run.nodes)
     names = tuple(dict.fromkeys(_name(node) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
     share = estimate.repeated
     again = "no rows" if share <= 0 else f"{max(share, 0.01):.0%} of the rows"

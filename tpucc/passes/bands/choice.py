@@ -7,7 +7,7 @@ way up to an earlier one, and a run, or nothing, between.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate
@@ -55,8 +55,7 @@ class Chooser:
         costs: list[int] = [0]
         last: list[Choice | None] = [None]
         for stop in range(1, len(self._nodes) + 1):
-            left = LEFT_WHOLE if self._nodes[stop - 1].name in self._large else 0
-            costs.append(costs[-1] + left)
+            costs.append(costs[-1] + self._large.get(self._nodes[stop - 1].name, 0))
             last.append(last[-1])
             for choice in self._ending(stop, last):
                 if (cost := costs[choice.start] + choice.cost) < costs[stop]:
@@ -69,10 +68,20 @@ class Chooser:
         return tuple(node for node in self.sizes.maps.graph if node.name not in constants)
 
     @cached_property
-    def _large(self) -> frozenset[str]:
-        """The nodes that can be computed by line, and whose images don't fit the unified buffer together."""
-        maps, room = self.sizes.maps, self.sizes.target.unified_buffer_rows
-        return frozenset(name for name in maps.by_line if self.sizes.needed(maps.graph[name]) > room)
+    def _large(self) -> Mapping[str, int]:
+        """The nodes that can be computed by line, and whose images don't fit the unified buffer together; with what they cost when they are
+        left so: an error, or rows that come and go with each chunk of the accumulators."""
+        maps, target = self.sizes.maps, self.sizes.target
+        found: dict[str, int] = {}
+        for node in maps.graph:
+            if node.name not in maps.by_line:
+                continue
+            at_once, needed = self.sizes.whole(node)
+            if needed > target.unified_buffer_rows:
+                chunks = -(-self.sizes.all_rows(node.name) // target.accumulator_rows)
+                fits = at_once <= target.unified_buffer_rows
+                found[node.name] = chunks * target.host_cycles(needed) if fits else LEFT_WHOLE
+        return found
 
     @cached_property
     def _place(self) -> dict[str, int]:
@@ -98,7 +107,7 @@ class Chooser:
         large: set[str] = set()
         for start in range(stop - 1, max(-1, stop - 1 - LONGEST), -1):
             name = self._nodes[start].name
-            large |= {name} & self._large
+            large |= {name} & self._large.keys()
             if large and name in by_line:
                 yield from self._between(start, stop, large, last)
 
@@ -108,13 +117,14 @@ class Chooser:
         if run is None or not {self._nodes[start].name, self._nodes[stop - 1].name} <= run.names:
             return
         supply = self._supply(run, start, last)
-        joined = tuple(node for node in run.exits if self._needs_whole(node, run))
-        if not all(self._leaves_room(name) for name in (*run.device_entries, *(node.name for node in joined)) if name not in supply):
+        readers = {node.name: self._read_whole_by(node.name, run) for node in run.exits}
+        joined = {name: nodes for name, nodes in readers.items() if nodes}
+        if not all(self._leaves_room(name) for name in (*run.device_entries, *joined) if name not in supply):
             return
         way = Way(self.sizes, run, supply, joined, self._passing(run, start))
         best = min(self._tried(way), key=self._cost, default=None)
         if best is not None:
-            yield Choice(start, stop, best, LEFT_WHOLE * len(large - run.names) + self._cost(best))
+            yield Choice(start, stop, best, sum(self._large[name] for name in large - run.names) + self._cost(best))
 
     def _supply(self, run: Run, start: int, last: Sequence[Choice | None]) -> Supply:
         """The pieces of the run's entries that runs on the best way up to it compute."""
@@ -127,11 +137,11 @@ class Chooser:
             found |= {name: pieces for name, pieces in choice.estimate.pieces.items() if name in sought}
         return found
 
-    def _needs_whole(self, node: Node, run: Run) -> bool:
-        """Whether a reader on the device is in no run, as far as can be told: operators that are too large must be in one."""
+    def _read_whole_by(self, name: str, run: Run) -> tuple[Node, ...]:
+        """Who on the device reads a value and is in no run, as far as can be told: operators that are too large should be in one."""
         maps = self.sizes.maps
-        readers = (user.name for user in maps.graph.users[node.name] if user.name not in run.names)
-        return any(maps.sides[name] == "device" and name not in self._large for name in readers)
+        readers = (user for user in maps.graph.users[name] if user.name not in run.names)
+        return tuple(user for user in readers if maps.sides[user.name] == "device" and user.name not in self._large)
 
     def _leaves_room(self, name: str) -> bool:
         """Whether a value that is whole on the device can have others beside it."""
@@ -149,7 +159,7 @@ class Chooser:
             if not self._can_fit(way, count) or (bands := way.run.bands(count)) is None:
                 continue
             estimate = Estimate(way, bands)
-            if estimate.together <= room:
+            if estimate.at_once <= room:
                 yield estimate
                 cost = self._cost(estimate)
                 best, worse = (cost, 0) if best is None or cost < best else (best, worse + 1)
@@ -159,7 +169,7 @@ class Chooser:
     def _can_fit(self, way: Way, count: int) -> bool:
         """Whether the band in the middle fits, without what joins the bands."""
         band = way.run.band(count // 2, count) if count > 1 else None
-        return band is not None and Estimate(replace(way, joined=()), (band,)).together <= self.sizes.target.unified_buffer_rows
+        return band is not None and Estimate(replace(way, joined={}), (band,)).at_once <= self.sizes.target.unified_buffer_rows
 
     def _cost(self, estimate: Estimate) -> int:
         """The cycles that the bands take more than the whole, and those of spilling what doesn't fit."""

@@ -13,17 +13,17 @@ from functools import cached_property
 from tpucc.ir.graph import Node
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
-from tpucc.passes.bands.maps import NO_SIDES, Lines, Sides
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Sides, widest
 from tpucc.passes.bands.run import Band, Run, Supply, covering, overlap
 from tpucc.passes.bands.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One step: the rows of each value that it touches, those that must be there at once, and its cycles."""
+    """One step: the rows of each value that it touches, those that one instruction works on, and its cycles."""
 
     touched: Mapping[Hashable, int]
-    together: int = 0
+    at_once: int = 0
     cycles: int = 0
 
 
@@ -31,14 +31,14 @@ class Work:
 class Way:
     """A run among others.
 
-    `supply` has the pieces of entries that earlier runs compute; `joined` are the exits that must be whole for a reader on the device.
-    `passing` are the rows of values that only pass by: made before the run, read after it.
+    `supply` has the pieces of entries that earlier runs compute; `joined` are the exits that must be whole on the device, each with those
+    who read it so. `passing` are the rows of values that only pass by: made before the run, read after it.
     """
 
     sizes: Sizes
     run: Run
     supply: Supply
-    joined: tuple[Node, ...]
+    joined: Mapping[str, tuple[Node, ...]]
     passing: int
 
 
@@ -54,7 +54,7 @@ class Estimate:
         run = self.way.run
         found = [self._entries(run.device_entries)]
         found += [work for number in range(len(self.bands)) for work in _Steps(self.way, self.bands[number], number).works()]
-        found += [self._join(node) for node in self.way.joined]
+        found += [self._join(name) for name in self.way.joined]
         found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
 
@@ -68,9 +68,9 @@ class Estimate:
         return sum(work.cycles for work in self.works)
 
     @cached_property
-    def together(self) -> int:
-        """The most rows that one step needs at once."""
-        return max(work.together for work in self.works)
+    def at_once(self) -> int:
+        """The most rows that one instruction works on."""
+        return max(work.at_once for work in self.works)
 
     @cached_property
     def live(self) -> int:
@@ -98,11 +98,10 @@ class Estimate:
                 touched[name] = self.way.sizes.item(name)
         return Work(touched)
 
-    def _join(self, node: Node) -> Work:
+    def _join(self, name: str) -> Work:
         """The copies that put the pieces of an exit together."""
-        sizes, maps, name = self.way.sizes, self.way.run.maps, node.name
-        readers = (user for user in maps.graph.users[name] if user.name not in self.way.run.names)
-        whole, blocks = sizes.all_rows(name, _widest(map(maps.border, readers))), sizes.blocks(name)
+        sizes, maps = self.way.sizes, self.way.run.maps
+        whole, blocks = sizes.all_rows(name, maps.stored(name, self.way.joined[name])), sizes.blocks(name)
         pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
         return Work({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
@@ -129,7 +128,7 @@ class _Steps:
         for node in self._run.nodes:
             name = node.operands[0]
             if name in self._run.names and self._band.readings[node.name].lines[0] == self._band.lines[name]:
-                self._borders[name] = _widest((self._borders.get(name, NO_SIDES), self._padding(node)))
+                self._borders[name] = widest((self._borders.get(name, NO_SIDES), self._padding(node)))
 
     def works(self) -> Iterator[Work]:
         for node in self._run.nodes:
@@ -138,10 +137,10 @@ class _Steps:
                 if lines is not None:
                     read[name] = yield from self._read(name, lines, self._padding(node))
             result = self._result(node.name)
-            together = self._sizes.together(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
+            at_once = self._sizes.at_once(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
             values = (*read.items(), (node.name, result))
             touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
-            yield Work(touched, together, self._sizes.cycles(node, self._band.lines[node.name]))
+            yield Work(touched, at_once, self._sizes.cycles(node, self._band.lines[node.name]))
 
     def _read(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
         """What is done before lines of an operand can be read with `around` as their border, and where they are then."""
@@ -195,11 +194,6 @@ class _Steps:
             return NO_SIDES
         assert isinstance(attributes.padding, tuple)
         return attributes.padding
-
-
-def _widest(sides: Iterable[Sides]) -> Sides:
-    top, bottom, left, right = map(max, zip(NO_SIDES, *sides, strict=True))
-    return top, bottom, left, right
 
 
 def _largest_live_sum(steps: Sequence[Mapping[Hashable, int]]) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from tpucc.ops import OPS
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.convolution import ConvolutionAttributes, unfused
-from tpucc.ops.opdef import Arithmetic, Clamp, Table
+from tpucc.ops.opdef import Arithmetic, Clamp, Table, View
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.windows import Axis, PoolAttributes, pool_axes
 from tpucc.passes.place import Side, constant_values, placement
@@ -61,6 +61,17 @@ class Maps:
         """The padding of a convolution, for which its image is stored with a border. Pools read no border, nor do other operators."""
         return NO_SIDES if isinstance(node.attributes, PoolAttributes) else self._padding(node)
 
+    def stored(self, name: str, readers: Iterable[Node] | None = None) -> Sides:
+        """The border with which the device holds a value that `readers` read; all that do on the device, unless they are given.
+
+        What the host gives or gets, and other views of a value, have none: convolutions read a copy (`tpucc.lowering.borders`).
+        """
+        node = self.graph[name]
+        if self.sides[name] == "host" or name in self.graph.output_nodes or isinstance(OPS[node.op].legalisation, View):
+            return NO_SIDES
+        users = self.graph.users[name] if readers is None else readers
+        return widest(self.border(user) for user in users if user.operands[0] == name)
+
     def reading(self, node: Node, lines: Lines) -> Reading | None:
         """What the lines of a result are computed from. None when that is padding alone: an image has at least one line."""
         if node.name not in self.axes:
@@ -99,6 +110,12 @@ class Maps:
             return computed == [node.operands[0]]
         constants = (self.graph[name] for name in node.operands if name in self.constants)
         return isinstance(OPS[node.op].legalisation, Table | Clamp | Arithmetic) and all(map(_has_no_lines, constants))
+
+
+def widest(sides: Iterable[Sides]) -> Sides:
+    """The largest of each side."""
+    top, bottom, left, right = map(max, zip(NO_SIDES, *sides, strict=True))
+    return top, bottom, left, right
 
 
 def _axes(graph: Graph, node: Node) -> tuple[Axis, Axis] | None:

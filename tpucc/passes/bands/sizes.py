@@ -8,8 +8,9 @@ from math import prod
 
 from tpucc.ir.graph import Node
 from tpucc.ops import OPS
+from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Matrix
-from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Sides
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Sides, widest
 from tpucc.target import Target
 
 
@@ -37,21 +38,34 @@ class Sizes:
         """Rows of a value of any rank, all column blocks, for one item of the batch."""
         return prod(self.maps.graph[name].type.shape[1:-1]) * self.blocks(name)
 
-    def together(self, node: Node, rows: Mapping[str, int]) -> int:
-        """Rows that an operator works on at once: a column block of each value, but all of what a product sums over.
+    def at_once(self, node: Node, rows: Mapping[str, int]) -> int:
+        """Rows that one instruction of an operator works on: a column block of each operand and of the result.
 
-        `rows` has those of a column block of each operand that isn't constant, and of the node itself.
+        A product reads its operands and writes its result by different instructions, copies have one source. `rows` has those of a column
+        block of each operand that isn't constant, and of the node itself.
         """
-        sums = isinstance(OPS[node.op].legalisation, Matrix) or node.op == "concat"
-        read = sum(rows[name] * (self.blocks(name) if sums else 1) for name in dict.fromkeys(node.operands) if name in rows)
-        return rows[node.name] + read
+        read = [rows[name] for name in dict.fromkeys(node.operands) if name in rows]
+        if _is_product(node):
+            return max(rows[node.name], *read)
+        return rows[node.name] + (max(read) if node.op in ("concat", "pad") else sum(read))
 
-    def needed(self, node: Node) -> int:
-        """The rows that an operator on images works on at once when it computes the whole of one."""
-        graph, around = self.maps.graph, self.maps.border(node)
-        images = [name for name in node.operands if name not in self.maps.constants and graph[name].type.rank == 4]
-        rows = {name: self.all_rows(name, around) for name in images}
-        return self.together(node, {**rows, node.name: self.all_rows(node.name)})
+    def whole(self, node: Node) -> tuple[int, int]:
+        """The rows that one instruction works on when the whole of an image is computed, and those that the operator does: a product all
+        that it sums over, so that no chunk of it waits for rows to come back."""
+        rows = {name: self.all_rows(name, self._held(node, name)) for name in (*self._images(node), node.name)}
+        reads = sum(rows[name] * (self.blocks(name) if _is_product(node) else 1) for name in self._images(node))
+        copies = (self.all_rows(name) + rows[name] for name in self._images(node)[:1] if self._held(node, name) != self.maps.stored(name))
+        return max((self.at_once(node, rows), *copies)), rows[node.name] + reads
+
+    def _images(self, node: Node) -> tuple[str, ...]:
+        """The operands that are images, each once."""
+        graph, constants = self.maps.graph, self.maps.constants
+        return tuple(dict.fromkeys(name for name in node.operands if name not in constants and graph[name].type.rank == 4))
+
+    def _held(self, node: Node, name: str) -> Sides:
+        """The border of an operand as the node reads it, or of its result."""
+        stored = self.maps.stored(name)
+        return widest((stored, self.maps.border(node))) if name == node.operands[0] else stored
 
     def cycles(self, node: Node, lines: Lines) -> int:
         """Cycles for some lines of the result: one a row for each tile, unless fetching the tile takes longer; one a row for each pixel
@@ -64,3 +78,9 @@ class Sizes:
         height, width = self.maps.axes.get(node.name, (None, None))
         area = height.window * width.window if height is not None and width is not None else 1
         return rows * self.blocks(node.name) * area
+
+
+def _is_product(node: Node) -> bool:
+    """Whether the matrix unit does it: lanes are joined by products, too."""
+    lanes = isinstance(node.attributes, ConcatAttributes) and node.attributes.axis % node.type.rank == node.type.rank - 1
+    return lanes or isinstance(OPS[node.op].legalisation, Matrix)
