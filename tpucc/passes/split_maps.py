@@ -23,7 +23,7 @@ from tpucc.ops.opdef import Clamp, Pooling, View
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.bands.choice import Choice, Chooser
 from tpucc.passes.bands.maps import Lines, Maps
-from tpucc.passes.bands.run import Band, Piece, Run, covering, overlap
+from tpucc.passes.bands.run import Band, Piece, Run, covering, overlap, shares
 from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
@@ -120,12 +120,12 @@ class _Splitter:
 
     def _lines(self, sources: Sequence[_Source], name: str, wanted: Lines) -> str:
         """The node that has the lines `wanted` of a value, and no others: a source, a slice of one, or parts of several joined."""
-        at = covering([source.piece for source in sources], wanted)
+        pieces = [source.piece for source in sources]
+        at = covering(pieces, wanted)
         if at is not None:
             return self._part(sources[at], wanted)
         if (name, wanted) not in self._read:
-            shared = ((source, overlap(source.piece.own, wanted)) for source in sources)
-            parts = [self._part(source, lines) for source, lines in shared if lines is not None]
+            parts = [self._part(sources[at], overlap(pieces[at].own, wanted)) for at in shares(pieces, wanted)]
             type_ = _with_lines(self._held_type(self._graph[name]), wanted)
             self._read[name, wanted] = self._add(f"{name}.lines", self._graph[name], parts, ConcatAttributes(1), type_, "concat").name
         return self._read[name, wanted]

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.passes.bands.maps import NO_SIDES, Lines, Sides, widest
-from tpucc.passes.bands.run import Band, Run, Supply, covering, overlap
+from tpucc.passes.bands.run import Band, Run, Supply, covering, shares
 from tpucc.passes.bands.sizes import Sizes
 
 
@@ -53,7 +51,9 @@ class Estimate:
     def works(self) -> tuple[Work, ...]:
         run = self.way.run
         found = [self._entries(run.device_entries)]
-        found += [work for number in range(len(self.bands)) for work in _Steps(self.way, self.bands[number], number).works()]
+        found += [
+            work for number in range(len(self.bands)) for work in _Steps(self.way, self.bands[number], number, self._supplied).works()
+        ]
         found += [self._join(name) for name in self.way.joined]
         found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
@@ -88,12 +88,25 @@ class Estimate:
         computed = sum(self.way.sizes.rows(node.name, band.lines[node.name]) for band in self.bands for node in self.way.run.nodes)
         return computed / sum(self.way.sizes.all_rows(node.name) for node in self.way.run.nodes) - 1
 
+    @cached_property
+    def _supplied(self) -> Mapping[tuple[str, int], int]:
+        """Rows of a column block of each piece of the entries, with the border that it gets when a band reads it as it is."""
+        borders = {(name, at): piece.border for name, pieces in self.way.supply.items() for at, piece in enumerate(pieces)}
+        for band in self.bands if borders else ():
+            for node in band.nodes:
+                name, (lines, *_) = node.operands[0], band.readings[node.name].lines
+                pieces = self.way.supply.get(name, ())
+                at = covering(pieces, lines) if lines is not None else None
+                if at is not None and pieces[at].has == lines:
+                    borders[name, at] = widest((borders[name, at], band.readings[node.name].border))
+        return {(name, at): self.way.sizes.rows(name, self.way.supply[name][at].has, sides) for (name, at), sides in borders.items()}
+
     def _entries(self, names: Iterable[str]) -> Work:
         """Values of the device from outside are there from the first band to the last, or longer."""
         touched: dict[Hashable, int] = {}
         for name in names:
-            for at, piece in enumerate(self.way.supply.get(name, ())):
-                touched[name, at] = self.way.sizes.rows(name, piece.has) * self.way.sizes.blocks(name)
+            for at in range(len(self.way.supply.get(name, ()))):
+                touched[name, at] = self._supplied[name, at] * self.way.sizes.blocks(name)
             if name not in self.way.supply:
                 touched[name] = self.way.sizes.item(name)
         return Work(touched)
@@ -118,24 +131,20 @@ class _Value:
 class _Steps:
     """The steps of one band."""
 
-    def __init__(self, way: Way, band: Band, number: int) -> None:
+    def __init__(self, way: Way, band: Band, number: int, supplied: Mapping[tuple[str, int], int]) -> None:
         self._sizes = way.sizes
         self._run = way.run
         self._supply = way.supply
         self._band = band
         self._number = number
-        self._borders: dict[str, Sides] = {}
-        for node in self._run.nodes:
-            name = node.operands[0]
-            if name in self._run.names and self._band.readings[node.name].lines[0] == self._band.lines[name]:
-                self._borders[name] = widest((self._borders.get(name, NO_SIDES), self._padding(node)))
+        self._supplied_rows = supplied
 
     def works(self) -> Iterator[Work]:
         for node in self._run.nodes:
             read: dict[str, _Value] = {}
             for name, lines in zip(node.operands, self._band.readings[node.name].lines, strict=True):
                 if lines is not None:
-                    read[name] = yield from self._read(name, lines, self._padding(node))
+                    read[name] = yield from self._read(name, lines, self._band.readings[node.name].border)
             result = self._result(node.name)
             at_once = self._sizes.at_once(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
             values = (*read.items(), (node.name, result))
@@ -160,10 +169,9 @@ class _Steps:
         pieces = self._supply[name]
         one = covering(pieces, lines)
         if one is not None:
-            source = _Value((name, one), self._sizes.rows(name, pieces[one].has))
+            source = _Value((name, one), self._supplied_rows[name, one])
             return (yield from self._bordered(name, source, lines, around, at_hand=pieces[one].has))
-        parts = ((at, piece.has) for at, piece in enumerate(pieces) if overlap(piece.own, lines) is not None)
-        sources = [_Value((name, at), self._sizes.rows(name, has)) for at, has in parts]
+        sources = [_Value((name, at), self._supplied_rows[name, at]) for at in shares(pieces, lines)]
         yield self._copy(name, sources, lines, around)
         return self._copied(name, lines, around)
 
@@ -185,15 +193,7 @@ class _Steps:
         return Work(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks)
 
     def _result(self, name: str) -> _Value:
-        return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._borders.get(name, NO_SIDES)))
-
-    def _padding(self, node: Node) -> Sides:
-        """The padding of a convolution in this band."""
-        attributes = self._band.readings[node.name].attributes
-        if not isinstance(attributes, Conv2dAttributes | ConvolutionAttributes):
-            return NO_SIDES
-        assert isinstance(attributes.padding, tuple)
-        return attributes.padding
+        return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._band.borders.get(name, NO_SIDES)))
 
 
 def _largest_live_sum(steps: Sequence[Mapping[Hashable, int]]) -> int:

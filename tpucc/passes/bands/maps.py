@@ -30,6 +30,14 @@ class Reading:
     lines: tuple[Lines | None, ...]
     attributes: Attributes
 
+    @property
+    def border(self) -> Sides:
+        """The padding of a convolution, for which lines are stored with a border."""
+        if not isinstance(self.attributes, Conv2dAttributes | ConvolutionAttributes):
+            return NO_SIDES
+        assert isinstance(self.attributes.padding, tuple)
+        return self.attributes.padding
+
 
 @dataclass(frozen=True)
 class Maps:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.maps import Lines, Maps, Reading
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Reading, Sides, widest
 
 
 @dataclass(frozen=True)
@@ -15,32 +16,51 @@ class Band:
     """Some lines of the exits of a run. `pieces` are those of each exit; `lines` has all that each node's copy computes for them and for
     its readers in the band, `readings` how."""
 
+    nodes: tuple[Node, ...]
     pieces: Mapping[str, Lines]
     lines: Mapping[str, Lines]
     readings: Mapping[str, Reading]
 
+    @cached_property
+    def borders(self) -> Mapping[str, Sides]:
+        """The border of each copy that convolutions of the band read as it is."""
+        found: dict[str, Sides] = {}
+        for node in self.nodes:
+            name = node.operands[0]
+            if name in self.lines and self.readings[node.name].lines[0] == self.lines[name]:
+                found[name] = widest((found.get(name, NO_SIDES), self.readings[node.name].border))
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One of the bands that a value consists of: the lines `own` are its part, of the lines `has` that were computed."""
+    """One of the bands that a value consists of: the lines `own` are its part, of the lines `has` that were computed, with a border."""
 
     own: Lines
     has: Lines
+    border: Sides = NO_SIDES
 
 
 Supply = Mapping[str, tuple[Piece, ...]]
 """The pieces of values that earlier runs compute, from the first line to the last."""
 
 
-def overlap(first: Lines, second: Lines) -> Lines | None:
-    """The lines of both; None when there are none."""
-    both = max(first[0], second[0]), min(first[1], second[1])
-    return both if both[0] < both[1] else None
+def overlap(first: Lines, second: Lines) -> Lines:
+    """The lines of both, which have some in common."""
+    return max(first[0], second[0]), min(first[1], second[1])
 
 
 def covering(pieces: Sequence[Piece], lines: Lines) -> int | None:
-    """The first piece that has all of these lines; None when they must be put together from several."""
-    return next((at for at, piece in enumerate(pieces) if overlap(piece.has, lines) == lines), None)
+    """The piece that has all of these lines; None when they must be put together from several."""
+    near = shares(pieces, lines).start
+    found = (at for at in (near, near - 1, near + 1) if 0 <= at < len(pieces) and overlap(pieces[at].has, lines) == lines)
+    return next(found, None)
+
+
+def shares(pieces: Sequence[Piece], lines: Lines) -> range:
+    """The pieces that own some of these lines."""
+    first = bisect_right(pieces, lines[0], key=lambda piece: piece.own[0]) - 1
+    return range(first, bisect_left(pieces, lines[1], key=lambda piece: piece.own[0]))
 
 
 @dataclass(frozen=True)
@@ -92,7 +112,7 @@ class Run:
             for name, read in zip(node.operands, found.lines, strict=True):
                 if read is not None and name in self.names:
                     lines[name] = _hull(lines.get(name, read), read)
-        return Band(pieces, lines, readings)
+        return Band(self.nodes, pieces, lines, readings)
 
     def bands(self, count: int) -> tuple[Band, ...] | None:
         found = [self.band(number, count) for number in range(count)]
@@ -101,7 +121,7 @@ class Run:
     def supply(self, bands: Sequence[Band]) -> Supply:
         """The pieces of the exits that these bands of the run compute."""
         names = [node.name for node in self.exits]
-        return {name: tuple(Piece(band.pieces[name], band.lines[name]) for band in bands) for name in names}
+        return {name: tuple(_piece(band, name) for band in bands) for name in names}
 
     def _leaves(self, name: str) -> bool:
         graph = self.maps.graph
@@ -124,6 +144,10 @@ def run_of(maps: Maps, nodes: Sequence[Node], wanted: Collection[str]) -> Run | 
             outside.add(node.name)
     kept = tuple(node for node in nodes if node.name in members)
     return Run(maps, kept) if kept else None
+
+
+def _piece(band: Band, name: str) -> Piece:
+    return Piece(band.pieces[name], band.lines[name], band.borders.get(name, NO_SIDES))
 
 
 def _together(nodes: Iterable[Node], wanted: Collection[str]) -> set[str]:
