@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
@@ -186,7 +187,7 @@ def _note(choice: Choice) -> str:
     share = estimate.repeated
     again = "no rows" if share <= 0 else f"{max(share, 0.01):.0%} of the rows"
     return (
-        f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {estimate.lines:,} lines, for whole images take "
+        f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}, for whole images take "
         f"{needed:,} rows at once, and the unified buffer has {sizes.target.unified_buffer_rows:,}; {again} are computed twice"
     )
 

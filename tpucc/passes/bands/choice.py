@@ -17,12 +17,12 @@ from tpucc.passes.bands.estimate import Estimate, Way
 from tpucc.passes.bands.run import Piece, Run, Supply, run_of
 from tpucc.passes.bands.sizes import Sizes
 
-LONGEST = 24
+LONGEST = 12
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""
 FINE = 8
 """Up to so many bands every number is tried, beyond it each that is about a fifth larger."""
 PATIENCE = 3
-"""So many times more bands may cost more before no more are tried."""
+"""So many times more bands may cost more, or longer runs not fit, before no more are tried."""
 LEFT_WHOLE = 10**15
 """Cycles that an operator costs which is too large and left so."""
 
@@ -105,26 +105,30 @@ class Chooser:
         if self._nodes[stop - 1].name not in by_line:
             return
         large: set[str] = set()
+        misses = 0
         for start in range(stop - 1, max(-1, stop - 1 - LONGEST), -1):
             name = self._nodes[start].name
             large |= {name} & self._large.keys()
-            if large and name in by_line:
-                yield from self._between(start, stop, large, last)
+            if large and name in by_line and misses < PATIENCE:
+                choice = self._between(start, stop, large, last)
+                misses = misses + 1 if choice is None else 0
+                yield from () if choice is None else (choice,)
 
-    def _between(self, start: int, stop: int, large: set[str], last: Sequence[Choice | None]) -> Iterator[Choice]:
-        """The run of all nodes from one place to another, in the number of bands that is best; nothing when there is none."""
+    def _between(self, start: int, stop: int, large: set[str], last: Sequence[Choice | None]) -> Choice | None:
+        """The run of all nodes from one place to another, in the number of bands that is best; None when there is none."""
         run = run_of(self.sizes.maps, self._nodes[start:stop], large)
         if run is None or not {self._nodes[start].name, self._nodes[stop - 1].name} <= run.names:
-            return
+            return None
         supply = self._supply(run, start, last)
         readers = {node.name: self._read_whole_by(node.name, run) for node in run.exits}
         joined = {name: nodes for name, nodes in readers.items() if nodes}
         if not all(self._leaves_room(name) for name in (*run.device_entries, *joined) if name not in supply):
-            return
+            return None
         way = Way(self.sizes, run, supply, joined, self._passing(run, start))
         best = min(self._tried(way), key=self._cost, default=None)
-        if best is not None:
-            yield Choice(start, stop, best, sum(self._large[name] for name in large - run.names) + self._cost(best))
+        if best is None:
+            return None
+        return Choice(start, stop, best, sum(self._large[name] for name in large - run.names) + self._cost(best))
 
     def _supply(self, run: Run, start: int, last: Sequence[Choice | None]) -> Supply:
         """The pieces of the run's entries that runs on the best way up to it compute."""
