@@ -78,9 +78,8 @@ class Chooser:
                 continue
             at_once, needed = self.sizes.whole(node)
             if needed > target.unified_buffer_rows:
-                chunks = -(-self.sizes.all_rows(node.name) // target.accumulator_rows)
-                fits = at_once <= target.unified_buffer_rows
-                found[node.name] = chunks * target.host_cycles(needed) if fits else LEFT_WHOLE
+                reloading = self.sizes.reloading(node, (0, node.type.shape[1]), needed)
+                found[node.name] = reloading if at_once <= target.unified_buffer_rows else LEFT_WHOLE
         return found
 
     @cached_property

@@ -149,7 +149,9 @@ class _Steps:
             at_once = self._sizes.at_once(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
             values = (*read.items(), (node.name, result))
             touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
-            yield Work(touched, at_once, self._sizes.cycles(node, self._band.lines[node.name]))
+            lines = self._band.lines[node.name]
+            reloading = self._sizes.reloading(node, lines, sum(touched.values()))
+            yield Work(touched, at_once, self._sizes.cycles(node, lines) + reloading)
 
     def _read(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
         """What is done before lines of an operand can be read with `around` as their border, and where they are then."""

@@ -79,6 +79,12 @@ class Sizes:
         area = height.window * width.window if height is not None and width is not None else 1
         return rows * self.blocks(node.name) * area
 
+    def reloading(self, node: Node, lines: Lines, rows: int) -> int:
+        """Cycles of the transfers when an operator works on more rows than there are: they come and go with each chunk of accumulators."""
+        if rows <= self.target.unified_buffer_rows:
+            return 0
+        return -(-self.rows(node.name, lines) // self.target.accumulator_rows) * self.target.host_cycles(rows)
+
 
 def _is_product(node: Node) -> bool:
     """Whether the matrix unit does it: lanes are joined by products, too."""
