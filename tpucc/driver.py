@@ -52,6 +52,7 @@ from tpucc.passes.quantise import Quantise
 from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
+from tpucc.passes.split_maps import SplitMaps
 from tpucc.schedule import schedule
 from tpucc.sim.timing import time_program
 from tpucc.sources import bind_weights, read_calibration
@@ -79,6 +80,7 @@ PASSES: tuple[Pass, ...] = (
     Calibrate(),
     FuseBias(),
     FuseActivation(),
+    SplitMaps(),
     Quantise(),
     DivideBatch(),
 )

@@ -155,6 +155,19 @@ BLACKBOARD = Bounds(
     macs=3_000,
 )
 """For the target tiny."""
+PICTURES = Bounds(
+    batches=(1, 1, 2),
+    sides=(4, 5, 6, 7, 9, 12),
+    few=(1, 2, 3, 4),
+    many=(5,),
+    units=(1, 3, 4),
+    window=3,
+    steps=3,
+    moves=(1, 5),
+    elements=600,
+    macs=60_000,
+)
+"""For the target tiny, too: half of them have maps that it holds in bands only."""
 
 
 class Draft:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.support.network_draft import BLACKBOARD, MIDDLE, ORDINARY, Bounds, Draft, Shape, sizes
+from tests.support.network_draft import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, Bounds, Draft, Shape, sizes
 from tests.support.network_moves import fitting
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Limits, elaborate
@@ -17,7 +17,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.sources import bind_weights
 
-__all__ = ["BLACKBOARD", "MIDDLE", "ORDINARY", "Bounds", "drawn", "elaborated", "network", "results"]
+__all__ = ["BLACKBOARD", "MIDDLE", "ORDINARY", "PICTURES", "Bounds", "drawn", "elaborated", "network", "results"]
 
 RANGES = ("", "", " in [0.0, 1.0]", " in [-2.0, 3.0]")
 TABLE_ROWS = 9

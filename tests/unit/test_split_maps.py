@@ -1,0 +1,225 @@
+"""Maps too large for the unified buffer, in bands: the values stay the same, and the integers too."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.networks import PICTURES, network
+from tests.support.operator_graphs import Model
+from tests.support.rewrites import assert_close, check
+from tpucc.checking import compare_with_reference, random_inputs
+from tpucc.diagnostics import LimitError, Source
+from tpucc.driver import Compilation, Options, compile_source
+from tpucc.ir.graph import Graph
+from tpucc.ops.windows import Padding, Pair
+from tpucc.passes.bands.maps import Maps
+from tpucc.passes.bands.sizes import Sizes
+from tpucc.passes.base import Context
+from tpucc.passes.split_maps import SplitMaps
+from tpucc.runtime import Runtime
+from tpucc.target import Target, load_target
+
+TINY, V1 = load_target("tiny"), load_target("tpu_v1")
+
+
+def with_rows(rows: int, target: Target = TINY) -> Target:
+    return msgspec.structs.replace(target, unified_buffer_rows=rows)
+
+
+def split(graph: Graph, target: Target) -> tuple[Graph, list[str]]:
+    """The graph in bands, verified and with the same values; and the notes."""
+    context = Context(target)
+    result = SplitMaps().run(graph, context)
+    check(result)
+    assert result.outputs == graph.outputs
+    assert result.inputs == graph.inputs
+    assert_close(graph, result)
+    return result, context.warnings
+
+
+def needed(graph: Graph) -> int:
+    """The rows that the largest operator by lines needs."""
+    sizes = Sizes(Maps(graph), TINY)
+    return max(sizes.whole(graph[name])[1] for name in sizes.maps.by_line)
+
+
+def weights(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def windowed(op: str, size: Pair, stride: Pair, padding: Padding, shape: tuple[int, ...] = (2, 13, 7, 3)) -> Graph:
+    """A convolution of the host's image, a window over its result, and a product that reads that."""
+    model = Model()
+    h = model.op("conv2d", model.input("x", *shape), model.constant("a.k", weights(0, 1, 1, shape[3], 2)))
+    height, width = (size, size) if isinstance(size, int) else size
+    if op == "conv2d":
+        h = model.op("conv2d", h, model.constant("b.k", weights(1, height, width, 2, 3)), stride=stride, padding=padding)
+    else:
+        h = model.op(op, h, size=size, stride=stride, padding=padding)
+    depth = model.builder.nodes[h].type.columns
+    return model.build(model.op("conv2d", model.op("relu", h), model.constant("c.k", weights(2, 1, 1, depth, 2))))
+
+
+@pytest.mark.parametrize("padding", ["same", "valid", 1, (2, 0, 1, 3), (0, 2, 0, 0)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2, 3, (2, 1), (1, 3)], ids=str)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 6, 7, (3, 1), (1, 4), (5, 2)], ids=str)
+def test_convolutions_in_bands(size: Pair, stride: Pair, padding: Padding) -> None:
+    graph = windowed("conv2d", size, stride, padding)
+    largest = needed(graph)
+    results = [split(graph, with_rows(rows)) for rows in (largest - 1, largest // 2, largest // 3)]
+    assert any(notes for _, notes in results)
+
+
+@pytest.mark.parametrize("op", ["max_pool", "avg_pool"])
+@pytest.mark.parametrize("padding", ["same", "valid", 1, (2, 0, 1, 1)], ids=str)
+@pytest.mark.parametrize("stride", [1, 2, (3, 1)], ids=str)
+@pytest.mark.parametrize("size", [3, (3, 4), 5], ids=str)
+def test_pools_in_bands(op: str, size: Pair, stride: Pair, padding: Padding) -> None:
+    graph = windowed(op, size, stride, padding)
+    results = [split(graph, with_rows(rows)) for rows in (needed(graph) - 1, needed(graph) // 2)]
+    assert any(notes for _, notes in results)
+
+
+def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:
+    """Residual blocks with a scale, a shift, and channels joined; `outputs` of 2 returns a map in the middle, too."""
+    model = Model()
+    h = model.op("conv2d", model.input("x", 1, lines, 5, 3), model.constant("stem.k", weights(0, 3, 3, 3, 4)), padding="same")
+    middle = h
+    for block in range(blocks):
+        a = model.op("conv2d", h, model.constant(f"{block}.a.k", weights(block, 3, 3, 4, 2)), padding=1)
+        a = model.op("relu", model.op("mul", a, model.constant(f"{block}.scale", weights(block, 2))))
+        b = model.op("avg_pool", h, size=3, stride=1, padding="same")
+        joined = model.op("concat", a, b, axis=-1)
+        c = model.op("conv2d", joined, model.constant(f"{block}.c.k", weights(block + 9, 1, 1, 6, 4)))
+        h = model.op("relu", model.op("add", c, h))
+        middle = middle if block else h
+    last = model.op("max_pool", h, size=2, stride=2)
+    return model.build(*((last, middle)[:outputs]))
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("rows", [60, 80, 100, 150, 200])
+def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
+    graph = residual(outputs=outputs)
+    result, notes = split(graph, with_rows(rows))
+    assert notes
+    assert any(node.op == "concat" and node.attributes.axis == 1 for node in result)  # type: ignore[attr-defined]
+
+
+def test_what_fits_stays() -> None:
+    graph = residual()
+    context = Context(with_rows(10_000))
+    assert SplitMaps().run(graph, context) is graph
+    assert SplitMaps(most=1).run(graph, Context(with_rows(60))) is graph
+    assert not context.warnings
+
+
+def test_what_not_even_a_line_of_fits_stays() -> None:
+    graph = windowed("conv2d", 3, 1, "same", (1, 3, 60, 3))
+    assert SplitMaps().run(graph, Context(with_rows(40))) is graph
+
+
+CNN = """
+param size = 12
+weights random(seed=3)
+def conv(x, f, name):
+    weight k: f32[3, 3, x.shape[3], f] = "{name}.kernel"
+    weight b: f32[f] = "{name}.bias"
+    return relu(conv2d(x, k, padding="same") + b)
+model small(x: f32[1, size, size, 1]) -> f32[1, 3]:
+    h = max_pool(conv(x, 4, "c1"))
+    h = max_pool(conv(h, 4, "c2"))
+    weight w: f32[size * size // 16 * 4, 3] = "d.w"
+    out = flatten(h) @ w
+    return out
+"""
+
+
+def compiled(text: str, target: Target, **settings: object) -> Compilation:
+    return compile_source(Source("net.tpu", text), Path(), Options(target=target, settings={"split-maps": settings}))
+
+
+def assert_equals_reference(made: Compilation) -> Runtime:
+    assert made.program is not None
+    assert made.layers is not None
+    runtime = Runtime(made.program)
+    assert not [c for c in compare_with_reference(runtime, made.layers, random_inputs(runtime)) if c.unequal]
+    return runtime
+
+
+def test_an_image_of_three_times_the_memory_runs_on_the_blackboard() -> None:
+    with pytest.raises(LimitError) as raised:
+        compiled(CNN, TINY, most=1)
+    assert [d.code for d in raised.value.diagnostics] == ["E0621"]
+    made = compiled(CNN, TINY)
+    assert_equals_reference(made)
+    note = next(w for w in made.warnings if w.startswith("c1: computed"))
+    assert note == (
+        "c1: computed in 12 bands of at most 1 line, for whole images take 312 rows at once, and the unified buffer has 48; "
+        "no rows are computed twice"
+    )
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_integers_are_those_of_a_machine_with_room(seed: int) -> None:
+    """A band has the scale and zero point of the whole: not one integer differs."""
+    text = network(seed, PICTURES)
+    whole = compiled(text, with_rows(100_000))
+    try:
+        bands = compiled(text, TINY)
+    except tpucc.Error:
+        return
+    assert whole.program is not None
+    assert bands.program is not None
+    first, second = Runtime(whole.program), Runtime(bands.program)
+    inputs = random_inputs(first, seed)
+    expected, found = first.run(inputs), second.run(inputs)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value)
+
+
+VGG = """
+param size = 224
+weights random(seed=3)
+def conv(x, f, name):
+    weight k: f32[3, 3, x.shape[3], f] = "{name}.kernel"
+    weight b: f32[f] = "{name}.bias"
+    return relu(conv2d(x, k, padding="same") + b)
+model vgg(x: f32[1, size, size, 3]) -> f32[1, 10]:
+    h = max_pool(conv(conv(x, 64, "conv1_1"), 64, "conv1_2"))
+    h = max_pool(conv(conv(h, 128, "conv2_1"), 128, "conv2_2"))
+    weight w: f32[128, 10] = "d.w"
+    out = global_avg_pool(h) @ w
+    return out
+"""
+
+
+def test_the_first_blocks_of_vgg() -> None:
+    """Simonyan and Zisserman, arXiv 1409.1556, table 1: whole, its maps of 224×224×64 come and go with each chunk of the accumulators."""
+    bands, whole = compiled(VGG, V1), compiled(VGG, V1, most=1)
+    runtime = assert_equals_reference(bands)
+    assert whole.program is not None
+    assert runtime.stats["cycles"] * 50 < Runtime(whole.program).stats["cycles"]
+    assert any("computed in 2 bands of at most 56 lines" in warning for warning in bands.warnings)
+
+
+def test_a_batch_is_split_before_its_images() -> None:
+    """Bands of every image: the program can still be split along the batch."""
+    text = CNN.replace("f32[1,", "f32[6,")
+    assert_equals_reference(compiled(text, with_rows(96)))
+
+
+def test_long_chains_take_time_in_proportion() -> None:
+    seconds = []
+    for blocks in (2, 8):
+        graph = residual(blocks=blocks)
+        started = time.process_time()
+        SplitMaps().run(graph, Context(with_rows(60)))
+        seconds.append(time.process_time() - started)
+    assert seconds[1] < 8 * seconds[0] + 1

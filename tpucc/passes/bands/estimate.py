@@ -1,0 +1,213 @@
+"""What a run takes when it is computed in bands: rows of the unified buffer, and cycles.
+
+The steps are those that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.borders`), and the copies that put
+the bands together. The estimate is for one image of the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from tpucc.ir.graph import Node
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Sides, widest
+from tpucc.passes.bands.run import Band, Run, Supply, covering, shares
+from tpucc.passes.bands.sizes import Sizes
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One step: the rows of each value that it touches, those that one instruction works on, and its cycles."""
+
+    touched: Mapping[Hashable, int]
+    at_once: int = 0
+    cycles: int = 0
+
+
+@dataclass(frozen=True)
+class Way:
+    """A run among others.
+
+    `supply` has the pieces of entries that earlier runs compute; `joined` are the exits that must be whole on the device, each with those
+    who read it so. `passing` are the rows of values that only pass by: made before the run, read after it.
+    """
+
+    sizes: Sizes
+    run: Run
+    supply: Supply
+    joined: Mapping[str, tuple[Node, ...]]
+    passing: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A run in bands."""
+
+    way: Way
+    bands: tuple[Band, ...]
+
+    @cached_property
+    def works(self) -> tuple[Work, ...]:
+        run = self.way.run
+        found = [self._entries(run.device_entries)]
+        found += [
+            work for number in range(len(self.bands)) for work in _Steps(self.way, self.bands[number], number, self._supplied).works()
+        ]
+        found += [self._join(name) for name in self.way.joined]
+        found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
+        return tuple(found)
+
+    @cached_property
+    def pieces(self) -> Supply:
+        """The pieces of the exits."""
+        return self.way.run.supply(self.bands)
+
+    @cached_property
+    def cycles(self) -> int:
+        return sum(work.cycles for work in self.works)
+
+    @cached_property
+    def at_once(self) -> int:
+        """The most rows that one instruction works on."""
+        return max(work.at_once for work in self.works)
+
+    @cached_property
+    def live(self) -> int:
+        """The most rows alive at a time."""
+        return self.way.passing + _largest_live_sum([work.touched for work in self.works])
+
+    @property
+    def lines(self) -> int:
+        """Lines of the last exit in the largest band."""
+        return max(last - first for first, last in (band.pieces[self.way.run.exits[-1].name] for band in self.bands))
+
+    @property
+    def repeated(self) -> float:
+        """Rows that are computed again, as a share of all."""
+        computed = sum(self.way.sizes.rows(node.name, band.lines[node.name]) for band in self.bands for node in self.way.run.nodes)
+        return computed / sum(self.way.sizes.all_rows(node.name) for node in self.way.run.nodes) - 1
+
+    @cached_property
+    def _supplied(self) -> Mapping[tuple[str, int], int]:
+        """Rows of a column block of each piece of the entries, with the border that it gets when a band reads it as it is."""
+        borders = {(name, at): piece.border for name, pieces in self.way.supply.items() for at, piece in enumerate(pieces)}
+        for band in self.bands if borders else ():
+            for node in band.nodes:
+                name, (lines, *_) = node.operands[0], band.readings[node.name].lines
+                pieces = self.way.supply.get(name, ())
+                at = covering(pieces, lines) if lines is not None else None
+                if at is not None and pieces[at].has == lines:
+                    borders[name, at] = widest((borders[name, at], band.readings[node.name].border))
+        return {(name, at): self.way.sizes.rows(name, self.way.supply[name][at].has, sides) for (name, at), sides in borders.items()}
+
+    def _entries(self, names: Iterable[str]) -> Work:
+        """Values of the device from outside are there from the first band to the last, or longer."""
+        touched: dict[Hashable, int] = {}
+        for name in names:
+            for at in range(len(self.way.supply.get(name, ()))):
+                touched[name, at] = self._supplied[name, at] * self.way.sizes.blocks(name)
+            if name not in self.way.supply:
+                touched[name] = self.way.sizes.item(name)
+        return Work(touched)
+
+    def _join(self, name: str) -> Work:
+        """The copies that put the pieces of an exit together."""
+        sizes, maps = self.way.sizes, self.way.run.maps
+        whole, blocks = sizes.all_rows(name, maps.stored(name, self.way.joined[name])), sizes.blocks(name)
+        pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
+        touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
+        return Work({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What a step reads or writes: its name in the estimate, and rows of a column block."""
+
+    key: Hashable
+    rows: int
+
+
+class _Steps:
+    """The steps of one band."""
+
+    def __init__(self, way: Way, band: Band, number: int, supplied: Mapping[tuple[str, int], int]) -> None:
+        self._sizes = way.sizes
+        self._run = way.run
+        self._supply = way.supply
+        self._band = band
+        self._number = number
+        self._supplied_rows = supplied
+
+    def works(self) -> Iterator[Work]:
+        for node in self._run.nodes:
+            read: dict[str, _Value] = {}
+            for name, lines in zip(node.operands, self._band.readings[node.name].lines, strict=True):
+                if lines is not None:
+                    read[name] = yield from self._read(name, lines, self._band.readings[node.name].border)
+            result = self._result(node.name)
+            at_once = self._sizes.at_once(node, {node.name: result.rows, **{name: value.rows for name, value in read.items()}})
+            values = (*read.items(), (node.name, result))
+            touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
+            lines = self._band.lines[node.name]
+            reloading = self._sizes.reloading(node, lines, sum(touched.values()))
+            yield Work(touched, at_once, self._sizes.cycles(node, lines) + reloading)
+
+    def _read(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
+        """What is done before lines of an operand can be read with `around` as their border, and where they are then."""
+        if name in self._run.names:
+            return (yield from self._bordered(name, self._result(name), lines, around, at_hand=self._band.lines[name]))
+        if name in self._supply:
+            return (yield from self._supplied(name, lines, around))
+        if name in self._run.device_entries:
+            return (yield from self._bordered(name, _Value(name, self._sizes.all_rows(name)), lines, around))
+        sent = _Value((self._number, name, lines), self._sizes.rows(name, lines))
+        rows = sent.rows * self._sizes.blocks(name)
+        yield Work({sent.key: rows}, sent.rows, self._sizes.target.host_cycles(rows))
+        return (yield from self._bordered(name, sent, lines, around))
+
+    def _supplied(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
+        """Lines of a value that is in pieces: of one of them, or a copy of lines of several."""
+        pieces = self._supply[name]
+        one = covering(pieces, lines)
+        if one is not None:
+            source = _Value((name, one), self._supplied_rows[name, one])
+            return (yield from self._bordered(name, source, lines, around, at_hand=pieces[one].has))
+        sources = [_Value((name, at), self._supplied_rows[name, at]) for at in shares(pieces, lines)]
+        yield self._copy(name, sources, lines, around)
+        return self._copied(name, lines, around)
+
+    def _bordered(
+        self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None
+    ) -> Generator[Work, None, _Value]:
+        """A convolution reads a value that was made for it where it is, and of others a copy that has a border."""
+        if around == NO_SIDES or at_hand == lines:
+            return source
+        yield self._copy(name, [source], lines, around)
+        return self._copied(name, lines, around)
+
+    def _copied(self, name: str, lines: Lines, around: Sides) -> _Value:
+        return _Value((self._number, name, lines, around), self._sizes.rows(name, lines, around))
+
+    def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> Work:
+        copy, blocks = self._copied(name, lines, around), self._sizes.blocks(name)
+        touched = {value.key: value.rows * blocks for value in (*sources, copy)}
+        return Work(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks)
+
+    def _result(self, name: str) -> _Value:
+        return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._band.borders.get(name, NO_SIDES)))
+
+
+def _largest_live_sum(steps: Sequence[Mapping[Hashable, int]]) -> int:
+    """The most rows alive at a step, from the first step that touches a value to the last. A border makes a value as large as it gets."""
+    last = {key: at for at, touched in enumerate(steps) for key in touched}
+    alive: dict[Hashable, int] = {}
+    total = peak = 0
+    for at, touched in enumerate(steps):
+        for key, rows in touched.items():
+            if rows > alive.get(key, 0):
+                total += rows - alive.get(key, 0)
+                alive[key] = rows
+        peak = max(peak, total)
+        total -= sum(alive.pop(key) for key in touched if last[key] == at)
+    return peak

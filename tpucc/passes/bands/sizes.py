@@ -1,0 +1,92 @@
+"""How large the values of a graph are on a target, and how long its operators take, by estimates that need no lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from tpucc.ir.graph import Node
+from tpucc.ops import OPS
+from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.opdef import Matrix
+from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Sides, widest
+from tpucc.target import Target
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Rows and cycles for one image of the batch: the batch is split before an image is."""
+
+    maps: Maps
+    target: Target
+
+    def blocks(self, name: str) -> int:
+        """Column blocks of a value."""
+        return -(-self.maps.graph[name].type.columns // self.target.mxu)
+
+    def rows(self, name: str, lines: Lines, sides: Sides = NO_SIDES) -> int:
+        """Rows of one column block of some lines of an image, with a border."""
+        top, bottom, left, right = sides
+        return (top + lines[1] - lines[0] + bottom) * (left + self.maps.graph[name].type.shape[2] + right)
+
+    def all_rows(self, name: str, sides: Sides = NO_SIDES) -> int:
+        """Rows of one column block of an image with a border."""
+        return self.rows(name, (0, self.maps.graph[name].type.shape[1]), sides)
+
+    def item(self, name: str) -> int:
+        """Rows of a value of any rank, all column blocks, for one item of the batch."""
+        return prod(self.maps.graph[name].type.shape[1:-1]) * self.blocks(name)
+
+    def at_once(self, node: Node, rows: Mapping[str, int]) -> int:
+        """Rows that one instruction of an operator works on: a column block of each operand and of the result.
+
+        A product reads its operands and writes its result by different instructions, copies have one source. `rows` has those of a column
+        block of each operand that isn't constant, and of the node itself.
+        """
+        read = [rows[name] for name in dict.fromkeys(node.operands) if name in rows]
+        if _is_product(node):
+            return max(rows[node.name], *read)
+        return rows[node.name] + (max(read) if node.op in ("concat", "pad") else sum(read))
+
+    def whole(self, node: Node) -> tuple[int, int]:
+        """The rows that one instruction works on when the whole of an image is computed, and those that the operator does: a product all
+        that it sums over, so that no chunk of it waits for rows to come back."""
+        rows = {name: self.all_rows(name, self._held(node, name)) for name in (*self._images(node), node.name)}
+        reads = sum(rows[name] * (self.blocks(name) if _is_product(node) else 1) for name in self._images(node))
+        copies = (self.all_rows(name) + rows[name] for name in self._images(node)[:1] if self._held(node, name) != self.maps.stored(name))
+        return max((self.at_once(node, rows), *copies)), rows[node.name] + reads
+
+    def _images(self, node: Node) -> tuple[str, ...]:
+        """The operands that are images, each once."""
+        graph, constants = self.maps.graph, self.maps.constants
+        return tuple(dict.fromkeys(name for name in node.operands if name not in constants and graph[name].type.rank == 4))
+
+    def _held(self, node: Node, name: str) -> Sides:
+        """The border of an operand as the node reads it, or of its result."""
+        stored = self.maps.stored(name)
+        return widest((stored, self.maps.border(node))) if name == node.operands[0] else stored
+
+    def cycles(self, node: Node, lines: Lines) -> int:
+        """Cycles for some lines of the result: one a row for each tile, unless fetching the tile takes longer; one a row for each pixel
+        of a pool's window."""
+        rows = self.rows(node.name, lines)
+        if isinstance(OPS[node.op].legalisation, Matrix):
+            *taps, depth, _ = self.maps.graph[node.operands[1]].type.shape
+            tiles = prod(taps) * -(-depth // self.target.mxu) * self.blocks(node.name)
+            return tiles * max(rows, self.target.tile_fetch_cycles)
+        height, width = self.maps.axes.get(node.name, (None, None))
+        area = height.window * width.window if height is not None and width is not None else 1
+        return rows * self.blocks(node.name) * area
+
+    def reloading(self, node: Node, lines: Lines, rows: int) -> int:
+        """Cycles of the transfers when an operator works on more rows than there are: they come and go with each chunk of accumulators."""
+        if rows <= self.target.unified_buffer_rows:
+            return 0
+        return -(-self.rows(node.name, lines) // self.target.accumulator_rows) * self.target.host_cycles(rows)
+
+
+def _is_product(node: Node) -> bool:
+    """Whether the matrix unit does it: lanes are joined by products, too."""
+    lanes = isinstance(node.attributes, ConcatAttributes) and node.attributes.axis % node.type.rank == node.type.rank - 1
+    return lanes or isinstance(OPS[node.op].legalisation, Matrix)
