@@ -57,25 +57,26 @@ class _Packing:
     taps: tuple[int, int]
     stride: tuple[int, int]
 
-    def cycles(self, outputs: TensorType, target: Target) -> int:
-        """Estimated cycles: the transfer of the image, then a row a cycle for each position, column block of x, and column block of y."""
+    def cycles(self, outputs: TensorType, target: Target, pace: int) -> int:
+        """Estimated cycles: the transfer of the image, then a row in `pace` cycles for each position, column block of x and column block of
+        y."""
         blocks = -(-self.image[3] // target.mxu)
         tiles = prod(self.taps) * blocks * -(-outputs.columns // target.mxu)
-        return target.host_cycles(prod(self.image[:3]) * blocks) + tiles * max(outputs.rows, target.tile_shift_cycles)
+        return target.host_cycles(prod(self.image[:3]) * blocks * pace) + tiles * max(outputs.rows * pace, target.tile_shift_cycles)
 
 
 def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
     """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper."""
-    target = context.target
+    target, pace = context.target, context.precision.rows
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
     if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):
         return False
     height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
-    best = min(_packings(image.type.shape, height, width), key=lambda packing: packing.cycles(node.type, target))
+    best = min(_packings(image.type.shape, height, width), key=lambda packing: packing.cycles(node.type, target, pace))
     padded = (height.before, height.after, width.before, width.after) != (0, 0, 0, 0)
-    if not padded and best.cycles(node.type, target) >= as_it_is.cycles(node.type, target):
+    if not padded and best.cycles(node.type, target, pace) >= as_it_is.cycles(node.type, target, pace):
         return False
     prepared = f32(*best.image)
     if image.type.range is not None:
