@@ -61,11 +61,11 @@ MACHINES = {
 }
 
 
-def built(seed: int, machine: Machine) -> Executable | None:
-    """The network of this seed, compiled; None when it doesn't fit the machine's memories."""
+def built(seed: int, machine: Machine, bits: int = 8) -> Executable | None:
+    """The network of this seed, compiled for activations of so many bits; None when it doesn't fit the machine's memories."""
     source = network(seed, machine.bounds)
     try:
-        return tpucc.compile_source(source, target=machine.target, level=LEVELS[seed % len(LEVELS)])
+        return tpucc.compile_source(source, target=machine.target, level=LEVELS[seed % len(LEVELS)], activation_bits=bits)
     except tpucc.Error as error:
         if any(d.code not in MEMORIES for d in error.diagnostics):
             raise AssertionError(f"seed {seed}: {error}\n{source}") from error

@@ -132,9 +132,8 @@ def test_text_and_binary_forms_keep_the_width() -> None:
 
 def test_effects_have_both_rows() -> None:
     touched = effects(wide_program().instructions)
-    activate, vector = (
-        int(np.flatnonzero(wide_program().instructions["opcode"] == opcode)[0]) for opcode in (Opcode.ACTIVATE, Opcode.VECTOR)
-    )
+    opcodes = wide_program().instructions["opcode"].tolist()
+    activate, vector = opcodes.index(Opcode.ACTIVATE), opcodes.index(Opcode.VECTOR)
     assert touched.target.rows(activate).tolist() == [10, 11, 12, 13]
     assert touched.source2.rows(vector).tolist() == [3, 4, 5, 6]
     assert touched.rows[vector] == 2
