@@ -209,6 +209,24 @@ def test_the_first_blocks_of_vgg() -> None:
     assert any("computed in 2 bands of at most 56 lines" in warning for warning in bands.warnings)
 
 
+WIDE = """
+weights random(seed=3)
+model wide(x: f32[1, 600, 600, 3]) -> f32[1, 600, 600, 64]:
+    weight k: f32[3, 3, 3, 64] = "c.kernel"
+    h = relu(conv2d(x, k, padding="same"))
+    return h
+"""
+
+
+@pytest.mark.soak
+def test_a_map_larger_than_the_memory_goes_out_band_by_band() -> None:
+    """360,000 rows come in and go out; the host cuts and joins them, so that nothing is computed twice, and nothing spilled."""
+    made = compiled(WIDE, V1)
+    assert_equals_reference(made)
+    assert any("computed in 8 bands of at most 75 lines" in warning for warning in made.warnings)
+    assert not any("spilled" in warning for warning in made.warnings)
+
+
 def test_a_batch_is_split_before_its_images() -> None:
     """Bands of every image: the program can still be split along the batch."""
     text = CNN.replace("f32[1,", "f32[6,")
