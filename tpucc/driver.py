@@ -86,7 +86,7 @@ PASSES: tuple[Pass, ...] = (
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
 
-LARGEST_SEARCH = 50_000
+LARGEST_SEARCH = 100_000
 """Instructions of the largest program for which ways to split the batch are timed."""
 WORTHWHILE = 0.03
 """The least gain for which the batch is split."""

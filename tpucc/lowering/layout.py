@@ -9,20 +9,23 @@ import numpy as np
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import HostBuffer, Port
 from tpucc.lowering.plan import Plan
+from tpucc.lowering.splitting import Split
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.numerics import INT16, Int8
 
 
 class Layout:
-    """The buffers of a plan whose batch is split into parts of `splits` items. Their rows are bytes: two for a row of 16-bit values.
+    """The buffers of a plan whose batch is split.
 
-    A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0.
+    A tensor with rows for each item has one buffer for each part and column block; another is whole, and belongs to part 0. So is one that
+    a step for the whole batch reads or makes: those are `joined`.
     """
 
-    def __init__(self, plan: Plan, splits: tuple[int, ...]) -> None:
+    def __init__(self, plan: Plan, split: Split) -> None:
         self.plan = plan
-        self.splits = splits
+        self.splits = split.sizes
+        self.joined = plan.joined(split)
         self.buffers: list[VirtualBuffer] = []
         self.host: list[HostBuffer] = []
         self.exits: dict[int, list[int]] = {}
@@ -39,7 +42,7 @@ class Layout:
 
     def is_split(self, tensor: Tensor) -> bool:
         """Whether the tensor has a piece in every part."""
-        return len(self.splits) > 1 and self.plan.sharding.splits(tensor)
+        return len(self.splits) > 1 and self.plan.sharding.splits(tensor) and tensor not in self.joined
 
     def parts(self, tensor: Tensor) -> tuple[int, ...]:
         """The rows of the tensor in each of its parts."""

@@ -40,7 +40,7 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         instructions=draft.instructions,
         buffers=tuple(layout.buffers),
         groups=draft.groups,
-        layers=plan.layers(layout.splits),
+        layers=plan.layers(draft.split),
         tiles=plan.tiles,
         blocks=plan.blocks,
         host=tuple(layout.host),

@@ -11,33 +11,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
 from tpucc.lowering.blocking import choose_blocking
 from tpucc.lowering.nests import product_nest
 from tpucc.lowering.plan import Plan
+from tpucc.lowering.splitting import Split, even
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """The items of each part.
-
-    Parts follow each other, unless there is a `lead`: then two halves take turns step by step, the first so many steps ahead. `ahead`: the
-    inputs of a part are read before the part before it begins.
-    """
-
-    sizes: tuple[int, ...]
-    lead: int | None = None
-    ahead: bool = False
-
-
-def even(items: int, parts: int) -> tuple[int, ...]:
-    """Items in parts whose sizes differ by at most one, the larger first."""
-    size, larger = divmod(items, parts)
-    return tuple(size + (part < larger) for part in range(parts))
 
 
 def overlapping_splits(plan: Plan) -> list[Split]:

@@ -15,6 +15,7 @@ from tpucc.lowering.order import order_steps
 from tpucc.lowering.pools import require_room
 from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, shard
+from tpucc.lowering.splitting import Split
 from tpucc.lowering.tensors import Tensor, whole
 from tpucc.lowering.workload import Moving, Product, Step
 from tpucc.numerics import AnyArray, Int8, Precision
@@ -53,9 +54,14 @@ class Plan:
         """The steps of a segment, each with its number."""
         return [(number, step) for number, step in enumerate(self.steps) if step.segment == segment]
 
-    def layers(self, splits: tuple[int, ...]) -> tuple[LayerInfo, ...]:
-        """What the program remembers of the steps; `splits` are the items of the batch's parts."""
-        return tuple(self._layer(step, splits) for step in self.steps)
+    def joined(self, split: Split) -> frozenset[Tensor]:
+        """The tensors that steps for the whole batch touch."""
+        after = () if split.parted is None else self.steps[split.parted :]
+        return frozenset(tensor for step in after for tensor in (*step.reads, step.result))
+
+    def layers(self, split: Split) -> tuple[LayerInfo, ...]:
+        """What the program remembers of the steps when its batch is split."""
+        return tuple(self._layer(step, split.sizes if split.is_parted(number) else ()) for number, step in enumerate(self.steps))
 
     def _layer(self, step: Step, splits: tuple[int, ...]) -> LayerInfo:
         match step.work:

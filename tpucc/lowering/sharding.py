@@ -33,10 +33,18 @@ class Sharding:
         """Rows of a tensor for so many of the items; all, when the items share it."""
         return tensor.rows // self.batch * items if tensor in self.tensors else tensor.rows
 
-    def part(self, step: Step, items: int) -> Step:
-        """The step for so many of the items; as it is, when it does something for all."""
+    def part(self, step: Step, items: int, first: int = 0, joined: frozenset[Tensor] = frozenset()) -> Step:
+        """The step for `items` of the items, from item `first` on; as it is, when it does something for all.
+
+        Of the tensors `joined` all items are in one place, of others those of the part alone.
+        """
         ready = self.steps.get(step)
-        return step if ready is None else ready.moved(lambda access: replace(access, shape=(items, *access.shape[1:])))
+
+        def move(access: Access) -> Access:
+            start = access.start + first * access.steps[0] * (access.tensor in joined)
+            return replace(access, shape=(items, *access.shape[1:]), start=start)
+
+        return step if ready is None else ready.moved(move)
 
 
 def shard(steps: Sequence[Step]) -> Sharding:

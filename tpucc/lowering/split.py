@@ -6,6 +6,7 @@ room, the fewer parts the better, for each fetches the weights again; where it i
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,13 +15,17 @@ from tpucc.isa.instructions import Records
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
-from tpucc.lowering.overlap import Split, even, overlapping_splits
+from tpucc.lowering.order import live_rows
+from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import Plan
+from tpucc.lowering.splitting import Split, even
 from tpucc.lowering.steps import emit_step
 from tpucc.lowering.workload import Step
 
 SPILL_SHARE = 4
 """When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
+JOINED_SHARES = (0.75, 0.25)
+"""Shares of the unified buffer that steps for the whole batch may take: the rest is for the parts before them, and lost between buffers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,6 +33,7 @@ class Draft:
     """The instructions of a plan under one split, on the buffers of `layout`; `groups` are the rows of the accumulator groups. `notes` say
     how and why it is split."""
 
+    split: Split
     layout: Layout
     instructions: Records
     groups: tuple[int, ...]
@@ -40,7 +46,8 @@ class Draft:
 
 
 def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
-    """Drafts of the plan's instructions: the batch in `parts` parts, or else in the fewest that fit; then others that may be faster.
+    """Drafts of the plan's instructions: the batch in `parts` parts, or else in the fewest that fit; then others that may be faster, for
+    fewer steps are done in parts, or parts hide transfers.
 
     Raises `UsageError` E0520 when `parts` is more than the batch allows.
     """
@@ -51,7 +58,7 @@ def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
     whole = _draft(plan, Split((plan.sharding.batch,)))
     rows = whole.live_sum()
     if rows > plan.target.unified_buffer_rows and plan.sharding.batch > 1:
-        yield _in_fewest_parts(plan, rows)
+        yield from _in_fewest_parts(plan, rows)
         return
     yield whole
     for split in overlapping_splits(plan):
@@ -60,9 +67,24 @@ def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
             yield draft
 
 
-def _in_fewest_parts(plan: Plan, rows: int) -> Draft:
-    count = _fewest_parts(plan)
-    return _draft(plan, Split(even(plan.sharding.batch, count)), _note(plan, rows, count))
+def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
+    """All steps in the fewest parts that fit; then only the first ones, and the rest for the whole batch, where that fits."""
+    every = len(plan.steps)
+    for parted in dict.fromkeys((every, *(_parted_steps(plan, share) for share in JOINED_SHARES))):
+        split = Split(even(plan.sharding.batch, _fewest_parts(plan, parted)), parted=parted)
+        draft = _draft(plan, split, _note(plan, rows, split))
+        if parted == every or draft.live_sum() <= plan.target.unified_buffer_rows:
+            yield draft
+
+
+def _parted_steps(plan: Plan, share: float) -> int:
+    """The fewest steps to do in parts, so that what the others have alive for the whole batch takes no more than a share of the unified
+    buffer. A program with steps of the host does all in parts."""
+    if plan.segments > 1:
+        return len(plan.steps)
+    mxu, width, room = plan.target.mxu, plan.precision.rows, share * plan.target.unified_buffer_rows
+    sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
+    return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
 
 
 def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
@@ -70,7 +92,7 @@ def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
 
     The host works on the whole batch: a segment does all parts before the next one begins.
     """
-    layout = Layout(plan, split.sizes)
+    layout = Layout(plan, split)
     emitter = Emitter(layout)
     for segment in range(plan.segments):
         if segment > 0:
@@ -79,17 +101,23 @@ def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
             if split.ahead:
                 _read_inputs(layout, emitter, part)
                 _read_inputs(layout, emitter, part + 1)
-            if part == 0 or layout.is_split(step.result):
-                emitter.layer = layer
-                emit_step(plan.sharding.part(step, split.sizes[part]) if len(split.sizes) > 1 else step, part, layout, emitter)
-    return Draft(layout, emitter.instructions(), tuple(emitter.groups), notes)
+            emitter.layer = layer
+            if not split.is_parted(layer) or not plan.sharding.splits(step.result):
+                if part == 0:
+                    emit_step(step, 0, layout, emitter)
+                continue
+            last = part == len(split.sizes) - 1 or layout.is_split(step.result)
+            items = plan.sharding.part(step, split.sizes[part], split.first(part), layout.joined)
+            emit_step(items, part, layout, emitter, complete=last)
+    return Draft(split, layout, emitter.instructions(), tuple(emitter.groups), notes)
 
 
 def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, Step]]:
     """Part, layer and step of everything that a segment does."""
     steps = plan.steps_of(segment)
     if split.lead is None:
-        yield from ((part, *step) for part in range(len(split.sizes)) for step in steps)
+        yield from ((part, *step) for part in range(len(split.sizes)) for step in steps[: split.parted])
+        yield from ((0, *step) for step in (() if split.parted is None else steps[split.parted :]))
         return
     for place in range(len(steps) + split.lead):
         if place < len(steps):
@@ -117,32 +145,34 @@ def _require_splittable(plan: Plan, parts: int) -> None:
         raise UsageError(Diagnostic("E0520", f"a batch of {batch:,} can't be split into {parts} parts"))
 
 
-def _fewest_parts(plan: Plan) -> int:
-    """The fewest parts that fit; when not even single items do, as few as leave room for spilling. The whole batch doesn't fit."""
+def _fewest_parts(plan: Plan, parted: int) -> int:
+    """The fewest parts of the first `parted` steps that fit; when not even single items do, as few as leave room for spilling. The whole
+    batch doesn't fit."""
     room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
-    if not _fits(plan, batch):
+    if not _fits(plan, batch, parted):
         item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.precision.rows
         return min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
     low = high = 2
-    while not _fits(plan, high):
+    while not _fits(plan, high, parted):
         low, high = high + 1, min(2 * high, batch)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if _fits(plan, middle) else (middle + 1, high)
+        low, high = (low, middle) if _fits(plan, middle, parted) else (middle + 1, high)
     return low
 
 
-def _fits(plan: Plan, parts: int) -> bool:
+def _fits(plan: Plan, parts: int, parted: int) -> bool:
     """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one."""
     largest = -(-plan.sharding.batch // parts)
-    return _draft(plan, Split((largest,) * min(parts, 3))).live_sum() <= plan.target.unified_buffer_rows
+    return _draft(plan, Split((largest,) * min(parts, 3), parted=parted)).live_sum() <= plan.target.unified_buffer_rows
 
 
-def _note(plan: Plan, rows: int, parts: int) -> str:
-    room = plan.target.unified_buffer_rows
-    size = -(-plan.sharding.batch // parts)
+def _note(plan: Plan, rows: int, split: Split) -> str:
+    parts, size, room = len(split.sizes), max(split.sizes), plan.target.unified_buffer_rows
     why = f"in one piece it needs {rows:,} rows of a unified buffer of {room:,}"
-    return f"the batch is split into {parts:,} parts of at most {size:,}: {why}"
+    joined = len(plan.steps) - (split.parted or 0)
+    until = f" until {plan.steps[-joined].name}, which is done for all" if joined else ""
+    return f"the batch is split into {parts:,} parts of at most {size:,}{until}: {why}"
 
 
 def _overlap_note(split: Split) -> str:

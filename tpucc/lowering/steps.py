@@ -14,13 +14,14 @@ from tpucc.lowering.walks import Walk, nest, part_walks, walks
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, Step
 
 
-def emit_step(step: Step, part: int, layout: Layout, emitter: Emitter) -> None:
-    """Emits a step on the accesses of its part."""
-    _StepEmission(step, part, layout, emitter).emit()
+def emit_step(step: Step, part: int, layout: Layout, emitter: Emitter, *, complete: bool = True) -> None:
+    """Emits a step on the accesses of its part; `complete`: all rows of its result are there after it."""
+    _StepEmission(step, part, layout, emitter, complete).emit()
 
 
 class _StepEmission:
-    def __init__(self, step: Step, part: int, layout: Layout, emitter: Emitter) -> None:
+    def __init__(self, step: Step, part: int, layout: Layout, emitter: Emitter, complete: bool) -> None:
+        self._is_complete = complete
         self._step = step
         self._part = part
         self._layout = layout
@@ -46,6 +47,11 @@ class _StepEmission:
         self._emitter.require(buffer)
         return buffer
 
+    def _complete(self, buffer: int) -> None:
+        """This was the last of the step's work on a buffer of its result."""
+        if self._is_complete:
+            self._emitter.complete(buffer)
+
     def _product(self, work: Product) -> None:
         """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
         loops, plan = product_nest(self._step), self._layout.plan
@@ -54,7 +60,7 @@ class _StepEmission:
             for n, result in enumerate(self._results):
                 self._column_block(work, loops, chunks, n)
                 if chunks is blocking.groups[-1]:
-                    self._emitter.complete(result)
+                    self._complete(result)
 
     def _column_block(self, work: Product, loops: ProductNest, chunks: Sequence[Chunk], n: int) -> None:
         emitter = self._emitter
@@ -94,7 +100,7 @@ class _StepEmission:
             self._emitter.configure(work.block)
             for piece in pieces:
                 self._emitter.vector(work.function, piece, accesses, sources, splats, result)
-            self._emitter.complete(result)
+            self._complete(result)
 
     def _pool(self, work: Pooling) -> None:
         for n, result in enumerate(self._results):
@@ -104,14 +110,14 @@ class _StepEmission:
                     self._emitter.configure(region.block)
                 for piece in _walks((region.x, region.y)):
                     self._emitter.pool(work.function, piece, region, x, result)
-            self._emitter.complete(result)
+            self._complete(result)
 
     def _move(self, work: Moving) -> None:
         for copy in work.copies:
             self._copy(copy)
         for result in self._results:
             if work.copies:
-                self._emitter.complete(result)
+                self._complete(result)
             else:
                 self._emitter.require(result)  # which writes an output that the host gave
 

@@ -50,7 +50,10 @@ class Prime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What tables 1, 3, 5, 7 and 8 say of one application. `table3` has the breakdown's keys of `stats.json`, in percent, and `tops`."""
+    """What tables 1, 3, 5, 7 and 8 say of one application. `table3` has the breakdown's keys of `stats.json`, in percent, and `tops`.
+
+    Where nothing of the shapes is published, ours is another network of its kind and size: the comparison is `qualitative`.
+    """
 
     kind: str
     batch: int
@@ -61,6 +64,7 @@ class Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     model_error: float
     buffer_mib: float
     activation_bits: int = 8
+    qualitative: bool = False
 
 
 class Variant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ from itertools import product
 from types import MappingProxyType
 
 from tpucc.paper.figures import Figure, Section
+from tpucc.paper.published import published
 
 ALL = ("",)
 """Every column that has no reason of its own."""
@@ -69,6 +70,10 @@ _WEIGHTS_ONLY = (
 )
 _OTHER_LIMITS = "at four times the clock it is bound by weight memory and the host link, which are as fast as before."
 _WITHOUT_CNN1 = "ours is a mean without CNN1, and our LSTMs wait for little but weights."
+_OTHER_NETWORK = (
+    "its shapes are not published, and what is said of it contradicts itself. Ours is another network of its kind, with as many layers of "
+    "each sort and as many weights: only what the losses are can be compared."
+)
 _LINK = (
     "what waits for the host link gains nothing: a tenth of MLP1's cycles on TPU v1, over a quarter on TPU′. MLP1 is a third of the "
     "weighted mean."
@@ -124,5 +129,7 @@ def _with_reason(key: str, figure: Figure) -> Figure:
     if not figure.large or figure.difference is None:
         return figure
     way = "more" if figure.difference > 0 else "less"
+    if (application := published().applications.get(figure.column.lower())) is not None and application.qualitative:
+        return replace(figure, reason=_OTHER_NETWORK)
     own, general = ((key, figure.row, column, way) for column in (figure.column, ""))
     return replace(figure, reason=REASONS.get(own) or REASONS.get(general) or UNKNOWN)
