@@ -54,7 +54,7 @@ from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
 from tpucc.schedule import schedule
-from tpucc.sim.timing import time_program
+from tpucc.search import fastest
 from tpucc.sources import bind_weights, read_calibration
 from tpucc.target import Target, load_target, require_compilable
 
@@ -85,11 +85,6 @@ PASSES: tuple[Pass, ...] = (
     DivideBatch(),
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
-
-LARGEST_SEARCH = 100_000
-"""Instructions of the largest program for which ways to split the batch are timed."""
-WORTHWHILE = 0.03
-"""The least gain for which the batch is split."""
 
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
@@ -332,9 +327,7 @@ def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     assert state.graph is not None
     parts = partition(state.layers)
     candidates = lowerings(parts.device, options.target, segments=parts.segments)
-    state.tiles, scheduled = next(candidates), None
-    if options.level > 0 and len(state.tiles.instructions) <= LARGEST_SEARCH:
-        state.tiles, scheduled = _fastest([state.tiles, *candidates], options.cores)
+    state.tiles, scheduled = fastest(candidates, options.cores) if options.level > 0 else (next(candidates), None)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
     state.program = finish(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)
@@ -342,20 +335,6 @@ def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)
-
-
-def _fastest(candidates: Sequence[TileProgram], cores: int) -> tuple[TileProgram, Program | None]:
-    """The first tile program, or one that takes `WORTHWHILE` less cycles: the fastest of these. It is scheduled, if there was a choice."""
-    if len(candidates) == 1:
-        return candidates[0], None
-    programs = [replace(schedule(tiles), cores=cores) for tiles in candidates]
-    cycles = [time_program(program).makespan for program in programs]
-    best = cycles.index(min(cycles))
-    if cycles[best] > (1 - WORTHWHILE) * cycles[0]:
-        return candidates[0], programs[0]
-    gain = f"{cycles[best]:,} cycles instead of {cycles[0]:,}"
-    notes = tuple(f"{note}: {gain}" for note in programs[best].notes)
-    return replace(candidates[best], notes=notes), replace(programs[best], notes=notes)
 
 
 def _insert(passes: list[Pass], added: Pass) -> None:

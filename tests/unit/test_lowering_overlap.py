@@ -9,7 +9,6 @@ import pytest
 
 import tpucc
 from tests.support.device_graphs import TINY, V1, Device, assert_computes
-from tpucc.driver import WORTHWHILE
 from tpucc.ir.graph import Graph
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.overlap import Split, overlapping_splits
@@ -17,6 +16,7 @@ from tpucc.lowering.plan import Plan, make_plan
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule
+from tpucc.search import WORTHWHILE
 from tpucc.sim.timing import time_program
 from tpucc.target import Target
 
