@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import msgspec
 
 from tpucc import pictures
 from tpucc.driver import Compilation
+from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.runtime import Runtime
+from tpucc.viz.page import Accuracy
+from tpucc.viz.page.stages import Stage
 
 EMIT = ("graph", "layers", "tile", "asm", "tpub", "stats", "svg", "report")
 """The kinds that `--emit` takes."""
@@ -28,8 +31,8 @@ class Artifacts:
     seconds: float = 0.0
 
 
-def artifacts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], accuracy: Sequence[str] = ()) -> Artifacts:
-    """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` are sentences for the page."""
+def artifacts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], accuracy: Accuracy | None = None) -> Artifacts:
+    """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page."""
     files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds).items()}
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
@@ -54,15 +57,19 @@ def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collect
 
 
 def _with_pictures(
-    files: dict[str, bytes], compilation: Compilation, runtime: Runtime, kinds: Collection[str], accuracy: Sequence[str]
+    files: dict[str, bytes], compilation: Compilation, runtime: Runtime, kinds: Collection[str], accuracy: Accuracy | None
 ) -> Artifacts:
     started = time.perf_counter()
     diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
-    svgs = {kind: drawn.svg for kind, drawn in diagrams.items()} | {kind: pictures.draw_chart(kind, runtime) for kind in pictures.CHARTS}
-    renderer = next(iter(diagrams.values())).renderer
     if "svg" in kinds:
-        files |= {f"{kind}.svg": svg.encode() for kind, svg in svgs.items()}
+        files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
+        files |= {f"{kind}.svg": pictures.draw_chart(kind, runtime).encode() for kind in pictures.CHARTS}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        files["report.html"] = pictures.page(runtime, svgs, renderer, accuracy, compilation.warnings).encode()
-    return Artifacts(files, renderer, time.perf_counter() - started)
+        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, compilation.warnings).encode()
+    return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started)
+
+
+def _stages(compilation: Compilation) -> list[Stage]:
+    """The graphs after elaboration and after each pass."""
+    return [Stage(s.stage, s.summary, s.value) for s in compilation.snapshots if isinstance(s.value, Graph)]

@@ -124,6 +124,8 @@ class Snapshot:
     value: Stage | Source
     seconds: float
     changed: bool
+    summary: str = ""
+    """What a pass does, in a line."""
 
     @property
     def suffix(self) -> str:
@@ -167,9 +169,9 @@ class _Recorder:
         self._stop_after = stop_after
         self._started = time.perf_counter()
 
-    def done(self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True) -> None:
+    def done(self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True, summary: str = "") -> None:
         seconds = time.perf_counter() - self._started
-        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed)
+        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed, summary)
         self.snapshots.append(snapshot)
         if self._observer is not None:
             self._observer(snapshot)
@@ -318,7 +320,7 @@ def _run_passes(state: _State, graph: Graph, context: Context, options: Options,
     for index, step in enumerate(steps):
         state.layers = run_pass(step, graph, context)
         last = all(later.name != step.name for later in steps[index + 1 :])
-        recorder.done(step.name, state.layers, changed=state.layers != graph, last=last)
+        recorder.done(step.name, state.layers, changed=state.layers != graph, last=last, summary=step.summary)
         graph = state.layers
 
 

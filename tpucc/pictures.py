@@ -17,8 +17,10 @@ from tpucc.viz.diagram import Diagram
 from tpucc.viz.layergraph import layer_diagram
 from tpucc.viz.memory import memory_svg
 from tpucc.viz.operators import operator_diagram
+from tpucc.viz.page import Accuracy, PageInput, Picture, Waits
+from tpucc.viz.page import page as draw_page
+from tpucc.viz.page.stages import Stage
 from tpucc.viz.render import Rendered, render, render_all
-from tpucc.viz.report import Picture, ReportInput, report
 from tpucc.viz.roofline import Work, roofline_svg
 from tpucc.viz.statistics import read_statistics
 from tpucc.viz.tiles import tiles_svg as draw_tiles
@@ -93,18 +95,26 @@ def draw_chart(kind: str, runtime: Runtime) -> str:
     return charts[kind](runtime)
 
 
-def page(runtime: Runtime, pictures: Mapping[str, str], renderer: str, accuracy: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
-    """The self-contained page with these pictures, by name, in the order of `KINDS`."""
-    program = runtime.program
-    return report(
-        ReportInput(
-            source_name=program.source,
-            source_text=program.source_text,
+def page(
+    runtime: Runtime,
+    diagrams: Mapping[str, Rendered],
+    stages: Sequence[Stage] = (),
+    accuracy: Accuracy | None = None,
+    notes: Sequence[str] = (),
+) -> str:
+    """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass."""
+    pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
+    return draw_page(
+        PageInput(
+            program=runtime.program,
             statistics=read_statistics(runtime.stats),
-            pictures=[Picture(kind, pictures[kind]) for kind in KINDS if kind in pictures],
+            times=times_of(runtime),
+            waits=_waits(runtime),
+            pictures=[*pictures, Picture("roofline", roofline_of(runtime))],
+            stages=stages,
             accuracy=accuracy,
             notes=notes,
-            renderer=renderer,
+            renderer=next((drawn.renderer for drawn in diagrams.values()), ""),
         )
     )
 
@@ -122,6 +132,20 @@ def times_of(runtime: Runtime) -> Times:
         stalls={name: (ends[own] - segments.cycles[own], ends[own]) for name, own in _stalled(segments)},
         cycles=timeline.makespan,
     )
+
+
+def _waits(runtime: Runtime) -> Waits:
+    """The matrix unit's waits; segments of one cause, one after the other before one instruction, are one."""
+    segments = matrix_segments(runtime.program, runtime.timeline)
+    own = np.flatnonzero((segments.cause >= Cause.WEIGHT_STALL) & (segments.cycles > 0))
+    start, end, instruction = (column[own] for column in (segments.start, segments.end, segments.instruction))
+    cause = segments.cause[own]
+    begins = np.ones(len(own), np.bool_)
+    begins[1:] = (start[1:] != end[:-1]) | (cause[1:] != cause[:-1]) | (instruction[1:] != instruction[:-1])
+    first = np.flatnonzero(begins)
+    last = np.append(first[1:], len(own)) - 1 if len(first) else first
+    order = np.array([list(STALLED.values()).index(Cause(c)) if c in STALLED.values() else 0 for c in Cause], np.uint8)
+    return Waits(start[first], end[last], order[cause[first]], instruction[first])
 
 
 def _stalled(segments: Segments) -> Iterator[tuple[str, Int64]]:

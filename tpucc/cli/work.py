@@ -14,7 +14,6 @@ import msgspec
 from tpucc.api import Executable
 from tpucc.checking import accuracy, labels_fit
 from tpucc.cli.options import options_from
-from tpucc.diagnostics import counted
 from tpucc.driver import Compilation, Observer, Snapshot, compile_source, require_stage
 from tpucc.interop.archive import read_arrays
 from tpucc.numerics import AnyArray
@@ -22,6 +21,7 @@ from tpucc.outputs import write_file
 from tpucc.runtime import Runtime, load_program
 from tpucc.sources import read_source
 from tpucc.tables import wrapped
+from tpucc.viz.page import Accuracy
 
 PROGRAM_SUFFIX = ".tpub"
 LABELS = "labels"
@@ -83,14 +83,13 @@ def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
     return None if labels is None else (arrays, labels)
 
 
-def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) -> list[str]:
-    """The accuracy on the held-out set beside the source, as sentences for the page; none where there is no such set."""
+def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) -> Accuracy | None:
+    """The accuracy on the held-out set beside the source, for the page; None where there is no such set."""
     found = held_out(path)
     if found is None or compilation.graph is None or not labels_fit(runtime, *found):
-        return []
+        return None
     measured = accuracy(runtime, compilation.graph, *found)
-    rows = counted(measured.rows, "held-out row")
-    return [f"It is right on {measured.quantised:.1%} of {rows}; in float32 it is right on {measured.float32:.1%}"]
+    return Accuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
 
 
 def print_json(value: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -86,7 +87,7 @@ class Reader:
 
     def _layer(self, node: Node, layer: Layer) -> Access:
         y = whole(Tensor(node.name, node.type, sides=self._borders.get(node.name, NO_SIDES)))
-        self._add(node.name, node.origin, y, self._work(node, layer, y))
+        self._add(node.name, self._origin(node), y, self._work(node, layer, y))
         return y
 
     def _work(self, node: Node, layer: Layer, y: Access) -> Work:
@@ -101,6 +102,11 @@ class Reader:
                 return self._vector(node, layer, y)
             case Move():
                 return self._move(node, layer, y)
+
+    def _origin(self, node: Node) -> Origin:
+        """The layer's own places in the source, then those of its weights: a line that declares them has its tiles, too."""
+        constants = [operand.origin for operand in self._device.operands(node) if isinstance(operand.attributes, ConstantAttributes)]
+        return replace(node.origin, spans=node.origin.merged(*constants).spans)
 
     def _add(self, name: str, origin: Origin, y: Access, work: Work) -> None:
         filled = self._row(self._zero(y.tensor)) if y.tensor.sides != NO_SIDES else None

@@ -15,7 +15,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.numerics import Int64
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
+from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
 
 READABLE = 200
 """Boxes that a picture may have, small ones not counted."""
@@ -139,13 +139,13 @@ def _box(diagram: Diagram, stretch: list[Group], repeats: dict[int, int], kept: 
         return replace(boxes[0], cluster=cluster)
     kind = Counter(box.kind for box in boxes).most_common(1)[0][0]
     kind = next((box.kind for box in boxes if box.kind == "matrix"), kind)
-    lines = bounded_lines(line for box in boxes[:1000] for line in box.lines)
+    origins = tuple(dict.fromkeys(origin for box in boxes for origin in box.origins))
     count = repeats.get(members[0], 0) if len(stretch) == 1 else 0
     titles = [box.title for box in boxes[: len(boxes) // count if count else None]]
     head = _name(diagram, members)
     if count:
         head = f"{count:,} × {counted(len(titles), diagram.noun)}"
-    return Box(head, kind, (_summary(titles), *_span(boxes)), cluster, lines=lines, stands_for=len(boxes))
+    return Box(head, kind, (_summary(titles), *_span(boxes)), cluster, origins=origins, stands_for=len(boxes))
 
 
 def _name(diagram: Diagram, members: Group) -> str:

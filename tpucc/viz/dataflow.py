@@ -17,7 +17,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import Function, Opcode
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.numerics import Int64
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
+from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import percent
 
@@ -113,7 +113,7 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     opcode = Opcode(int(program.instructions["opcode"][index]))
     rows = counted(int(touched.rows[index]), "row")
     layer = int(program.layer_of[index])
-    lines = bounded_lines(program.layers[layer].origin.lines) if layer < len(program.layers) else ()
+    origins = (program.layers[layer].origin,) if layer < len(program.layers) else ()
     kind, details = Kind.VECTOR, [rows, f"instruction {index}"]
     if opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
         kind = Kind.HOST
@@ -125,7 +125,7 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     if opcode in (Opcode.VECTOR, Opcode.POOL):
         title += f" {Function(int(program.instructions['function'][index])).name.lower()}"
     cluster = layer if kind is not Kind.HOST and layer < len(program.layers) else -1
-    return Box(title, kind, tuple(details), cluster, lines=lines, signature=title)
+    return Box(title, kind, tuple(details), cluster, origins=origins, signature=title)
 
 
 def _buffer(program: Program, row: int) -> str:
@@ -214,7 +214,7 @@ def _layer_box(program: Program, layer: int, count: int, cycles: Sequence[int]) 
     if layer < len(cycles) and cycles[layer]:
         details.append(f"{counted(int(cycles[layer]), 'cycle')}, {percent(cycles[layer], sum(cycles))}")
     kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
-    return Box(info.name, kind, tuple(details), lines=bounded_lines(info.origin.lines), signature=f"{info.kind} {info.weights}")
+    return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}")
 
 
 def _in_order(boxes: list[Box], edges: list[Edge], starts: Sequence[int]) -> tuple[list[Box], list[Edge]]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from tpucc.diagnostics import Origin
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
@@ -13,6 +13,7 @@ PADDING_X, PADDING_Y = 12.0, 7.0
 MIN_WIDTH = 56.0
 LONG_CHAIN = 10
 """From this many boxes in a row on, a diagram runs from left to right."""
+MOST_LINES = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +21,7 @@ class Box:
     """One box. Texts are as the user wrote them; they are escaped where they are drawn.
 
     `beside` is the box (an index) that a small one, for weights, stands beside, or -1. `signature` is equal for boxes that do the same
-    to the same shapes. `lines` are the source lines that the box comes from. `stands_for` counts the boxes of the full picture.
+    to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture.
     """
 
     title: str
@@ -28,9 +29,14 @@ class Box:
     details: tuple[str, ...] = ()
     cluster: int = -1
     beside: int = -1
-    lines: tuple[int, ...] = ()
+    origins: tuple[Origin, ...] = ()
     signature: str = ""
     stands_for: int = 1
+
+    @property
+    def lines(self) -> tuple[int, ...]:
+        """The source lines that the box comes from, in order; of many the first."""
+        return tuple(sorted({line for origin in self.origins for line in origin.lines if line > 0})[:MOST_LINES])
 
     @property
     def small(self) -> bool:
@@ -119,8 +125,3 @@ class Diagram:
         """The kinds that occur, in the palette's order: the legend."""
         present = {box.kind for box in self.boxes}
         return tuple(kind for kind in Kind if kind in present)
-
-
-def bounded_lines(lines: Iterable[int], limit: int = 24) -> tuple[int, ...]:
-    """Source lines in order, without 0, at most `limit`."""
-    return tuple(sorted({line for line in lines if line > 0})[:limit])

@@ -10,7 +10,7 @@ from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.partition import partition
 from tpucc.layers.summary import weight_shape
 from tpucc.numerics import PRECISIONS
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
+from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.operators import kind_of
 from tpucc.viz.palette import Kind
 from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
@@ -82,7 +82,7 @@ def _box(node: Node, graph: Graph, segment: int) -> Box:
             kind, title, details = Kind.MOVE, f"move {function}", ()
     signature = f"{title} {node.type.brief}"
     cluster = segment if _on_device(node) else -1
-    return Box(title, kind, (node.name, *details), cluster, lines=bounded_lines(node.origin.lines), signature=signature)
+    return Box(title, kind, (node.name, *details), cluster, origins=(node.origin,), signature=signature)
 
 
 def _product(node: Node, graph: Graph) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table, View
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge, bounded_lines
+from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
 
@@ -73,19 +73,18 @@ class _Picture:
 
     def _add(self, node: Node) -> None:
         constants = [operand for operand in self.graph.operands(node) if operand.name not in self.index]
-        lines = bounded_lines(node.origin.lines)
         self.index[node.name] = own = len(self.boxes)
         details = _details(node)
         signature = f"{node.op} {node.type.brief}"
-        self.boxes.append(Box(node.op, kind_of(node.op), details, self.cluster_of.get(node.name, -1), -1, lines, signature))
+        self.boxes.append(Box(node.op, kind_of(node.op), details, self.cluster_of.get(node.name, -1), -1, (node.origin,), signature))
         for operand in self.graph.operands(node):
             if operand.name in self.index:
                 self.edges.append(self._edge(operand, own))
         if constants:
             words = tuple(dict.fromkeys(map(constant_label, constants)))
-            lines = bounded_lines(line for constant in constants for line in constant.origin.lines)
+            origins = tuple(dict.fromkeys(constant.origin for constant in constants))
             self.edges.append(Edge(len(self.boxes), own))
-            self.boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, lines=lines))
+            self.boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins))
 
     def _edge(self, tail: Node, head: int) -> Edge:
         return Edge(self.index[tail.name], head, edge_label(tail.type), tail.type.quantisation is not None)

@@ -44,9 +44,13 @@ class Renderer:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A picture, its source, who laid it out, and what was tried in vain before."""
+    """A picture, the diagram as it was drawn, its source, who laid it out, and what was tried in vain before.
+
+    Box number n of the diagram is the element `KEY-bn` of the picture.
+    """
 
     svg: str
+    diagram: Diagram
     dot: str
     renderer: str
     failures: tuple[str, ...] = ()
@@ -82,7 +86,7 @@ def render_all(diagrams: Sequence[Diagram], limit: float = LIMIT) -> list[Render
     sources = [dot_source(diagram) for diagram in diagrams]
     layouts, name, failures = _laid_out(diagrams, sources, limit)
     pictures = [painted(d, wrapped(d, layout)) for d, layout in zip(diagrams, layouts, strict=True)]
-    return [Rendered(svg, dot, name, failures) for svg, dot in zip(pictures, sources, strict=True)]
+    return [Rendered(*drawn, name, failures) for drawn in zip(pictures, diagrams, sources, strict=True)]
 
 
 def _laid_out(diagrams: Sequence[Diagram], sources: Sequence[str], limit: float) -> tuple[list[Layout], str, tuple[str, ...]]:

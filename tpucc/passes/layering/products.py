@@ -29,7 +29,8 @@ def product(layers: LayerGraph, node: Node) -> Node:
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
-    made = (layers.constant(f"{name}.{part}", value, node.origin).name for part, value in constants.items())
+    origin = node.origin.merged(*(layers.graph[operand].origin for operand in node.operands[2:]))
+    made = (layers.constant(f"{name}.{part}", value, origin).name for part, value in constants.items())
     op, attributes = _kind(node, layers.graph[node.operands[1]], x, tail)
     return layers.layer(node, op, (x.name, weights.node.name, *made), attributes, y, name=name)
 

@@ -1,0 +1,309 @@
+"""The page: one file, self-contained, with everything in it and every name escaped; and the data that its scripts work on."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import xml.etree.ElementTree as ET
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tpucc
+from tests.support.pictures import BIDI, HOSTILE
+from tpucc.artifacts import artifacts
+from tpucc.ir.parser import parse_graph
+from tpucc.isa.effects import effects
+from tpucc.registry import ATTRIBUTES
+from tpucc.viz.page import SCRIPTS, script
+from tpucc.viz.page.columns import deltas, plain
+from tpucc.viz.page.given import Accuracy
+from tpucc.viz.page.origins import Origins
+from tpucc.viz.page.owners import owners
+from tpucc.viz.page.stages import Stage, stages_payload
+from tpucc.viz.page.summary import MOST_LAYERS, summary
+from tpucc.viz.statistics import Statistics, read_statistics
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+VOID = {"meta", "input"}
+DENSE = """
+weights random(seed=1)
+def dense(x, n, name):
+\tweight w: f32[x.shape[-1], n] = "{name}.w"  # "<b>" & co
+    return x @ w
+model small(x: f32[8, 300]) -> f32[8, 5]:
+    return dense(relu(dense(x, 270, "a")), 5, "b")
+""".replace("\tweight", "    weight")
+
+
+def statistics(count: int = 2, name: str = "iris") -> Statistics:
+    layers = [
+        {
+            "name": f"{name}{i}", "kind": "fc", "line": 2, "cycles": 100 + i, "macs": 5, "tiles": 1, "tops": 0.5,
+            "breakdown": {"weight_stall": 61.0},
+        }
+        for i in range(count)
+    ]  # fmt: skip
+    return read_statistics(
+        {
+            "model": name, "target": "tpu_v1", "tpucc": "0.1.0", "cycles": 12345, "seconds": 1.7636e-5, "macs": 1000, "tops": 1.25,
+            "utilization": 0.0136, "instructions": 42, "tiles": 3, "weight_bytes": 196608, "ub_peak_bytes": 38400,
+            "ub_lower_bound_bytes": 38400, "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.",
+            "breakdown": {"array_active": 20.0, "weight_stall": 61.0, "weight_shift": 10.0, "non_matrix": 9.0, "raw_stall": 4.0},
+            "layers": layers,
+        }
+    )  # fmt: skip
+
+
+def page_of(exe: tpucc.Executable, accuracy: Accuracy | None = None) -> str:
+    assert exe.compilation is not None
+    return artifacts(exe.compilation, exe.runtime, "small", ("report",), accuracy).files["report.html"].decode()
+
+
+@cache
+def small() -> tpucc.Executable:
+    return tpucc.compile_source(DENSE)
+
+
+@cache
+def page() -> str:
+    return page_of(small(), Accuracy(0.9825, 0.984, 57, "int8"))
+
+
+def data(html: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+def numbers(text: str, steps: bool = False) -> list[int]:
+    """A reader of packed columns, a number at a time."""
+    values, value, weight = [], 0, 1
+    for octet in base64.b64decode(text):
+        value += (octet & 127) * weight
+        weight *= 128
+        if octet < 128:
+            values.append(-(value + 1) // 2 if value % 2 else value // 2)
+            value, weight = 0, 1
+    return [sum(values[: i + 1]) for i in range(len(values))] if steps else values
+
+
+class Reader(HTMLParser):
+    """Checks that elements nest, and collects ids, links and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids += [found["id"] or ""] if "id" in found else []
+        self.links += [value or "" for key, value in attrs if key in ("href", "src")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(html: str) -> Reader:
+    reader = Reader()
+    reader.feed(html)
+    reader.close()
+    assert reader.open == []
+    return reader
+
+
+def test_the_page_nests_and_its_ids_and_links_hold_together() -> None:
+    reader = read(page())
+    assert len(set(reader.ids)) == len(reader.ids)
+    assert {"view-summary", "view-graph", "view-roofline", "line-1", "line-7", "graph", "program", "breakdown", "data"} <= set(reader.ids)
+    assert all(link.startswith("#") and link[1:] in reader.ids for link in reader.links)
+
+
+def test_nothing_is_fetched() -> None:
+    html = page().replace("http://www.w3.org/2000/svg", "")
+    html = re.sub(r'^ *(//|/\*\*|\*).*$|"[^"]*// [^"]*"', "", html, flags=re.MULTILINE)
+    assert not re.search(r"https?:|@import|<link|<img|\bfetch\(|XMLHttpRequest|\bsrc=|url\((?!#)", html)
+    assert "default-src 'none'" in html
+
+
+def test_source_numbers_and_layers_are_on_the_page() -> None:
+    text = "".join(read(page()).text)
+    assert '= "{name}.w"  # "<b>" & co' in text
+    stats = small().stats
+    for words in (
+        f"{stats['cycles']:,} cycles",
+        stats["bottleneck"],
+        "a (fc)",
+        "98.2 % right in int8 (98.4 % in float32)",
+        "57 held-out rows",
+    ):
+        assert words in text
+
+
+def test_the_bar_of_a_line_is_its_share_of_the_cycles() -> None:
+    html, cycles = page(), small().stats["cycles"]
+    line = next(part for part in html.split("\n") if 'id="line-7"' in part)
+    assert f"{cycles:,} cycles, 100 %" in line
+    assert "width:100.0%" in line
+    assert "<span" not in next(part for part in html.split("\n") if 'id="line-1"' in part)
+
+
+def test_hostile_names_are_escaped() -> None:
+    text = f"# {BIDI.replace(chr(0), '').replace(chr(10), '')}\n# {HOSTILE}\n# </script><!-- <script>\n{DENSE}"
+    html = page_of(tpucc.compile_source(text, name=f"{HOSTILE}.tpu"))
+    assert html.count("<script") == 2
+    assert html.count("</script") == 2
+    assert "<!--" not in html
+    assert not re.search("[\u202e\x00]", html)
+    assert HOSTILE in "".join(read(html).text)
+    assert HOSTILE in data(html)["lines"][1]
+
+
+def test_names_from_a_summary_are_escaped() -> None:
+    html = summary(statistics(name=HOSTILE), None, (HOSTILE, BIDI), "dot")
+    assert "<script" not in html
+    assert HOSTILE in "".join(read(html).text)
+
+
+def test_a_large_model_shows_its_slowest_layers() -> None:
+    html = summary(statistics(500), None, (), "")
+    assert html.count("<tr") == MOST_LAYERS + 1
+    assert "iris499 (fc)" in html
+    assert "iris3 (fc)" not in html
+
+
+def test_the_breakdown_is_a_bar_that_is_full() -> None:
+    svg = re.search(r'<svg [^>]*id="breakdown".*?</svg>', summary(statistics(), None, (), ""), re.DOTALL)
+    assert svg is not None
+    root = ET.fromstring(svg.group())
+    bars = [r for r in root.iter("{http://www.w3.org/2000/svg}rect") if r.get("y") == "0" and not r.get("class", "").startswith("f-")]
+    assert sum(float(bar.get("width", "")) for bar in bars) == pytest.approx(600, abs=0.5)
+    assert len(bars) == 5
+
+
+def test_the_same_page_every_time() -> None:
+    assert page() == page_of(tpucc.compile_source(DENSE), Accuracy(0.9825, 0.984, 57, "int8"))
+
+
+def test_every_script_is_on_the_page() -> None:
+    folder = Path(tpucc.__file__).parent / "viz" / "page" / "js"
+    assert sorted(SCRIPTS) == sorted(path.stem for path in folder.glob("*.js"))
+    assert script() in page()
+
+
+def test_wrong_statistics_are_refused() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read_statistics({"model": "iris"})
+
+
+@given(st.lists(st.integers(-(2**53), 2**53), max_size=40))
+def test_columns_are_read_back(values: list[int]) -> None:
+    assert numbers(plain(np.array(values, np.int64))) == values
+    assert numbers(deltas(np.array(values, np.int64)), steps=True) == values
+
+
+def test_the_instructions_are_those_of_the_program() -> None:
+    code, program, timeline = data(page())["code"], small().runtime.program, small().runtime.timeline
+    start = numbers(code["start"], steps=True)
+    assert start == timeline.start.tolist()
+    assert [a + b for a, b in zip(start, numbers(code["length"]), strict=True)] == timeline.end.tolist()
+    assert numbers(code["layer"], steps=True) == program.layer_of.tolist()
+    octets = np.frombuffer(base64.b64decode(code["opcode"]), np.uint8)
+    assert (octets % 128).tolist() == program.instructions["opcode"].tolist()
+    assert (octets >= 128).tolist() == effects(program.instructions).pops.tolist()
+    assert data(page())["text"].split("\n") == [line.strip() for line in str(small().program).split("\n") if re.match(r" +[a-z]+", line)]
+
+
+def test_waits_are_the_breakdown() -> None:
+    waits, stats = data(page())["waits"], small().stats
+    causes = np.frombuffer(base64.b64decode(waits["cause"]), np.uint8)
+    total = np.bincount(causes, numbers(waits["length"]), minlength=len(waits["causes"]))
+    for index, name in enumerate(("weight_stall", "weight_shift", "raw_stall", "input_stall")):
+        assert waits["causes"][index]["name"] == name
+        assert 100 * total[index] / stats["cycles"] == pytest.approx(stats["breakdown"][name])
+
+
+def test_origins_link_layers_to_the_lines_of_their_weights_and_calls() -> None:
+    found = data(page())
+    lines = [found["origins"][layer["origin"]]["lines"] for layer in found["layers"]]
+    assert lines == [[4, 5, 7], [4, 5, 7]]
+    spans = [[found["spans"][span] for span in found["origins"][layer["origin"]]["calls"]] for layer in found["layers"]]
+    assert spans[0] != spans[1]
+
+
+@pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn", "06_digits_lstm"])
+def test_buffers_of_instructions_are_found_row_by_row(name: str) -> None:
+    program = tpucc.compile(PROGRAMS / f"{name}.tpu", level=2).runtime.program
+    touched = effects(program.instructions)
+    found = owners(program, touched)
+    for column, walks, late in (
+        (found.source, touched.source, True),
+        (found.source2, touched.source2, True),
+        (found.target, touched.target, False),
+    ):
+        for index in range(len(touched)):
+            row, used = int(walks.low[index]), walks.high[index] > walks.low[index]
+            there = [
+                number
+                for number, stay in enumerate(program.residents)
+                if used
+                and stay.start <= row < stay.start + stay.rows
+                and (stay.first < index if late else stay.first <= index)
+                and index <= stay.last
+            ]
+            assert (column[index] in there) if there else not used or column[index] >= 0
+
+
+def _stages(texts: list[list[str]]) -> list[Stage]:
+    graphs = []
+    for names in texts:
+        body = "\n".join(f"{name} = input : f32[2] @ 1:1-2" for name in names)
+        graphs.append(parse_graph(f'graph g\n\n{body}\n\nreturn {names[0]} as "y"\n', "g", ATTRIBUTES))
+    return [Stage(f"pass{number}", "does", graph) for number, graph in enumerate(graphs)]
+
+
+NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=4))
+def test_a_stage_shows_what_came_and_what_went(texts: list[list[str]]) -> None:
+    found = stages_payload(_stages(texts), Origins())
+    lines = [line.split(" ")[0] for line in found["lines"].split("\n")]
+    before: list[str] = []
+    changed = [names for number, names in enumerate(texts) if number == 0 or names != texts[number - 1]]
+    assert len(found["shown"]) == len(changed)
+    assert found["unchanged"] == len(texts) - len(changed)
+    for number, (stage, names) in enumerate(zip(found["shown"], changed, strict=True)):
+        rows = [(lines[value // 3], value % 3) for value in numbers(stage["rows"], steps=True)]
+        assert [line for line, kind in rows if kind != 2] == names
+        if number:
+            assert [line for line, kind in rows if kind != 1] == before
+            assert stage["added"] == sum(kind == 1 for _, kind in rows)
+        before = names
+
+
+def test_moving_one_node_keeps_the_others() -> None:
+    found = stages_payload(_stages([list("abcdefgh"), list("bcdefgha")]), Origins())
+    assert found["shown"][1]["added"] == found["shown"][1]["removed"] == 1

@@ -1,0 +1,126 @@
+"""The report: one self-contained page that links source, graph, tiles, instructions, buffer and time through their origins.
+
+It is plain HTML, CSS and JavaScript, in files of their own in this folder, without a framework or a network. `payload` is the data that
+the scripts work on, `summary` what is there without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import resources
+from string import Template
+
+import msgspec
+
+from tpucc.diagnostics import counted, printable
+from tpucc.viz.page.given import Accuracy, PageInput, Picture, Waits
+from tpucc.viz.page.inline import colours, inlined, picture_rules
+from tpucc.viz.page.payload import payload, source_lines
+from tpucc.viz.page.summary import microseconds, share, summary
+from tpucc.viz.statistics import Statistics
+from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.text import percent, shown
+
+__all__ = ["SCRIPTS", "Accuracy", "PageInput", "Picture", "Waits", "page", "script"]
+
+SCRIPTS = (
+    "decode", "model", "links", "selection", "words", "source", "diagrams", "tiles", "list", "assembly", "passes",
+    "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
+)  # fmt: skip
+"""The files of `js/` in their order; together they are one script."""
+TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline", "error": "Error", "histograms": "Ranges"}
+"""The names of the pictures' tabs."""
+
+
+def page(given: PageInput) -> str:
+    """The page as HTML."""
+    stats, folder = given.statistics, resources.files(__package__)
+    tabs = _tabs(given)
+    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
+        version=escaped(printable(stats.tpucc)),
+        style=_style(),
+        title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
+        facts=escaped(" · ".join(_facts(given))),
+        source=_source(given.program.source_text, stats),
+        tabs=joined(_tab(name, title) for name, title, _ in tabs),
+        views=joined(_view(name, body) for name, _, body in tabs),
+        data=_data(given),
+        script=script(),
+    )
+
+
+def script() -> str:
+    """All scripts of the page, in one scope of their own."""
+    folder = resources.files(__package__).joinpath("js")
+    files = "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
+    return f'"use strict";\n(() => {{\n{files}\n}})();'
+
+
+def _style() -> str:
+    light, dark = colours(dark=False), colours(dark=True)
+    themes = (
+        f":root{{{light}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
+        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
+    )
+    return themes + picture_rules() + "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
+
+
+def _facts(given: PageInput) -> Iterator[str]:
+    """The head of the page in a few words: `98.3 % in int8 (98.4 % in float32)`, `9,412 cycles, 13.4 µs`, `weight memory bound`."""
+    stats, accuracy = given.statistics, given.accuracy
+    if accuracy is not None:
+        yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
+    yield f"{counted(stats.cycles, 'cycle')}, {microseconds(stats.seconds)}"
+    yield f"{printable(stats.bottleneck)} bound"
+
+
+def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
+    """Name, title and content of each tab, in their order. What scripts draw begins empty."""
+    drawn = {picture.name: picture for picture in given.pictures}
+    empty = Markup("")
+    found = [("summary", "Summary", summary(given.statistics, given.accuracy, given.notes, given.renderer))]
+    found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
+    found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty)]
+    found += [("passes", "Passes", empty)] if given.stages else []
+    found += [(name, TITLES[name], _picture(drawn[name])) for name in ("roofline", "error", "histograms") if name in drawn]
+    return found
+
+
+def _picture(picture: Picture) -> Markup:
+    kind = "picture" if picture.boxes else "picture chart"
+    return tag("div", inlined(picture.svg), class_=kind, tabindex=0)
+
+
+def _tab(name: str, title: str) -> Markup:
+    on = "true" if name == "summary" else "false"
+    attributes = {"role": "tab", "id": f"tab-{name}", "aria-controls": f"view-{name}", "aria-selected": on, "data-view": name}
+    return tag("button", escaped(title), attributes=attributes)
+
+
+def _view(name: str, body: Markup) -> Markup:
+    attributes = {"role": "tabpanel", "id": f"view-{name}", "aria-labelledby": f"tab-{name}", "data-view": name}
+    return Markup(str(tag("section", body or Markup(" "), attributes=attributes, class_="view")) + "\n")
+
+
+def _source(text: str, stats: Statistics) -> Markup:
+    """The source with its line numbers, and for each line a bar for its share of the cycles."""
+    cycles: dict[int, int] = {}
+    for layer in stats.layers:
+        cycles[layer.line] = cycles.get(layer.line, 0) + layer.cycles
+    most = max(cycles.values(), default=0)
+    return joined(_line(number, line, cycles.get(number, 0), most, stats.cycles) for number, line in enumerate(source_lines(text), 1))
+
+
+def _line(number: int, text: str, cycles: int, most: int, total: int) -> Markup:
+    bar = Markup("")
+    if cycles:
+        words = f"{counted(cycles, 'cycle')}, {percent(cycles, total)}"
+        bar = tag("span", title=words, style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
+    gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
+    return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{escaped(text)}</code></div>\n')
+
+
+def _data(given: PageInput) -> str:
+    """The data as JSON inside a script element, which nothing in it can end."""
+    return msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c")

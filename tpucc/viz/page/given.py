@@ -1,0 +1,64 @@
+"""What the page is made of: plain values that the stages hand over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.viz.diagram import Box
+from tpucc.viz.page.stages import Stage
+from tpucc.viz.statistics import Statistics
+from tpucc.viz.timeline import Times
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture of the page: a word for its tab, the SVG and, of a diagram, the boxes: number n is the element `NAME-bn`."""
+
+    name: str
+    svg: str
+    boxes: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Waits:
+    """The stretches in which the matrix unit stands still, in their order: from and to which cycle, why, and for which instruction.
+
+    `cause` is an index of `chart.STALLS`; `instruction` the multiply that waits, at the end of the program the one that finishes last.
+    """
+
+    start: Int64
+    end: Int64
+    cause: npt.NDArray[np.uint8]
+    instruction: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of held-out rows that are right: as compiled, and in float32."""
+
+    quantised: float
+    float32: float
+    rows: int
+    integers: str
+    """`int8` or `int16`."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class PageInput:
+    """All that the page shows. `pictures` have a tab each, in their order; `notes` are sentences; `renderer` laid out the diagrams."""
+
+    program: Program
+    statistics: Statistics
+    times: Times
+    waits: Waits
+    pictures: Sequence[Picture]
+    stages: Sequence[Stage] = field(default=())
+    accuracy: Accuracy | None = None
+    notes: Sequence[str] = field(default=())
+    renderer: str = ""

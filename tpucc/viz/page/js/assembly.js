@@ -1,0 +1,49 @@
+/** The instructions in program order, with the cycle in which each starts. */
+const assembly = (() => {
+  const panel = document.getElementById("view-assembly");
+  const { code, texts, layers } = model;
+  let rows = null;
+
+  function fill(row, index) {
+    const [mnemonic, ...operands] = texts[index].split(" ");
+    const first = index === 0 || code.layer[index] !== code.layer[index - 1];
+    const name = first ? (layers[code.layer[index]]?.name ?? "") : "";
+    row.classList.toggle("lit", selection.lit()?.instructions[index] === 1);
+    row.classList.toggle("held", selection.same(selection.current(), { kind: "instruction", id: index }));
+    row.replaceChildren(
+      list.cell("number", words.number(index)),
+      list.cell("number", words.number(code.start[index])),
+      list.cell("owner", name),
+      list.cell(`mnemonic u-${model.unitOf(index)}`, mnemonic),
+      list.cell("operands", operands.join(" ")),
+    );
+  }
+
+  const instruction = (event) => {
+    const index = list.rowOf(event);
+    return index < 0 ? null : { kind: "instruction", id: index };
+  };
+
+  function light(chosen, lit, from) {
+    const first = lit ? lit.instructions.indexOf(1) : -1;
+    if (first >= 0 && from !== "assembly" && selection.held()) rows.reveal(first);
+    else rows.draw();
+  }
+
+  function start() {
+    rows = list.open(panel, () => code.count, fill);
+    panel.addEventListener("mouseover", (event) => selection.point(instruction(event), "assembly"));
+    panel.addEventListener("mouseleave", () => selection.point(null, "assembly"));
+    panel.addEventListener("click", (event) => {
+      if (instruction(event)) selection.hold(instruction(event), "assembly");
+    });
+    selection.listen(light);
+  }
+
+  /** Where the list stands was not known while it was hidden. */
+  function shown() {
+    light(selection.current(), selection.lit(), "");
+  }
+
+  return { start, shown };
+})();

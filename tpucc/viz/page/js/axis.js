@@ -1,0 +1,100 @@
+/** The stretch of time that the timeline and the map of the buffer show, and how both are drawn, dragged and zoomed. */
+const axis = (() => {
+  const LEFT = 78;
+  const RIGHT = 12;
+  const STEP = 1.3;
+  const whole = { from: 0, to: Math.max(1, model.cycles) };
+  const listeners = [];
+  let [from, to] = [whole.from, whole.to];
+
+  /** Shows [start, end), moved and bounded so that it lies within the program and is at least a cycle wide. */
+  function show(start, end) {
+    const width = Math.min(whole.to, Math.max(Math.min(16, whole.to), end - start));
+    from = Math.min(Math.max(0, start), whole.to - width);
+    to = from + width;
+    for (const listener of listeners) listener();
+  }
+
+  function zoom(steps, at = (from + to) / 2) {
+    const factor = STEP ** -steps;
+    show(at - (at - from) * factor, at + (to - at) * factor);
+  }
+
+  const pan = (share) => show(from + (to - from) * share, to + (to - from) * share);
+
+  /** Moves so that [start, end) can be seen, if none of it can. */
+  function reveal(start, end) {
+    if (end >= from && start <= to) return;
+    const half = (to - from) / 2;
+    show((start + end) / 2 - half, (start + end) / 2 + half);
+  }
+
+  /** Round times between the ends: at most `most` steps of 1, 2 or 5 times a power of ten. */
+  function ticks(most) {
+    const rough = (to - from) / most;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
+    const found = [];
+    for (let time = Math.ceil(from / step) * step; time <= to; time += step) found.push(time);
+    return found;
+  }
+
+  /** A canvas over the same time: `draw(context, width, height, x)` paints it, where x(cycle) is a place in pixels. */
+  function attach(canvas, draw) {
+    let waiting = 0;
+    const inside = () => canvas.clientWidth - LEFT - RIGHT;
+    const time = (place) => from + ((place - LEFT) / inside()) * (to - from);
+
+    function paint() {
+      waiting = 0;
+      const [width, height, ratio] = [canvas.clientWidth, canvas.clientHeight, window.devicePixelRatio || 1];
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      const context = canvas.getContext("2d");
+      context.scale(ratio, ratio);
+      context.font = getComputedStyle(canvas).font;
+      const cycle = inside() / (to - from);
+      draw(context, width, height, (time) => LEFT + (time - from) * cycle);
+    }
+
+    const soon = () => (waiting ||= requestAnimationFrame(paint));
+    listeners.push(soon);
+    new ResizeObserver(soon).observe(canvas);
+    handled(canvas, time, inside);
+    return { soon, time, slack: (pixels) => (pixels / inside()) * (to - from) };
+  }
+
+  /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */
+  function handled(canvas, time, inside) {
+    let drag = null;
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(Math.sign(event.deltaX || event.deltaY) * 0.1);
+      else zoom(-Math.sign(event.deltaY), time(event.offsetX));
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", (event) => (drag = { x: event.clientX, from, to, far: false }));
+    window.addEventListener("pointermove", (event) => {
+      if (!drag) return;
+      drag.far ||= Math.abs(event.clientX - drag.x) > 4;
+      const moved = ((event.clientX - drag.x) / inside()) * (drag.to - drag.from);
+      if (drag.far) show(drag.from - moved, drag.to - moved);
+    });
+    window.addEventListener("pointerup", () => setTimeout(() => (drag = null)));
+    canvas.addEventListener("click", (event) => drag?.far && event.stopImmediatePropagation());
+    canvas.addEventListener("dblclick", () => show(whole.from, whole.to));
+  }
+
+  return {
+    LEFT,
+    RIGHT,
+    attach,
+    ticks,
+    zoom,
+    pan,
+    reveal,
+    show,
+    all: () => show(whole.from, whole.to),
+    window: () => [from, to],
+    listen: (listener) => listeners.push(listener),
+  };
+})();

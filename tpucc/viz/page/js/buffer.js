@@ -1,0 +1,96 @@
+/** The unified buffer: who has which rows when, over the timeline's time. */
+const buffer = (() => {
+  const [TOP, FADED] = [16, 0.25];
+  const canvas = document.getElementById("buffer");
+  const { buffers, machine, layers, code } = model;
+  const highest = Math.max(1, machine.peak_rows, machine.lower_bound_rows);
+  let view = null;
+  let lit = null;
+
+  const kindOf = ({ first, layer }) => {
+    if (model.opcodes[code.opcode[first]].name === "read_host_memory" || !layers[layer]) return "host";
+    return layers[layer].weights[0] ? "matrix" : "vector";
+  };
+  const kinds = buffers.map(kindOf);
+
+  function draw(context, width, height, x) {
+    const y = (row) => height - 6 - (row / highest) * (height - 6 - TOP);
+    context.fillStyle = colours.of("band");
+    context.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, height - 6 - TOP);
+    context.save();
+    context.beginPath();
+    context.rect(axis.LEFT, 0, width - axis.LEFT - axis.RIGHT, height);
+    context.clip();
+    const [from, to] = axis.window();
+    buffers.forEach((stay, index) => {
+      if (stay.to >= from && stay.from <= to) block(context, stay, index, x, y, width);
+    });
+    limit(context, width, y(machine.peak_rows), []);
+    if (machine.lower_bound_rows && machine.lower_bound_rows !== machine.peak_rows) limit(context, width, y(machine.lower_bound_rows), [6, 4]);
+    context.restore();
+    labels(context, height, y);
+  }
+
+  function block(context, { name, start, rows, from, to }, index, x, y, width) {
+    const [left, right, top, low] = [x(from), x(to), y(start + rows), y(start)];
+    const on = !lit || lit.buffers.has(index);
+    context.globalAlpha = on ? 1 : FADED;
+    context.fillStyle = colours.of(kinds[index]);
+    context.strokeStyle = colours.of(`${kinds[index]}-line`);
+    context.lineWidth = lit && on ? 2 : 1;
+    const [wide, high] = [Math.max(1, right - left), Math.max(0.8, low - top)];
+    context.fillRect(left, top, wide, high);
+    if (wide > 3 && high > 3) context.strokeRect(left + 0.5, top + 0.5, wide - 1, high - 1);
+    const visible = Math.min(right, width) - Math.max(left, axis.LEFT);
+    if (high >= 14 && visible > 40 && context.measureText(name).width < visible - 8) {
+      context.fillStyle = colours.of("ink");
+      context.fillText(name, Math.max(left, axis.LEFT) + 4, (top + low) / 2 + 4);
+    }
+    context.globalAlpha = 1;
+  }
+
+  function limit(context, width, y, dashes) {
+    context.strokeStyle = colours.of("alarm");
+    context.lineWidth = 1.5;
+    context.setLineDash(dashes);
+    context.beginPath();
+    context.moveTo(axis.LEFT, y);
+    context.lineTo(width, y);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  function labels(context, height, y) {
+    const share = words.percent(machine.peak_rows, machine.buffer_rows);
+    const bound = machine.lower_bound_rows === machine.peak_rows ? ", which is the lower bound" : `; lower bound ${words.number(machine.lower_bound_rows)}`;
+    context.fillStyle = colours.of("soft");
+    context.fillText(`unified buffer: at most ${words.counted(machine.peak_rows, "row")} in use, ${share}${bound}`, axis.LEFT, 11);
+    context.textAlign = "end";
+    context.fillText(words.number(machine.peak_rows), axis.LEFT - 6, y(machine.peak_rows) + 10);
+    context.fillText("row 0", axis.LEFT - 6, height - 6);
+    context.textAlign = "start";
+  }
+
+  function under(event) {
+    const row = ((canvas.clientHeight - 6 - event.offsetY) / (canvas.clientHeight - 6 - TOP)) * highest;
+    const [time, slack] = [view.time(event.offsetX), view.slack(1)];
+    const inside = ({ start, rows, from, to }) => row >= start && row < start + rows && time >= from - slack && time <= to + slack;
+    const id = buffers.findLastIndex(inside);
+    return id < 0 ? null : { kind: "buffer", id };
+  }
+
+  function light(chosen, found) {
+    lit = found;
+    view.soon();
+  }
+
+  function start() {
+    view = axis.attach(canvas, draw);
+    canvas.addEventListener("mousemove", (event) => selection.point(under(event), "buffer"));
+    canvas.addEventListener("mouseleave", () => selection.point(null, "buffer"));
+    canvas.addEventListener("click", (event) => selection.hold(under(event), "buffer"));
+    selection.listen(light);
+  }
+
+  return { start, soon: () => view.soon() };
+})();

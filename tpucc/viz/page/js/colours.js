@@ -1,0 +1,43 @@
+/** The palette, for what is painted on canvases: the style sheet's variables in the theme that holds now. */
+const colours = (() => {
+  let known = new Map();
+  const patterns = new Map();
+
+  /** The value of `--name`. */
+  function of(name) {
+    if (!known.has(name)) known.set(name, getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+    return known.get(name);
+  }
+
+  /** The hatching of a cause for which the matrix unit waits. */
+  function hatch(context, { kind, angle }) {
+    const key = `${kind} ${angle}`;
+    if (!patterns.has(key)) patterns.set(key, context.createPattern(strokes(of(`${kind}-line`), angle), "repeat"));
+    return patterns.get(key);
+  }
+
+  /** A square of 8 pixels with a line across, up, down or upright. */
+  function strokes(colour, angle) {
+    const square = document.createElement("canvas");
+    square.width = square.height = 8;
+    const context = square.getContext("2d");
+    context.strokeStyle = colour;
+    context.lineWidth = 2;
+    const lines = { 45: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], 135: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], 90: [[4, 0, 4, 8]] };
+    for (const [x1, y1, x2, y2] of lines[angle]) {
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x2, y2);
+      context.stroke();
+    }
+    return square;
+  }
+
+  /** Forgets everything: the theme has changed. */
+  function forget() {
+    known = new Map();
+    patterns.clear();
+  }
+
+  return { of, hatch, forget };
+})();

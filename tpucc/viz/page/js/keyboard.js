@@ -1,0 +1,81 @@
+/** The keys, and the dialog that lists them. */
+const keyboard = (() => {
+  const dialog = document.getElementById("help");
+
+  /** The next thing of the kind that is held: line, layer, instruction, buffer or tile. */
+  function move(step) {
+    const held = selection.held() ?? { kind: "line", id: 0 };
+    const field = held.kind === "tile" ? "place" : "id";
+    const next = { ...held, [field]: held[field] + step };
+    if (links.exists(next)) selection.hold(next, "keyboard");
+  }
+
+  const keys = [
+    { keys: ["/"], does: "search", run: () => search.focus() },
+    { keys: ["Escape"], shown: "Esc", does: "let go of the selection", run: () => selection.hold(null, "keyboard") },
+    { keys: ["j", "n"], does: "the next line, layer, tile, instruction or buffer", run: () => move(1) },
+    { keys: ["k", "p"], does: "the one before", run: () => move(-1) },
+    ...views.names.slice(0, 9).map((name, index) => ({ keys: [String(index + 1)], does: document.getElementById(`tab-${name}`).textContent, run: () => views.show(name) })),
+    { keys: ["[", "]"], does: "the pass before, the next pass", run: (event) => passes.move(event.key === "]" ? 1 : -1) },
+    { keys: ["+", "="], shown: "+", does: "zoom in: time, or the diagram that is shown", run: () => zoom(1) },
+    { keys: ["-"], does: "zoom out", run: () => zoom(-1) },
+    { keys: ["0"], does: "all of it", run: () => (diagrams.zoom(views.current()) ? diagrams.zoom(views.current()).fit() : axis.all()) },
+    { keys: ["ArrowLeft", "ArrowRight"], shown: "← →", does: "move through time", run: (event) => axis.pan(event.key === "ArrowRight" ? 0.2 : -0.2) },
+    { keys: ["t"], does: "light or dark", run: () => theme() },
+    { keys: ["?"], does: "this list", run: () => dialog.showModal() },
+  ];
+
+  function zoom(steps) {
+    const diagram = diagrams.zoom(views.current());
+    if (diagram) diagram.by(steps);
+    else axis.zoom(steps);
+  }
+
+  /** The other theme. */
+  function theme() {
+    const root = document.documentElement;
+    const dark = (root.dataset.theme ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+    root.dataset.theme = dark ? "light" : "dark";
+    repaint();
+  }
+
+  function repaint() {
+    colours.forget();
+    timeline.soon();
+    buffer.soon();
+  }
+
+  function press(event) {
+    const typing = event.target.closest?.("input, select, dialog[open]");
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const found = keys.find((entry) => entry.keys.includes(event.key));
+    if (!found) return;
+    event.preventDefault();
+    found.run(event);
+  }
+
+  function help() {
+    const table = document.createElement("table");
+    for (const entry of keys) {
+      const row = table.insertRow();
+      row.insertCell().textContent = entry.shown ?? entry.keys.join(" ");
+      row.insertCell().textContent = entry.does;
+    }
+    const mouse = document.createElement("p");
+    mouse.textContent = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom.";
+    const close = document.createElement("button");
+    close.textContent = "close";
+    close.addEventListener("click", () => dialog.close());
+    dialog.replaceChildren(table, mouse, close);
+  }
+
+  function start() {
+    help();
+    document.addEventListener("keydown", press);
+    document.getElementById("theme").addEventListener("click", theme);
+    document.getElementById("keys").addEventListener("click", () => dialog.showModal());
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  }
+
+  return { start };
+})();

@@ -1,0 +1,38 @@
+/** Brings the page to life, and takes it to where its address says. */
+(() => {
+  const asked = selection.restored(); // before the parts start, which write the address
+  for (const part of [source, diagrams, tiles, assembly, passes, timeline, buffer, inspector, search, views, keyboard]) part.start();
+
+  const windowText = document.getElementById("window");
+  function told() {
+    const [from, to] = axis.window();
+    windowText.textContent = `${words.span(from, to)} of ${words.number(model.cycles)} · ${words.time(to - from)}`;
+  }
+  axis.listen(told);
+  told();
+
+  const zooms = { in: () => axis.zoom(2), out: () => axis.zoom(-2), all: axis.all };
+  for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", zooms[button.dataset.zoom]);
+
+  function restore({ view, wanted }) {
+    if (view) views.show(view);
+    if (wanted) selection.hold(wanted, "address");
+  }
+  window.addEventListener("hashchange", () => restore(selection.restored()));
+  restore(asked);
+
+  /** For those who drive the page from outside: what is held, and what lights up. */
+  window.tpucc = {
+    selection: selection.current,
+    lit() {
+      const lit = selection.lit();
+      if (!lit) return null;
+      const [lines, layers, buffers] = [lit.lines, lit.layers, lit.buffers].map((set) => [...set].sort((a, b) => a - b));
+      const tiles = [...lit.fetches].map((number) => [model.fetches[number].layer, model.fetches[number].place]);
+      const instructions = [];
+      lit.instructions.forEach((mark, index) => mark && instructions.push(index));
+      return { lines, layers, buffers, tiles, instructions };
+    },
+  };
+  document.documentElement.classList.add("alive");
+})();

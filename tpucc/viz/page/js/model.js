@@ -1,0 +1,108 @@
+/** The program as the page knows it: the data of the page, decoded, with what follows from it. */
+const model = (() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const SWITCH = 128;
+
+  /** One entry a column for each instruction; `end` is exclusive. */
+  function columns(code) {
+    const octets = decode.octets(code.opcode);
+    const start = decode.deltas(code.start);
+    return {
+      count: code.count,
+      opcode: octets.map((octet) => octet % SWITCH),
+      switches: octets.map((octet) => (octet >= SWITCH ? 1 : 0)),
+      layer: decode.deltas(code.layer),
+      start,
+      end: decode.plain(code.length).map((length, index) => start[index] + length),
+      rows: decode.deltas(code.rows),
+      index: decode.plain(code.index),
+      buffers: [code.source, code.source2, code.target].map(decode.deltas),
+    };
+  }
+
+  /** The stays of buffers, by rows of the unified buffer [start, start + rows) and instructions [first, last]. */
+  function stays(buffers) {
+    const names = buffers.name.split("\n");
+    const [layer, start, first, last] = [buffers.layer, buffers.start, buffers.first, buffers.last].map(decode.deltas);
+    const rows = decode.plain(buffers.rows);
+    return Array.from(start, (_, index) => ({
+      name: names[index],
+      layer: layer[index],
+      start: start[index],
+      rows: rows[index],
+      first: first[index],
+      last: last[index],
+      from: code.start[first[index]],
+      to: Math.max(code.end[last[index]], code.start[first[index]]),
+    }));
+  }
+
+  /** The stretches in which the matrix unit waits. */
+  function waiting(waits) {
+    const start = decode.deltas(waits.start);
+    return {
+      causes: waits.causes,
+      start,
+      end: decode.plain(waits.length).map((length, index) => start[index] + length),
+      cause: decode.octets(waits.cause),
+      instruction: decode.deltas(waits.instruction),
+    };
+  }
+
+  /** Each fetch of a tile: the `read_weights`, the layer, the tile's place in the layer's grid, and which turn of the layer it is. */
+  function fetching() {
+    const read = data.opcodes.findIndex((opcode) => opcode.name === "read_weights");
+    const turns = data.layers.map(() => 0);
+    const seen = new Map();
+    const found = [];
+    for (let index = 0; index < code.count; index++) {
+      if (code.opcode[index] !== read) continue;
+      const layer = code.layer[index];
+      const key = `${layer} ${code.index[index]}`;
+      const times = seen.get(key) ?? 0;
+      seen.set(key, times + 1);
+      found.push({ read: index, layer, place: placeOf(layer, code.index[index], times), turn: ++turns[layer] });
+    }
+    return found;
+  }
+
+  /** Equal tiles at several places of a grid take their turns one after the other. */
+  function placeOf(layer, tile, times) {
+    const places = placesOf(layer).get(tile) ?? [-1];
+    return places[times % places.length];
+  }
+
+  const grids = new Map();
+  function placesOf(layer) {
+    if (!grids.has(layer)) {
+      const places = new Map();
+      data.layers[layer].fills.forEach(([tile], place) => places.set(tile, [...(places.get(tile) ?? []), place]));
+      grids.set(layer, places);
+    }
+    return grids.get(layer);
+  }
+
+  /** For each instruction the fetch that it is (`read_weights`) or whose tile it uses (multiplies); -1 for others. */
+  function usedFetches() {
+    const matrix = data.units.indexOf("matrix");
+    const used = new Int32Array(code.count).fill(-1);
+    fetches.forEach((fetch, number) => (used[fetch.read] = number));
+    let current = -1;
+    for (let index = 0; index < code.count; index++) {
+      if (data.opcodes[code.opcode[index]].unit !== matrix) continue;
+      current += code.switches[index];
+      used[index] = current < fetches.length ? current : -1;
+    }
+    return used;
+  }
+
+  const code = columns(data.code);
+  const buffers = data.buffers.name ? stays(data.buffers) : [];
+  const waits = waiting(data.waits);
+  const fetches = fetching();
+  const fetchOf = usedFetches();
+  const shifts = decode.deltas(data.shifts);
+  const texts = data.text.split("\n");
+  const unitOf = (index) => data.units[data.opcodes[code.opcode[index]].unit];
+  return { ...data, code, buffers, waits, fetches, fetchOf, shifts, texts, unitOf };
+})();

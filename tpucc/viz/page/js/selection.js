@@ -1,0 +1,81 @@
+/** The one selection of the page. What the pointer is on shows as long as nothing is held; the address bar keeps what is held. */
+const selection = (() => {
+  const listeners = [];
+  let held = null;
+  let under = null;
+  let lit = null;
+  let view = "";
+
+  const same = (a, b) => (a === b) || (a && b && a.kind === b.kind && a.id === b.id && a.place === b.place && a.diagram === b.diagram);
+  const current = () => held ?? under;
+
+  function tell(before, source) {
+    if (same(before, current())) return;
+    lit = current() ? links.resolve(current()) : null;
+    for (const listener of listeners) listener(current(), lit, source);
+  }
+
+  /** Holds `wanted`, which `source` (a view) asked for; null lets go. */
+  function hold(wanted, source = "") {
+    const before = current();
+    held = wanted && links.exists(wanted) ? wanted : null;
+    under = null;
+    remember();
+    tell(before, source);
+    for (const listener of listeners) if (same(before, current())) listener(current(), lit, source);
+  }
+
+  /** Shows what the pointer is on. */
+  function point(wanted, source = "") {
+    const before = current();
+    under = wanted && links.exists(wanted) ? wanted : null;
+    tell(before, source);
+  }
+
+  /** The selection and the view as the page's address says them: `#view=tiles&tile=2.5`. */
+  function written() {
+    const words = view ? [`view=${view}`] : [];
+    if (held) words.push(`${held.kind}=${[held.diagram, held.id, held.place].filter((part) => part !== undefined).join(".")}`);
+    return words.join("&");
+  }
+
+  function remember() {
+    const hash = written();
+    if (decodeURIComponent(location.hash.slice(1)) === hash) return;
+    try {
+      history.replaceState(null, "", hash ? `#${hash}` : location.href.split("#")[0]);
+    } catch {
+      // A page inside another one may not change its address; it works all the same.
+    }
+  }
+
+  function read(kind, value) {
+    const parts = value.split(".");
+    if (kind === "box") return { kind, diagram: parts[0], id: Number(parts[1]) };
+    return kind === "tile" ? { kind, id: Number(parts[0]), place: Number(parts[1]) } : { kind, id: Number(parts[0]) };
+  }
+
+  /** The view and the selection that the address asks for. */
+  function restored() {
+    const words = new URLSearchParams(location.hash.slice(1));
+    const found = [...words].find(([kind]) => kind !== "view");
+    return { view: words.get("view") ?? "", wanted: found ? read(...found) : null };
+  }
+
+  function show(name) {
+    view = name;
+    remember();
+  }
+
+  return {
+    hold,
+    point,
+    show,
+    restored,
+    current,
+    same,
+    held: () => held,
+    lit: () => lit,
+    listen: (listener) => listeners.push(listener),
+  };
+})();

@@ -1,0 +1,27 @@
+/** The source: lines light up, and can be pointed at and held. */
+const source = (() => {
+  const panel = document.getElementById("source");
+  const lines = [...panel.querySelectorAll("[data-line]")];
+  const lineOf = (event) => {
+    const line = event.target.closest("[data-line]");
+    return line ? { kind: "line", id: Number(line.dataset.line) } : null;
+  };
+
+  function light(chosen, lit, from) {
+    for (const line of lines) line.classList.toggle("lit", lit?.lines.has(Number(line.dataset.line)) ?? false);
+    const first = panel.querySelector(".lit");
+    if (first && from !== "source" && selection.held()) first.scrollIntoView({ block: "nearest" });
+  }
+
+  function start() {
+    panel.addEventListener("mouseover", (event) => selection.point(lineOf(event), "source"));
+    panel.addEventListener("mouseleave", () => selection.point(null, "source"));
+    panel.addEventListener("click", (event) => {
+      const wanted = lineOf(event);
+      if (wanted) selection.hold(selection.same(wanted, selection.held()) ? null : wanted, "source");
+    });
+    selection.listen(light);
+  }
+
+  return { start };
+})();

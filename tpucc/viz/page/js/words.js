@@ -1,0 +1,121 @@
+/** Sentences and numbers for people. */
+const words = (() => {
+  const { code, layers, buffers, fetches, fetchOf, waits, machine } = model;
+
+  const number = (value) => Math.round(value).toLocaleString("en-GB");
+  const counted = (value, singular, plural = `${singular}s`) => `${number(value)} ${value === 1 ? singular : plural}`;
+  const percent = (part, whole) => {
+    const share = whole ? (100 * part) / whole : 0;
+    if (share > 0 && share < 0.05) return "under 0.1 %";
+    return share > 0 && share < 9.95 ? `${share.toFixed(1)} %` : `${Math.round(share)} %`;
+  };
+
+  /** A time at the target's clock, with a unit that suits it. */
+  function time(cycles) {
+    const seconds = cycles / machine.clock_hz;
+    const [unit, factor] = [["s", 1], ["ms", 1e3], ["µs", 1e6]].find(([, scale]) => seconds * scale >= 1) ?? ["ns", 1e9];
+    return `${Number((seconds * factor).toPrecision(4)).toLocaleString("en-GB")} ${unit}`;
+  }
+
+  const cycles = (value) => `${counted(value, "cycle")} (${time(value)})`;
+  const span = (start, end) => `cycles ${number(start)}–${number(end)}`;
+  const range = (start, count) => (count === 1 ? number(start) : `${number(start)}–${number(start + count - 1)}`);
+
+  /** Where a tile stands: its row and column in the layer's grid, and which rows and columns of the weights it has. */
+  function tilePlace(layer, place) {
+    const { weights, fills } = layers[layer];
+    const across = Math.ceil(weights[1] / machine.mxu);
+    const [row, column] = [Math.floor(place / across), place % across];
+    let above = 0;
+    for (let other = column; other < place; other += across) above += fills[other][1];
+    return { row, column, across, inputs: [above, fills[place][1]], outputs: [column * machine.mxu, fills[place][2]] };
+  }
+
+  /** For how many cycles the matrix unit waits before an instruction, by cause: [[meaning, cycles], …], the longest first. */
+  function waited(mask) {
+    const sums = waits.causes.map(() => 0);
+    for (let index = 0; index < waits.start.length; index++) {
+      if (mask[waits.instruction[index]]) sums[waits.cause[index]] += waits.end[index] - waits.start[index];
+    }
+    return sums.map((sum, cause) => [waits.causes[cause].meaning, sum]).filter(([, sum]) => sum).sort((a, b) => b[1] - a[1]);
+  }
+
+  const titles = {
+    line: ({ id }) => `line ${id}`,
+    layer: ({ id }) => `${layers[id].name}, a layer of kind ${layers[id].kind}`,
+    instruction: ({ id }) => `instruction ${number(id)}`,
+    buffer: ({ id }) => `buffer ${buffers[id].name}`,
+    tile: ({ id, place }) => {
+      const { row, column } = tilePlace(id, place);
+      return `tile (${row}, ${column}) of ${layers[id].name}`;
+    },
+    box: ({ id, diagram }) => `box ${id + 1} of the ${diagram === "graph" ? "operator graph" : `${diagram} diagram`}`,
+    origin: ({ id }) => (model.origins[id].line ? `a node from line ${model.origins[id].line}` : "a node that a pass made"),
+  };
+
+  const title = (chosen) => titles[chosen.kind](chosen);
+
+  const sentences = {
+    line: ({ id }) => [(model.lines[id - 1] ?? "").trim()].filter(Boolean),
+    layer: ({ id }) => ofLayer(id),
+    instruction: ({ id }) => ofInstruction(id),
+    buffer: ({ id }) => ofBuffer(buffers[id]),
+    tile: ({ id, place }) => ofTile(id, place),
+    box: ({ id, diagram }) => madeBy(model.diagrams[diagram][id]),
+    origin: ({ id }) => madeBy([id]),
+  };
+
+  function ofLayer(id) {
+    const { weights, fills, cycles: own, choice, tops } = layers[id];
+    const parts = [`It takes ${cycles(own)}, ${percent(own, model.cycles)} of all; ${Number(tops.toPrecision(3))} TOPS.`];
+    if (weights[0]) parts.push(`Its weights are ${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
+    if (choice) parts.push(`Computed ${choice}.`);
+    return parts;
+  }
+
+  function ofInstruction(id) {
+    const parts = [model.texts[id]];
+    const length = code.end[id] - code.start[id];
+    if (length) parts.push(`The ${model.unitOf(id)} unit works on it for ${cycles(length)}: ${span(code.start[id], code.end[id])}.`);
+    else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
+    if (fetchOf[id] >= 0 && fetches[fetchOf[id]].place >= 0) {
+      const { layer, place } = fetches[fetchOf[id]];
+      const { row, column } = tilePlace(layer, place);
+      parts.push(`Tile (${row}, ${column}) of ${layers[layer].name}.`);
+    }
+    return parts;
+  }
+
+  function ofBuffer(buffer) {
+    const stay = `It has rows ${range(buffer.start, buffer.rows)} of the unified buffer, ${span(buffer.from, buffer.to)}.`;
+    return [stay, `That is from instruction ${number(buffer.first)} to instruction ${number(buffer.last)}.`];
+  }
+
+  function ofTile(layer, place) {
+    const { inputs, outputs } = tilePlace(layer, place);
+    const own = fetches.filter((fetch) => fetch.layer === layer && fetch.place === place);
+    const full = percent(inputs[1] * outputs[1], machine.mxu ** 2);
+    const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of the weights; ${full} full.`];
+    if (own.length) {
+      const { read, turn } = own[0];
+      const again = own.length > 1 ? ` It is fetched ${own.length} times.` : "";
+      parts.push(`The layer's ${ordinal(turn)} tile; fetched in ${span(code.start[read], code.end[read])}.${again}`);
+    }
+    return parts;
+  }
+
+  function ordinal(count) {
+    const ending = { 1: "st", 2: "nd", 3: "rd" }[count % 10];
+    return `${number(count)}${ending && Math.floor(count / 10) % 10 !== 1 ? ending : "th"}`;
+  }
+
+  const madeBy = (chosen) => {
+    const passes = [...new Set(chosen.map((id) => model.origins[id].by).filter(Boolean))];
+    return passes.length ? [`Made by ${passes.join(", ")}.`] : [];
+  };
+
+  /** What there is to say about a selection, beside what lights up with it. */
+  const about = (chosen) => sentences[chosen.kind](chosen);
+
+  return { number, counted, percent, time, cycles, span, title, about, tilePlace, waited };
+})();

@@ -1,0 +1,133 @@
+"""The data of the page: what its scripts need to link everything to everything, as JSON values.
+
+Names and source lines are escaped here (`printable`), so that the scripts only ever handle text that is safe to show. Numbers of which
+there is one for each instruction are packed: see `columns`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import printable
+from tpucc.isa.disassembler import code_lines
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.instructions import ENGINE_OF, Opcode
+from tpucc.isa.program import Program
+from tpucc.viz.chart import STALLS
+from tpucc.viz.page.columns import deltas, octets, plain
+from tpucc.viz.page.given import PageInput, Waits
+from tpucc.viz.page.origins import Origins
+from tpucc.viz.page.owners import owners
+from tpucc.viz.page.stages import stages_payload
+from tpucc.viz.timeline import Times
+
+SWITCH = 128
+"""Added to the opcode of a multiply that takes the next tile."""
+
+
+def payload(given: PageInput) -> dict[str, Any]:
+    """The dictionary that the page carries."""
+    program, origins = given.program, Origins()
+    touched = effects(program.instructions)
+    found = {
+        "model": printable(program.title),
+        "machine": _machine(program),
+        "cycles": given.times.cycles,
+        "lines": source_lines(program.source_text),
+        "layers": _layers(given, origins),
+        "units": ["host", "weights", "matrix", "activate", "control"],
+        "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode])} for opcode in Opcode],
+        "code": _code(program, touched, given.times),
+        "text": "\n".join(map(printable, code_lines(program))),
+        "shifts": deltas(given.times.shift_starts),
+        "waits": _waits(given.waits),
+        "buffers": _buffers(program),
+        "diagrams": {
+            picture.name: [[origins.number(origin) for origin in box.origins] for box in picture.boxes]
+            for picture in given.pictures
+            if picture.boxes
+        },
+        "stages": stages_payload(given.stages, origins),
+    }
+    return {**found, **origins.payload()}
+
+
+def source_lines(text: str) -> list[str]:
+    """The lines of the source as they are shown: tabs stay, other control characters are escaped."""
+    return ["\t".join(map(printable, line.rstrip("\r").split("\t"))) for line in text.removesuffix("\n").split("\n")]
+
+
+def _machine(program: Program) -> dict[str, Any]:
+    target = program.target
+    return {
+        "name": printable(program.machine),
+        "mxu": target.mxu,
+        "clock_hz": target.clock_hz,
+        "shift": target.tile_shift_cycles,
+        "buffer_rows": target.unified_buffer_rows,
+        "peak_rows": program.peak_rows,
+        "lower_bound_rows": program.lower_bound_rows,
+    }
+
+
+def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": printable(layer.name),
+            "kind": printable(layer.kind),
+            "origin": origins.number(layer.origin),
+            "weights": layer.weights,
+            "fills": layer.tile_fills,
+            "choice": printable(layer.choice),
+            "macs": counts.macs,
+            "cycles": counts.cycles,
+            "tops": counts.tops,
+            "stall": counts.breakdown.weight_stall,
+            "shift": counts.breakdown.weight_shift,
+            "active": counts.breakdown.array_active,
+        }
+        for layer, counts in zip(given.program.layers, given.statistics.layers, strict=True)
+    ]
+
+
+def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
+    """The instructions as columns. `index` is the tile, block, step or tag that an instruction names, -1 for others."""
+    records, held = program.instructions, owners(program, touched)
+    indexed = np.isin(records["opcode"], (Opcode.READ_WEIGHTS, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG))
+    return {
+        "count": len(records),
+        "opcode": octets(records["opcode"] + np.where(touched.pops, SWITCH, 0).astype(np.uint8)),
+        "layer": deltas(program.layer_of),
+        "start": deltas(times.starts),
+        "length": plain(times.ends - times.starts),
+        "rows": deltas(touched.rows),
+        "index": plain(np.where(indexed, records["index"].astype(np.int64), -1)),
+        "source": deltas(held.source),
+        "source2": deltas(held.source2),
+        "target": deltas(held.target),
+    }
+
+
+def _waits(waits: Waits) -> dict[str, Any]:
+    return {
+        "causes": [{"name": name, "meaning": stall.meaning, "kind": stall.kind, "angle": stall.angle} for name, stall in STALLS.items()],
+        "start": deltas(waits.start),
+        "length": plain(waits.end - waits.start),
+        "cause": octets(waits.cause),
+        "instruction": deltas(waits.instruction),
+    }
+
+
+def _buffers(program: Program) -> dict[str, Any]:
+    """The stays of buffers as columns; names are many, and one text."""
+    stays = program.residents
+    return {
+        "name": "\n".join(printable(stay.name) for stay in stays),
+        "layer": deltas([stay.layer for stay in stays]),
+        "start": deltas([stay.start for stay in stays]),
+        "rows": plain([stay.rows for stay in stays]),
+        "first": deltas([stay.first for stay in stays]),
+        "last": deltas([stay.last for stay in stays]),
+    }

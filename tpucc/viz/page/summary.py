@@ -1,0 +1,98 @@
+"""The first tab of the page, which needs no script: the numbers, where the cycles go, the layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tpucc.diagnostics import counted, printable
+from tpucc.viz.breakdown import breakdown_svg
+from tpucc.viz.memory import bytes_text
+from tpucc.viz.page.given import Accuracy
+from tpucc.viz.page.inline import inlined
+from tpucc.viz.statistics import LayerStatistics, Statistics
+from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.text import percent, shown
+
+MOST_LAYERS = 60
+"""Rows of the table of layers; a larger model shows those that take the most cycles."""
+HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "rest")
+
+
+def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], renderer: str) -> Markup:
+    """The tab as HTML."""
+    parts = [
+        tag("p", escaped(_lead(stats, accuracy)), class_="lead"),
+        tag("dl", joined(_number(*fact) for fact in _facts(stats)), class_="numbers"),
+        tag("h2", escaped("Where the matrix unit's cycles go")),
+        inlined(breakdown_svg(stats.breakdown)),
+        tag("h2", escaped("Layers")),
+        _layers(stats),
+        tag("ul", joined(tag("li", escaped(printable(note))) for note in notes), class_="notes") if notes else Markup(""),
+        tag("p", escaped(_footer(stats, renderer)), class_="footer"),
+    ]
+    return joined(parts)
+
+
+def microseconds(seconds: float) -> str:
+    return f"{seconds * 1e6:,.1f} µs"
+
+
+def share(part: float) -> str:
+    """`98.3 %`, to a tenth, as accuracies are compared."""
+    return f"{100 * part:.1f} %"
+
+
+def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
+    """What the page has to say, in a few sentences."""
+    first = f"{counted(stats.cycles, 'cycle')}, {microseconds(stats.seconds)}: bound by {stats.bottleneck}"
+    right = ""
+    if accuracy is not None:
+        rows = counted(accuracy.rows, "held-out row")
+        right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
+    return printable(" ".join(sentence.rstrip(".") + "." for sentence in (first, stats.explanation, right) if sentence))
+
+
+def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
+    """Name, value, and a remark, of each number at the head of the page."""
+    whose = "the target's" if stats.cores == 1 else "the cores'"
+    yield "time", f"{stats.cycles:,} cycles", microseconds(stats.seconds)
+    yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
+    yield "bottleneck", stats.bottleneck, f"array active in {percent(stats.breakdown.array_active, 100)} of cycles"
+    yield "work", f"{stats.macs:,}", "multiply-accumulates"
+    yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")
+    yield "weight tiles", f"{stats.tiles:,}", f"{bytes_text(stats.weight_bytes)} with padding"
+    yield "unified buffer", bytes_text(stats.ub_peak_bytes), f"at the peak; lower bound {bytes_text(stats.ub_lower_bound_bytes)}"
+    way_in, out = (bytes_text(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
+    yield "host transfers", f"{way_in} in", f"{out} out"
+
+
+def _number(name: str, value: str, remark: str) -> Markup:
+    body = tag("dd", escaped(printable(value)), tag("small", escaped(printable(remark))))
+    return tag("div", tag("dt", escaped(name)), body)
+
+
+def _layers(stats: Statistics) -> Markup:
+    """A table: the layers, their size, their cycles, and where those go."""
+    chosen = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)[:MOST_LAYERS]
+    rows = joined(_layer_row(index, stats.layers[index], stats.cycles) for index in sorted(chosen))
+    head = tag("tr", joined(tag("th", escaped(words)) for words in HEADS))
+    table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
+    if len(stats.layers) <= MOST_LAYERS:
+        return table
+    words = f"{counted(len(stats.layers), 'layer')}; the table has the {MOST_LAYERS} that take the most cycles."
+    return joined([table, tag("p", escaped(words))])
+
+
+def _layer_row(index: int, layer: LayerStatistics, total: int) -> Markup:
+    found = layer.breakdown
+    line = str(layer.line) if layer.line else "–"
+    numbers = (line, f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
+    shares = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
+    cells = [*numbers, *(percent(share, 100) for share in shares)]
+    name = tag("td", escaped(f"{shown(layer.name)} ({printable(layer.kind)})"))
+    return tag("tr", name, joined(tag("td", escaped(cell)) for cell in cells), data_layer=index)
+
+
+def _footer(stats: Statistics, renderer: str) -> str:
+    drawn = f" Diagrams laid out by {renderer}." if renderer else ""
+    return f"Written by tpucc {printable(stats.tpucc)}.{drawn}"
