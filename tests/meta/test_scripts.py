@@ -30,9 +30,8 @@ def test_files_may_use_each_other(tmp_path: Path) -> None:
 
 def test_a_name_that_is_nowhere_is_found_in_its_file_and_line(tmp_path: Path) -> None:
     assert complaints(tmp_path, links=LINKS, main=MAIN) == ["links:3: 'states' is not defined."]
-    assert complaints(tmp_path, states=STATES, links=LINKS, main=MAIN.rstrip("\n"), more="\n\nlost();") == [
-        "more:3: 'lost' is not defined."
-    ]
+    scripts = {"states": STATES, "links": LINKS, "main": MAIN.rstrip("\n"), "more": "\n\nlost();"}
+    assert complaints(tmp_path, **scripts) == ["more:3: 'lost' is not defined."]
 
 
 def test_a_name_that_nobody_uses_is_found(tmp_path: Path) -> None:
