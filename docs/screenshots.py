@@ -41,8 +41,16 @@ class Shot:
 
 
 SHOTS = (
-    Shot("light"),
-    Shot("dark", dark=True),
+    Shot("light", "view=graph&line=18"),
+    Shot("dark", "view=graph&line=18", dark=True),
+    Shot("summary"),
+    Shot("graph", "view=graph"),
+    Shot("layers", "view=layers&layer=2"),
+    Shot("program", "view=program"),
+    Shot("tiles", "view=tiles&tile=2.4"),
+    Shot("assembly", "view=assembly&instruction=100"),
+    Shot("passes", "view=passes&line=18"),
+    Shot("roofline", "view=roofline&layer=2"),
 )
 
 PIXELS = """async (png) => {

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support import hostile
+from tests.support.reports import PROGRAMS, report_of, report_of_text
 from tests.support.visits import settle
-from tpucc.cli.main import main
 from tpucc.diagnostics import printable
 
 if TYPE_CHECKING:
@@ -20,21 +20,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 ACTIVE = "script, iframe, object, embed, link, base, form, img, meta, video, audio, foreignObject"
 """Elements that run or fetch something; a name must not add one."""
-
-
-def report_of(source: Path, folder: Path) -> Path:
-    place = folder / "report.html"
-    assert main(["report", str(source), "-o", str(place)]) == 0
-    return place
-
-
-def report_of_text(text: str, folder: Path, name: str) -> Path:
-    folder.mkdir()
-    (folder / name).write_text(text, "utf-8")
-    return report_of(folder / name, folder)
 
 
 def words(text: str) -> str:
