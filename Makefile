@@ -32,8 +32,9 @@ check: format lint types imports test ## what CI runs: format, lint, types, impo
 format: $(DEV) ## check the format (mend: make fix)
 	$(BIN)/ruff format --check .
 
-lint: $(DEV) ## ruff
+lint: $(DEV) ## ruff, and oxlint for JavaScript
 	$(BIN)/ruff check .
+	$(BIN)/oxlint --deny-warnings --no-error-on-unmatched-pattern tpucc
 
 types: $(DEV) ## mypy --strict
 	$(BIN)/mypy

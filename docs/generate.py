@@ -11,6 +11,7 @@ from pathlib import Path
 
 from measure import programs_page
 from paper_page import paper_page, targets_page
+from screenshots import take_screenshots
 
 import tpucc
 from tpucc import pictures
@@ -112,7 +113,7 @@ def main() -> int:
     for path, text in made.items():
         (DOCS / path).write_text(text, "utf-8")
     draw()
-    print(f"{len(made)} pages and the pictures are up to date")
+    print(f"{len(made)} pages and the pictures are up to date; {take_screenshots()}")
     return 0
 
 

@@ -36,6 +36,8 @@ def test_programs_of_the_book_compile(page: str) -> None:
 
 def test_nothing_is_tied_to_one_machine() -> None:
     names = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
-    texts = [ROOT / n for n in names if n.endswith((".py", ".md", ".toml", ".tpu", ".lark", ".txt", "Makefile", ".html", ".css"))]
+    texts = [
+        ROOT / n for n in names if n.endswith((".py", ".md", ".toml", ".tpu", ".lark", ".txt", "Makefile", ".html", ".css", ".js", ".json"))
+    ]
     found = [str(path) for path in texts if path.exists() and re.search(r"/(home|root|Users)/\w", path.read_text("utf-8"))]
     assert found == []

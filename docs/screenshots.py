@@ -1,0 +1,102 @@
+"""Screenshots of the report for docs/report.md, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import numpy as np
+from palette_png import Octets, palette_png
+
+from tpucc.cli.main import main
+
+DOCS = Path(__file__).resolve().parent
+sys.path.insert(0, str(DOCS.parent))  # the browser's driver is the tests' own
+from tests.support.chromium import VIEWPORT, NoBrowserError, chromium  # noqa: E402
+from tests.support.visits import settle  # noqa: E402
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+MODEL = DOCS.parent / "programs" / "05_digits_cnn.tpu"
+PICTURES = DOCS / "pictures"
+
+Action = Callable[["Page"], None]
+"""What is done on the page before the picture is taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A picture `report-NAME.png`: what follows the # of the page's address, what is done then, and light or dark."""
+
+    name: str
+    fragment: str = ""
+    actions: tuple[Action, ...] = ()
+    dark: bool = False
+
+
+SHOTS = (
+    Shot("light", "view=graph&line=18"),
+    Shot("dark", "view=graph&line=18", dark=True),
+    Shot("summary"),
+    Shot("graph", "view=graph"),
+    Shot("layers", "view=layers&layer=2"),
+    Shot("program", "view=program"),
+    Shot("tiles", "view=tiles&tile=2.4"),
+    Shot("assembly", "view=assembly&instruction=100"),
+    Shot("passes", "view=passes&line=18"),
+    Shot("roofline", "view=roofline&layer=2"),
+)
+
+PIXELS = """async (png) => {
+  const bytes = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes]));
+  const context = new OffscreenCanvas(image.width, image.height).getContext("2d");
+  context.drawImage(image, 0, 0);
+  const { data } = context.getImageData(0, 0, image.width, image.height);
+  const pieces = [];
+  for (let at = 0; at < data.length; at += 32768) pieces.push(String.fromCharCode(...data.subarray(at, at + 32768)));
+  return btoa(pieces.join(""));
+}"""
+"""Decodes a PNG: the browser can, and the project then needs no library that does. Gives red, green, blue and opacity of each pixel."""
+
+
+def take_screenshots() -> str:
+    """Writes the pictures; returns a sentence that says what was done. Without a browser the old ones stay."""
+    try:
+        with TemporaryDirectory() as folder, chromium() as browser:
+            page = Path(folder) / "report.html"
+            if main(["report", str(MODEL), "-o", str(page), "--quiet"]) != 0:
+                raise RuntimeError(f"{MODEL.name} does not compile")
+            for shot in SHOTS:
+                (PICTURES / f"report-{shot.name}.png").write_bytes(_taken(browser, page.as_uri(), shot))
+    except NoBrowserError as reason:
+        return f"the screenshots are the old ones: {reason}"
+    return f"{len(SHOTS)} screenshots of the report are new"
+
+
+def _taken(browser: Browser, address: str, shot: Shot) -> bytes:
+    width, height = VIEWPORT
+    scheme = "dark" if shot.dark else "light"
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=True)
+    page.goto(f"{address}#{shot.fragment}" if shot.fragment else address)
+    for action in shot.actions:
+        action(page)
+    settle(page)
+    picture = palette_png(_pixels(browser, page.screenshot()))
+    page.close()
+    return picture
+
+
+def _pixels(browser: Browser, png: bytes) -> Octets:
+    """The pixels of a picture of the size of the window, uint8 [height, width, 3]."""
+    width, height = VIEWPORT
+    blank = browser.new_page()
+    data = base64.b64decode(blank.evaluate(PIXELS, base64.b64encode(png).decode()))
+    blank.close()
+    return np.frombuffer(data, np.uint8).reshape(height, width, 4)[:, :, :3]

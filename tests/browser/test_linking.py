@@ -1,0 +1,136 @@
+"""What lights up with what, compared with the program's own origins: in the scripts' answer, and in the rows and lines that are seen."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+from tpucc.isa.program import Program
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytest.importorskip("tpucc.viz.page", reason="the page that links is not there yet")
+pytestmark = pytest.mark.browser
+
+MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet")
+LINES = 8
+"""Source lines tried of each model, besides those that made nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A model's program, compiled apart from its report."""
+
+    program: Program
+    report: Path
+
+    @property
+    def line_count(self) -> int:
+        return len(self.program.source_text.removesuffix("\n").split("\n"))
+
+    def layers_of(self, line: int) -> list[int]:
+        return [index for index, layer in enumerate(self.program.layers) if line in layer.origin.lines]
+
+    def instructions_of(self, layers: list[int]) -> list[int]:
+        found: list[int] = np.flatnonzero(np.isin(self.program.layer_of, layers)).tolist()
+        return found
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def compiled(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Compiled:
+    source = PROGRAMS / f"{request.param}.tpu"
+    return Compiled(tpucc.compile(source).program.value, report_of(source, tmp_path_factory.mktemp(request.param)))
+
+
+def chosen_lines(compiled: Compiled) -> list[int]:
+    """Lines drawn at random, of those with layers and of those without."""
+    draw = random.Random(compiled.program.name)
+    numbers = range(1, compiled.line_count + 1)
+    busy, idle = ([line for line in numbers if bool(compiled.layers_of(line)) is wanted] for wanted in (True, False))
+    return sorted([*draw.sample(busy, min(LINES, len(busy))), *draw.sample(idle, min(3, len(idle)))])
+
+
+def lit(page: Page) -> dict[str, Any] | None:
+    """What lights up, as the page tells those who drive it; None when nothing is selected."""
+    found: dict[str, Any] | None = page.evaluate("window.tpucc.lit()")
+    return found
+
+
+def seen(page: Page, rows: str) -> dict[int, bool]:
+    """The rows that are there, by number, and whether each is lit."""
+    there = "[...document.querySelectorAll(rows)].filter((row) => !row.hidden)"
+    script = f"(rows) => {there}.map((row) => [Number(row.dataset.line ?? row.dataset.row), row.classList.contains('lit')])"
+    return dict(page.evaluate(script, rows))
+
+
+def test_a_line_lights_the_instructions_whose_origins_contain_it(compiled: Compiled, open_page: OpenPage) -> None:
+    page = open_page(compiled.report)
+    for line in chosen_lines(compiled):
+        page.hover(f"#source [data-line='{line}'] b")
+        found, layers = lit(page), compiled.layers_of(line)
+        assert found is not None
+        assert found["lines"] == [line]
+        assert found["layers"] == layers
+        assert found["instructions"] == compiled.instructions_of(layers)
+
+
+def test_the_rows_of_the_assembly_that_are_seen_are_lit_with_their_line(compiled: Compiled, open_page: OpenPage) -> None:
+    page = open_page(compiled.report, "view=assembly")
+    for line in chosen_lines(compiled):
+        page.click(f"#source [data-line='{line}'] b")
+        settle(page)
+        rows, wanted = seen(page, "#view-assembly [data-row]"), set(compiled.instructions_of(compiled.layers_of(line)))
+        assert {row for row, on in rows.items() if on} == wanted & set(rows)
+        assert bool(wanted) == any(rows.values()), "the first lit row is brought into sight"
+        page.keyboard.press("Escape")
+
+
+def test_a_layer_lights_its_lines_and_its_instructions(compiled: Compiled, open_page: OpenPage) -> None:
+    page = open_page(compiled.report)
+    draw = random.Random(compiled.program.name)
+    layers = compiled.program.layers
+    for layer in draw.sample(range(len(layers)), min(6, len(layers))):
+        page.goto(page.url.partition("#")[0] + f"#layer={layer}")
+        settle(page)
+        found = lit(page)
+        assert found is not None
+        assert found["instructions"] == compiled.instructions_of([layer])
+        assert set(found["lines"]) == layers[layer].origin.lines
+        assert {line for line, on in seen(page, "#source [data-line]").items() if on} == layers[layer].origin.lines
+
+
+def test_an_instruction_lights_the_lines_of_its_layer(compiled: Compiled, open_page: OpenPage) -> None:
+    page = open_page(compiled.report, "view=assembly")
+    program = compiled.program
+    for row in list(seen(page, "#view-assembly [data-row]"))[:8]:
+        page.hover(f"#view-assembly [data-row='{row}']")
+        found, owner = lit(page), int(program.layer_of[row])
+        assert found is not None
+        assert found["instructions"] == [row]
+        assert set(found["lines"]) == (program.layers[owner].origin.lines if owner < len(program.layers) else set())
+
+
+def test_a_held_selection_stays_until_it_is_let_go_and_is_in_the_address(open_page: OpenPage, tmp_path: Path) -> None:
+    report = report_of(PROGRAMS / "02_iris.tpu", tmp_path)
+    page = open_page(report)
+    page.click("#source [data-line='12'] b")
+    page.hover("#source [data-line='1'] b")
+    assert page.evaluate("[window.tpucc.selection(), location.hash]") == [{"kind": "line", "id": 12}, "#line=12"]
+    again = open_page(report, "line=12")
+    assert lit(again) == lit(page)
+    page.keyboard.press("Escape")
+    page.mouse.move(640, 5)
+    settle(page)
+    assert lit(page) is None
+    assert page.evaluate("location.hash") == ""

@@ -1,0 +1,79 @@
+"""The report in a browser: it opens without a complaint or a request, and names in it stay text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support import hostile
+from tests.support.reports import PROGRAMS, report_of, report_of_text
+from tests.support.visits import settle
+from tpucc.diagnostics import printable
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+ACTIVE = "script, iframe, object, embed, link, base, form, img, meta, video, audio, foreignObject"
+"""Elements that run or fetch something; a name must not add one."""
+
+
+def words(text: str) -> str:
+    """`text` with its blanks as single spaces."""
+    return " ".join(text.split())
+
+
+def visit_views(page: Page) -> list[str]:
+    """Opens every tab that there is, and gives the text of the page in each, the first as it opens."""
+    settle(page)
+    texts = [page.inner_text("body")]
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        settle(page)
+        texts.append(page.inner_text("body"))
+    return texts
+
+
+def active_elements(page: Page) -> dict[str, int]:
+    count = "(kinds) => Object.fromEntries(kinds.map((kind) => [kind, document.querySelectorAll(kind).length]))"
+    found: dict[str, int] = page.evaluate(count, ACTIVE.split(", "))
+    return found
+
+
+@pytest.mark.parametrize("stem", ["02_iris", "05_digits_cnn"])
+def test_every_view_opens_in_silence(stem: str, open_page: OpenPage, tmp_path: Path) -> None:
+    source = PROGRAMS / f"{stem}.tpu"
+    page = open_page(report_of(source, tmp_path))
+    shown = words(visit_views(page)[0])
+    assert stem.partition("_")[2] in page.title()
+    for line in source.read_text("utf-8").splitlines():
+        assert words(line) in shown
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page is wider than the window"
+
+
+def test_hostile_names_stay_text_in_every_view(open_page: OpenPage, tmp_path: Path) -> None:
+    text = hostile.chain(hostile.KEYS, hostile.COMMENT)
+    page = open_page(report_of_text(text, tmp_path / "hostile", hostile.FILE_NAME))
+    texts = visit_views(page)
+    assert page.evaluate("'__pwned' in window") is False
+    for line in text.split("\n"):
+        assert words(printable(line.replace("\t", " "))) in words(texts[0])
+    assert not [shown for shown in texts if re.search("[\u202e\u2066\u2028\x01\x1b\x7f]", shown)]
+
+
+def test_hostile_names_add_no_element_that_acts(open_page: OpenPage, tmp_path: Path) -> None:
+    twin = open_page(report_of_text(hostile.chain(hostile.PLAIN_KEYS), tmp_path / "plain", "plain.tpu"))
+    page = open_page(report_of_text(hostile.chain(hostile.KEYS, hostile.COMMENT), tmp_path / "hostile", hostile.FILE_NAME))
+    for opened in (twin, page):
+        visit_views(opened)
+    assert active_elements(page) == active_elements(twin)
+    acting = "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames().filter((n) => n.startsWith('on')))"
+    assert page.evaluate(acting) == []
+    links = "[...document.querySelectorAll('[href], [src], [action]')].map((e) => e.getAttribute('href') ?? e.getAttribute('src') ?? '')"
+    assert [link for link in page.evaluate(links) if not link.startswith(("#", "data:"))] == []
