@@ -54,6 +54,14 @@
     events.addEventListener("error", () => say("tpucc watch can't be reached: this page doesn't follow the source"));
   }
 
+  /** Brings the first message of the page of messages into view, wherever the page stood before. */
+  function showFirst() {
+    const first = document.querySelector("main[data-messages] mark");
+    if (!first) return;
+    history.scrollRestoration = "manual";
+    first.scrollIntoView({ block: "center" });
+  }
+
   /** Links between the views of one model take the selection along. */
   function keepHash(event) {
     const link = event.target instanceof Element ? event.target.closest("a[data-keep-hash]") : null;
@@ -62,5 +70,6 @@
 
   document.addEventListener("click", keepHash);
   document.addEventListener("visibilitychange", listen);
+  showFirst();
   listen();
 })();
