@@ -37,9 +37,10 @@
   /** @param {State} state */
   function hear(state) {
     const now = state.pages[place];
+    const outdated = state.errors > 0 && place === "/report.html";
     if (now !== undefined && now !== digest) location.reload();
     else if (state.compiling) say("compiling …");
-    else if (state.errors > 0 && place === "/report.html") say(`${counted(state.errors, "error")} in the source as it is now`, "/", "see them");
+    else if (outdated) say(`${counted(state.errors, "error")} in the source as it is now`, "/", "see them");
     else if (state.warnings > 0 && place !== "/messages") say(counted(state.warnings, "warning"), "/messages", "see them");
     else say("");
   }
