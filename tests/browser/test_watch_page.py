@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-HASH = "#line-4"
+HASH = "#view=layers&line=4"
 
 
 def draw(compilation: Compilation, runtime: Runtime) -> Mapping[str, bytes]:
