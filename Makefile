@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
+DOCS := $(VENV)/.docs
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
@@ -18,6 +19,10 @@ $(READY): pyproject.toml
 
 $(DEV): $(READY)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+$(DOCS): $(DEV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 run: $(READY) ## compile, execute and check the digits network on held-out data, and draw it
@@ -55,7 +60,7 @@ golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read i
 soak: $(DEV) ## the random tests, far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
 
-docs: $(DEV) ## regenerate the reference pages, outputs and pictures of docs/
+docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py
 
 train: $(READY) ## train the weights of programs/ again (needs scikit-learn)

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from measure import programs_page
+from notebook_page import executed
 from paper_page import paper_page, targets_page
 from screenshots import take_screenshots
 
@@ -103,6 +105,15 @@ def draw() -> None:
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
 
 
+def run_notebook() -> str:
+    """Executes the example notebook where there is a kernel for it; says what was done."""
+    if importlib.util.find_spec("nbclient") is None:
+        return "; the notebook is as it was, as nbclient is not installed"
+    path = DOCS / "notebook.ipynb"
+    path.write_text(executed(path), "utf-8")
+    return ", and so is the notebook"
+
+
 def main() -> int:
     made = pages()
     stale = [path for path, text in made.items() if not (DOCS / path).is_file() or (DOCS / path).read_text("utf-8") != text]
@@ -113,7 +124,7 @@ def main() -> int:
     for path, text in made.items():
         (DOCS / path).write_text(text, "utf-8")
     draw()
-    print(f"{len(made)} pages and the pictures are up to date; {take_screenshots()}")
+    print(f"{len(made)} pages and the pictures are up to date{run_notebook()}; {take_screenshots()}")
     return 0
 
 

@@ -11,28 +11,34 @@ from typing import Any
 import numpy.typing as npt
 
 from tpucc import pictures
-from tpucc.diagnostics import Diagnostic, Source, UsageError
+from tpucc.artifacts import artifacts
+from tpucc.diagnostics import Diagnostic, Source, UsageError, printable
 from tpucc.driver import Compilation, Options
 from tpucc.driver import compile_source as drive
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
+from tpucc.notebook import Page, summary_html
 from tpucc.numerics import AnyArray
 from tpucc.passes.base import Pass
 from tpucc.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.sources import read_source
-from tpucc.tables import memory_table, timeline_table
+from tpucc.tables import memory_table, roofline_table, timeline_table
 from tpucc.target import Target, load_target, with_overrides
 
 PathLike = str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Shown:
     """A stage's value for people: `print` gives its text form, a notebook its picture, and its attributes are the value's."""
 
     value: Any
+    _title: str
     _text: Callable[[], str]
     _svg: Callable[[], str]
+
+    def __repr__(self) -> str:
+        return f"<{self._title}>"
 
     def __str__(self) -> str:
         return self._text()
@@ -59,6 +65,9 @@ class Executable:
     def __repr__(self) -> str:
         program = self.runtime.program
         return f"<Executable {program.name} for {program.machine}: {len(program.instructions):,} instructions>"
+
+    def _repr_html_(self) -> str:
+        return summary_html(self.runtime)
 
     def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model on an array for each input; returns an array for each output. See `Runtime.run`."""
@@ -90,42 +99,63 @@ class Executable:
     def graph(self) -> Shown:
         """The operator graph with its weights, as elaborated."""
         graph = self._stage("graph")
-        return Shown(graph, lambda: str(graph), lambda: pictures.graph_svg(graph))
+        return self._shown(graph, "operator graph", lambda: str(graph), lambda: pictures.graph_svg(graph))
 
     @property
     def layers(self) -> Shown:
         """The layer graph: int8 layers between host operators."""
         layers = self._stage("layers")
-        return Shown(layers, lambda: str(layers), lambda: pictures.layers_svg(layers, self.runtime.program.title))
+        return self._shown(layers, "layer graph", lambda: str(layers), lambda: pictures.layers_svg(layers, self.runtime.program.title))
 
     @property
     def tiles(self) -> Shown:
         """The tile program."""
         tiles = self._stage("tiles")
-        return Shown(tiles, lambda: print_tiles(tiles), lambda: pictures.tiles_svg(tiles))
+        return self._shown(tiles, "tile program", lambda: print_tiles(tiles), lambda: pictures.tiles_svg(tiles))
 
     @property
     def program(self) -> Shown:
         """The machine program."""
         program = self.runtime.program
-        return Shown(program, lambda: disassemble(program), lambda: pictures.program_svg(program))
+        return self._shown(program, "machine program", lambda: disassemble(program), lambda: pictures.program_svg(program))
 
     @property
     def timeline(self) -> Shown:
         """When every instruction starts and ends."""
-        return Shown(self.runtime.timeline, lambda: timeline_table(self.runtime), lambda: pictures.timeline_of(self.runtime))
+        runtime = self.runtime
+        return self._shown(runtime.timeline, "timeline", lambda: timeline_table(runtime), lambda: pictures.timeline_of(runtime))
 
     @property
     def memory(self) -> Shown:
         """Who lives in the unified buffer, where, and when."""
         residents = self.runtime.program.residents
-        return Shown(residents, lambda: memory_table(self.runtime), lambda: pictures.memory_of(self.runtime))
+        return self._shown(residents, "unified buffer", lambda: memory_table(self.runtime), lambda: pictures.memory_of(self.runtime))
+
+    @property
+    def roofline(self) -> Shown:
+        """How far each layer is from what the machine could do at its intensity; the value is the model's `Work`, and the layers'."""
+        runtime = self.runtime
+        return self._shown(pictures.works_of(runtime), "roofline", lambda: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
+
+    def report(self) -> Page:
+        """The page with everything in it: a notebook shows it, `save` writes it."""
+        if self.compilation is None:
+            raise self._without("report")
+        program = self.runtime.program
+        files = artifacts(self.compilation, self.runtime, Path(program.source).stem, ("report",)).files
+        return Page(f"{program.title} on {program.machine}", files["report.html"].decode())
+
+    def _shown(self, value: Any, what: str, text: Callable[[], str], svg: Callable[[], str]) -> Shown:
+        return Shown(value, f"the {what} of {printable(self.runtime.program.title)}", text, svg)
 
     def _stage(self, name: str) -> Any:
         value = getattr(self.compilation, name, None)
         if value is None:
-            raise UsageError(Diagnostic("E0515", f"a program that was loaded has no {name}; compile the source to see them"))
+            raise self._without(name)
         return value
+
+    def _without(self, name: str) -> UsageError:
+        return UsageError(Diagnostic("E0515", f"a program that was loaded has no {name}; compile the source to see them"))
 
 
 def compile(  # shadows the built-in on purpose: tpucc.compile is what one types

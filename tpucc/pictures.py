@@ -65,11 +65,16 @@ def memory_of(runtime: Runtime) -> str:
 
 
 def roofline_of(runtime: Runtime) -> str:
-    """The model and its layers on one core; bytes are those of the weight tiles that are fetched, as in the TPU paper."""
+    """The model and its layers on one core, under the target's roof."""
+    model, *layers = works_of(runtime)
+    return roofline_svg(runtime.program.target, model, layers)
+
+
+def works_of(runtime: Runtime) -> list[Work]:
+    """What the model does on one core, and after it each layer; bytes are those of the weight tiles fetched, as in the TPU paper."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
-    layers = [Work(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"]) for x in stats["layers"]]
     model = Work(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
-    return roofline_svg(target, model, layers)
+    return [model, *(Work(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"]) for x in stats["layers"])]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:

@@ -7,9 +7,11 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tpucc.diagnostics import printable
+from tpucc.pictures import works_of
 from tpucc.runtime import Runtime
 from tpucc.sim.counts import WAYS
-from tpucc.target import machine_name
+from tpucc.target import Target, machine_name
+from tpucc.viz.roofline import Work
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -86,6 +88,20 @@ def layer_table(stats: dict[str, Any]) -> str:
     return text + _more(rest)
 
 
+def roofline_table(runtime: Runtime) -> str:
+    """For each layer that multiplies, and the model: its intensity, its speed, and the most that its intensity allows."""
+    target = runtime.program.target
+    model, *layers = works_of(runtime)
+    drawable = [{"work": layer, "cycles": layer.cycles} for layer in layers if layer.drawable]
+    shown, rest = _largest(drawable, "cycles")
+    head = f"{printable(model.name)} on {target.name}: intensity in multiply-accumulates for each byte of weights, speed in TOPS"
+    works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
+    text = table(("layer", "intensity", "speed", "roof"), (_work_row(work, target) for work in works))
+    early = any(work.rate(target) > _roof(work, target) for work in works)
+    note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
+    return f"{wrapped(head)}\n\n{text}{_more(rest)}{note}"
+
+
 def memory_table(runtime: Runtime) -> str:
     """Who lives in the unified buffer: rows, and the instructions from the first write to the last read."""
     program = runtime.program
@@ -137,6 +153,15 @@ def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
         f"{layer['tops']:.2f}",
         *shares,
     )
+
+
+def _work_row(work: Work, target: Target) -> tuple[str, ...]:
+    return work.name, f"{work.intensity:,.1f}", f"{work.rate(target) / 1e12:.2f}", f"{_roof(work, target) / 1e12:.2f}"
+
+
+def _roof(work: Work, target: Target) -> float:
+    """Operations a second: no more than the peak, and than the weights come for (Williams, Waterman and Patterson, 2009)."""
+    return min(target.peak_ops, 2 * work.intensity * target.weight_bandwidth)
 
 
 def _cell(text: str) -> Text:

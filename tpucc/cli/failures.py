@@ -24,16 +24,21 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
         click.echo("error E0613: out of memory; a smaller batch needs less", err=True)
         return LimitError.exit_status
     if isinstance(error, Error) and not isinstance(error, InternalError):
-        click.echo(_painted(error.render()), err=True)
+        show_error(error)
         return error.exit_status
     if os.environ.get("TPUCC_DEBUG") == "1":
         raise error
     if isinstance(error, InternalError):
-        click.echo(_painted(error.render()), err=True)
+        show_error(error)
     else:
         click.echo(f"error E0900: a fault in tpucc: {type(error).__name__}: {error}", err=True)
     click.echo(f"what reproduces it is in {_reproducer(error, arguments)}", err=True)
     return InternalError.exit_status
+
+
+def show_error(error: Error) -> None:
+    """Prints an error's messages to standard error."""
+    click.echo(_painted(error.render()), err=True)
 
 
 def _painted(text: str) -> str:

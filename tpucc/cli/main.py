@@ -15,6 +15,7 @@ COMMANDS = {
     "profile": "Where the cycles go, per layer and in all, without executing.",
     "viz": "Draw one picture.",
     "report": "Write the self-contained page.",
+    "watch": "Serve the page on this machine; compile again on every save.",
     "check": "Diagnostics only.",
     "asm": "Assemble a listing into a program.",
     "disasm": "Print the listing of a program.",

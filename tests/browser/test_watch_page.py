@@ -1,0 +1,140 @@
+"""`tpucc watch` in a browser: the page follows the source, keeps its selection, and shows errors at their lines."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.watching import SMALL, WRONG, recipe
+from tpucc.artifacts import artifacts
+from tpucc.driver import Compilation
+from tpucc.runtime import Runtime
+from tpucc.watch.server import Board, Server
+from tpucc.watch.session import Session
+from tpucc.watch.site import ICON, waiting
+
+pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from tests.support.visits import Record
+
+pytestmark = pytest.mark.browser
+
+HASH = "#view=layers&line=4"
+
+
+def draw(compilation: Compilation, runtime: Runtime) -> Mapping[str, bytes]:
+    return artifacts(compilation, runtime, "small", ("report",)).files
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A model that is being watched."""
+
+    model: Path
+    server: Server
+
+    @property
+    def address(self) -> str:
+        return self.server.address
+
+    def save(self, text: str) -> None:
+        """As careful editors do: beside first, then renamed."""
+        beside = self.model.with_suffix(".new")
+        beside.write_text(text)
+        beside.replace(self.model)
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    model = tmp_path / "small.tpu"
+    model.write_text(SMALL)
+    board, stop = Board(waiting(model.name)), Event()
+    server = Server(board, 0)
+    session = Session(recipe(model, draw), board, lambda outcome, seconds: None, pause=0.02)
+    threads = [Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}), Thread(target=session.follow, args=(stop,))]
+    for thread in threads:
+        thread.start()
+    yield Watched(model, server)
+    stop.set()
+    server.stop()
+    for thread in threads:
+        thread.join()
+    shutil.rmtree(tmp_path / "build", ignore_errors=True)
+
+
+@pytest.fixture
+def page(browser: Browser, record: Record, watched: Watched) -> Iterator[Page]:
+    """The watched model's page, with a selection. It may ask this one server, and nobody else; a complaint at the console is a fault."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800})
+    record.watch(context)
+    record.allowed |= {watched.address + path for path in ("", "events", "report.html", "messages", ICON[1:], "explain/E0201")}
+    opened = context.new_page()
+    opened.goto(watched.address + HASH)
+    opened.get_by_text("return softmax(x @ w)").first.wait_for()
+    yield opened
+    context.close()
+
+
+def test_an_edit_becomes_the_page_and_the_selection_stays(page: Page, watched: Watched) -> None:
+    watched.save(SMALL.replace("softmax(x @ w)", "relu(x @ w)"))
+    page.get_by_text("return relu(x @ w)").first.wait_for()
+    assert page.url == watched.address + HASH
+
+
+def test_an_error_stands_at_its_line_until_it_is_mended(page: Page, watched: Watched) -> None:
+    watched.save(WRONG)
+    mark = page.locator("mark.error")
+    mark.wait_for()
+    assert mark.inner_text() == "v"
+    assert page.locator(".line.marked b").inner_text() == "4"
+    carets = page.locator(".carets i").bounding_box()
+    place = mark.bounding_box()
+    assert carets is not None
+    assert place is not None
+    assert carets["x"] == pytest.approx(place["x"], abs=1)
+    assert carets["y"] > place["y"]
+    watched.save(SMALL)
+    page.get_by_text("return softmax(x @ w)").first.wait_for()
+    mark.wait_for(state="detached")
+    assert page.url == watched.address + HASH
+
+
+def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page, watched: Watched) -> None:
+    watched.save(WRONG)
+    page.get_by_text("the last good report").click()
+    corner = page.locator(".tpucc-watch")
+    corner.get_by_text("1 error in the source as it is now").wait_for()
+    assert page.url == f"{watched.address}report.html{HASH}"
+    corner.get_by_role("link").click()
+    page.locator("mark.error").wait_for()
+    assert page.url == watched.address + HASH
+
+
+def test_the_code_leads_to_its_explanation(page: Page, watched: Watched) -> None:
+    watched.save(WRONG)
+    page.get_by_role("link", name="E0201").click()
+    page.get_by_text("# E0201: ").wait_for()
+
+
+def test_an_error_far_down_comes_into_view(page: Page, watched: Watched) -> None:
+    watched.save("\n" * 500 + WRONG)
+    mark = page.locator("mark.error")
+    mark.wait_for()
+    page.wait_for_function("() => { const y = document.querySelector('mark.error').getBoundingClientRect().y; return y > 0 && y < 800; }")
+
+
+def test_a_page_says_when_the_server_is_gone(page: Page, watched: Watched, record: Record) -> None:
+    watched.server.board.close()
+    watched.server.shutdown()
+    watched.server.socket.close()
+    page.get_by_text("tpucc watch can't be reached").wait_for()
+    record.faults[:] = [fault for fault in record.faults if "ERR_CONNECTION_REFUSED" not in fault]

@@ -1,0 +1,270 @@
+"""The watch over real sockets: what it answers, whom it answers, and that an open page hears of a change."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from threading import Event, Thread
+
+import msgspec
+import pytest
+
+from tests.support.watching import SMALL, WRONG, recipe
+from tpucc.cli import watch_command
+from tpucc.cli.main import main
+from tpucc.diagnostics import UsageError
+from tpucc.watch import server as serving
+from tpucc.watch.server import LOOPBACK, Board, Server, open_server
+from tpucc.watch.session import Session
+from tpucc.watch.site import HOME, REPORT, Content, State, View, waiting
+
+LONG = 60.0
+"""Seconds before a test gives up; none waits for them."""
+
+
+@pytest.fixture
+def board() -> Board:
+    contents = {HOME: Content("text/html; charset=utf-8", b"<p>home</p>"), "/a b.txt": Content("text/plain; charset=utf-8", b"file")}
+    return Board(View(contents, State({HOME: "1"})))
+
+
+@pytest.fixture
+def server(board: Board) -> Iterator[Server]:
+    opened = Server(board, 0)
+    thread = Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield opened
+    opened.stop()
+    thread.join()
+
+
+def ask(server: Server, path: str = HOME, method: str = "GET", host: str | None = None) -> tuple[int, dict[str, str], bytes]:
+    connection = HTTPConnection(LOOPBACK, server.port, timeout=LONG)
+    connection.request(method, path, headers={} if host is None else {"Host": host})
+    response = connection.getresponse()
+    body = response.read()
+    connection.close()
+    return response.status, dict(response.getheaders()), body
+
+
+def raw(server: Server, request: bytes) -> bytes:
+    with socket.create_connection((LOOPBACK, server.port), LONG) as connection:
+        connection.sendall(request)
+        with connection.makefile("rb") as stream:
+            return stream.readline()
+
+
+def test_pages_come_by_their_exact_paths(server: Server) -> None:
+    assert ask(server)[::2] == (200, b"<p>home</p>")
+    assert ask(server, "/?x=1")[2] == b"<p>home</p>"
+    assert ask(server, "/a%20b.txt")[2] == b"file"
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/nothing", "/../a%20b.txt", "/%2e%2e/%2e%2e/etc/passwd", "/a%20b.txt/", "/./a%20b.txt", "/a%20b.txt%00", "/events/"],
+)
+def test_no_other_path_leads_anywhere(server: Server, path: str) -> None:
+    assert ask(server, path)[0] == 404
+
+
+def test_a_request_for_another_server_is_refused(server: Server) -> None:
+    assert raw(server, b"GET http://example.com/ HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % server.port).split()[1] == b"404"
+
+
+def test_head_has_the_headers_and_no_body(server: Server) -> None:
+    status, headers, body = ask(server, method="HEAD")
+    assert (status, headers["Content-Length"], body) == (200, "11", b"")
+    assert ask(server, "/events", "HEAD")[1]["Content-Type"] == "text/event-stream"
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS"])
+def test_nothing_but_get_and_head(server: Server, method: str) -> None:
+    status, headers, body = ask(server, method=method)
+    assert (status, headers["Allow"]) == (405, "GET, HEAD")
+    assert b"home" not in body
+    assert ask(server, method="BREW")[0] == 501
+
+
+@pytest.mark.parametrize("name", ["localhost", "127.0.0.1", "[::1]", "LocalHost"])
+def test_hosts_that_are_this_machine_are_answered(server: Server, name: str) -> None:
+    assert ask(server, host=f"{name}:{server.port}")[0] == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example:{}", "localhost", "localhost:1", "localhost.evil.example:{}", "evil@localhost:{}", "0.0.0.0:{}", ""]
+)
+@pytest.mark.parametrize("path", [HOME, "/events", "/nothing"])
+def test_a_foreign_host_is_refused(server: Server, host: str, path: str) -> None:
+    status, _, body = ask(server, path, host=host.format(server.port))
+    assert status == 403
+    assert b"home" not in body
+
+
+def test_a_request_with_two_hosts_or_none_is_refused(server: Server) -> None:
+    host = b"Host: localhost:%d\r\n" % server.port
+    assert raw(server, b"GET / HTTP/1.1\r\n" + host + b"Host: evil.example\r\n\r\n").split()[1] == b"403"
+    assert raw(server, b"GET / HTTP/1.0\r\n\r\n").split()[1] == b"403"
+
+
+def test_only_the_loopback_interface_listens(server: Server) -> None:
+    assert server.socket.getsockname()[0] == "127.0.0.1"
+    assert server.address == f"http://127.0.0.1:{server.port}/"
+
+
+def test_every_answer_forbids_the_network_frames_and_caches(server: Server) -> None:
+    for path in (HOME, "/events", "/nothing"):
+        _, headers, _ = ask(server, path, "HEAD")
+        assert headers["Content-Security-Policy"].startswith("default-src 'self' ")
+        assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert (headers["Cache-Control"], headers["X-Content-Type-Options"]) == ("no-store", "nosniff")
+        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
+
+
+# Events
+
+
+class Listening:
+    """An open page: hears states one by one."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = HTTPConnection(LOOPBACK, port, timeout=LONG)
+        self._connection.request("GET", "/events")
+        self._response: HTTPResponse = self._connection.getresponse()
+
+    def line(self) -> bytes:
+        return self._response.readline()
+
+    def state(self) -> State:
+        while not (line := self.line()).startswith(b"data: "):
+            assert line
+        return msgspec.json.decode(line.removeprefix(b"data: "), type=State)
+
+    def close(self) -> None:
+        self._response.close()
+        self._connection.close()
+
+
+@pytest.fixture
+def listening(server: Server) -> Iterator[Listening]:
+    page = Listening(server.port)
+    yield page
+    page.close()
+
+
+def test_a_page_hears_the_state_at_once_and_every_change(server: Server, board: Board, listening: Listening) -> None:
+    assert listening.state() == State({HOME: "1"})
+    board.show(View({}, State({HOME: "2"}, errors=3)))
+    assert listening.state() == State({HOME: "2"}, errors=3)
+
+
+def test_a_heartbeat_comes_when_there_is_nothing_new(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "HEARTBEAT", 0.01)
+    page = Listening(server.port)
+    page.state()
+    assert [page.line(), page.line(), page.line()] == [b"\n", b":\n", b"\n"]
+    page.close()
+
+
+def test_stopping_ends_the_events(board: Board) -> None:
+    opened = Server(board, 0)
+    thread = Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    page = Listening(opened.port)
+    page.state()
+    opened.stop()
+    thread.join()
+    assert page.line() == b"\n"
+    assert page.line() == b""
+    page.close()
+
+
+def test_a_saved_source_becomes_a_new_page(tmp_path: Path) -> None:
+    model = tmp_path / "small.tpu"
+    model.write_text(SMALL)
+    board, stop = Board(waiting(model.name)), Event()
+    opened = Server(board, 0)
+    session = Session(recipe(model), board, lambda outcome, seconds: None, pause=0.01)
+    threads = [Thread(target=opened.serve_forever, kwargs={"poll_interval": 0.01}), Thread(target=session.follow, args=(stop,))]
+    for thread in threads:
+        thread.start()
+    page = Listening(opened.port)
+    try:
+        good = _settled(page)
+        assert (good.errors, b"<p>cycles</p>" in ask(opened)[2]) == (0, True)
+        model.write_text(WRONG)
+        bad = _settled(page)
+        assert bad.errors == 1
+        assert bad.pages[HOME] != good.pages[HOME]
+        assert bad.pages[REPORT] == good.pages[REPORT]
+        assert b'<mark class="error">v</mark>' in ask(opened)[2]
+        assert ask(opened, "/explain/E0201")[2].startswith(b"# E0201: ")
+        model.write_text(SMALL)
+        assert _settled(page).pages == good.pages
+    finally:
+        stop.set()
+        opened.stop()
+        for thread in threads:
+            thread.join()
+        page.close()
+
+
+def _settled(page: Listening) -> State:
+    """The next state in which nothing is being compiled."""
+    while (state := page.state()).compiling:
+        pass
+    return state
+
+
+# Ports and the command
+
+
+def test_a_port_that_is_taken_is_passed_over_unless_it_was_asked_for(board: Board, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "PORTS", range(server.port, server.port + 1))
+    other = open_server(board, None)
+    assert other.port != server.port
+    other.server_close()
+    with pytest.raises(UsageError, match="E0540: can't listen on port"):
+        open_server(board, server.port)
+
+
+def test_the_command_serves_until_it_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = tmp_path / "small.tpu"
+    model.write_text(SMALL)
+    monkeypatch.chdir(tmp_path)
+
+    def once(self: Session, stop: Event) -> None:
+        self.turn()
+        model.write_text(WRONG)
+        self.turn()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "follow", once)
+    opened: list[str] = []
+    monkeypatch.setattr(watch_command.webbrowser, "open", opened.append)
+    assert main(["watch", str(model), "--port", "0", "--open", "-o", "out"]) == 0
+    out, err = capsys.readouterr()
+    assert opened[0] in out
+    assert "small: " in out
+    assert " cycles, " in out
+    assert out.endswith("stopped\n")
+    assert err.startswith("small.tpu:4:24: error E0201: nothing is named v")
+    assert {path.name for path in tmp_path.iterdir()} == {"small.tpu", "out"}
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+@pytest.mark.parametrize("arguments", [["missing.tpu"], ["small.tpu", "--target", "nothing"], ["small.tpu", "--port", "70000"]])
+def test_what_cannot_start_is_a_usage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]) -> None:
+    (tmp_path / "small.tpu").write_text(SMALL)
+    monkeypatch.chdir(tmp_path)
+    assert main(["watch", *arguments]) == 2
+
+
+def test_a_port_of_another_is_a_usage_error(tmp_path: Path, server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "small.tpu").write_text(SMALL)
+    assert main(["watch", str(tmp_path / "small.tpu"), "--port", str(server.port)]) == 2
+    assert "E0540" in capsys.readouterr().err

@@ -1,0 +1,86 @@
+"""`tpucc watch MODEL.tpu`."""
+
+from __future__ import annotations
+
+import threading
+import time
+import webbrowser
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.artifacts import EMIT, artifacts
+from tpucc.cli.failures import show_error
+from tpucc.cli.options import FILE, compile_options, options_from
+from tpucc.cli.work import held_out_accuracy
+from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
+from tpucc.driver import Compilation
+from tpucc.runtime import Runtime
+from tpucc.watch.build import Built, Outcome, Recipe
+from tpucc.watch.server import Board, Server, open_server
+from tpucc.watch.session import Listener, Session
+from tpucc.watch.site import waiting
+
+
+@click.command("watch")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", type=FILE, metavar="DIR", help="Where to write the files (default: build/MODEL).")
+@click.option("--port", type=click.IntRange(0, 65535), metavar="N", help="The port to listen on (default: a free one from 8700).")
+@click.option("--open/--no-open", "opens", default=False, help="Open the page in a browser.")
+@compile_options
+def command(model: Path, output: Path | None, port: int | None, opens: bool, **given: Any) -> None:
+    """Serve the report of MODEL on this machine, and compile again when a file of it changes."""
+    if not model.is_file():
+        raise UsageError(Diagnostic("E0504", f"can't read {model}: no such file"))
+    options_from(given)  # what is wrong with the options can't be mended while we run
+    board = Board(waiting(model.name))
+    session = Session(_recipe(model, output or Path("build") / model.stem, given), board, _heard(model))
+    server = open_server(board, port)
+    click.echo(f"{printable(str(model))}: open {server.address} in a browser; Ctrl-C ends it")
+    _serve(server, session, opens)
+
+
+def _serve(server: Server, session: Session, opens: bool) -> None:
+    """Serves in a thread of its own and compiles in this one, until Ctrl-C."""
+    thread = threading.Thread(target=server.serve_forever, name="server", daemon=True)
+    thread.start()
+    try:
+        if opens:
+            webbrowser.open(server.address)
+        session.follow(threading.Event())
+    except KeyboardInterrupt:
+        click.echo("\nstopped")
+    finally:
+        server.stop()
+        thread.join()
+
+
+def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
+    def draw(compilation: Compilation, runtime: Runtime) -> Mapping[str, bytes]:
+        return artifacts(compilation, runtime, model.stem, EMIT, held_out_accuracy(compilation, runtime, model)).files
+
+    return Recipe(model, folder, lambda: options_from(given), draw, tuple(_beside(model, given)))
+
+
+def _beside(model: Path, given: Mapping[str, Any]) -> Iterator[Path]:
+    """The files that the command line names, and the held-out set."""
+    yield model.with_name(f"{model.stem}_test.npz")
+    yield from (path for path in (given["weights"], given["calibrate"]) if path is not None)
+    yield from given["pass_files"]
+    if str(given["target"]).endswith(".toml"):
+        yield Path(given["target"])
+
+
+def _heard(model: Path) -> Listener:
+    """Prints a line a compilation, or its errors."""
+
+    def heard(outcome: Outcome, seconds: float) -> None:
+        if not isinstance(outcome, Built):
+            show_error(outcome.error)
+            return
+        warnings = f"; {counted(len(outcome.warnings), 'warning')}" if outcome.warnings else ""
+        click.echo(f"{time.strftime('%H:%M:%S')}  {printable(model.stem)}: {outcome.summary}{warnings} (compiled in {seconds:.1f} s)")
+
+    return heard

@@ -1,0 +1,92 @@
+"""One compilation for the watch: its files, or what went wrong. Nothing escapes but an interrupt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source
+from tpucc.driver import Compilation, Options, compile_source
+from tpucc.outputs import write_files
+from tpucc.runtime import Runtime
+from tpucc.sources import read_source
+from tpucc.tables import microseconds
+
+SAVED = "tpucc compile does the same and saves what reproduces it"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How to compile, again and again.
+
+    `options` is asked every time, as targets and passes may lie in files too; `draw` makes the files, `report.html` among them, that are
+    written into `folder`; `beside` are further files whose change counts.
+    """
+
+    path: Path
+    folder: Path
+    options: Callable[[], Options]
+    draw: Callable[[Compilation, Runtime], Mapping[str, bytes]]
+    beside: tuple[Path, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A good compilation: its source, its files by name, its numbers in a line, warnings with their places, and what passes remarked."""
+
+    source: Source
+    files: Mapping[str, bytes]
+    summary: str
+    warnings: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """What went wrong, and the source that the messages speak of, where there is one."""
+
+    error: Error
+    source: Source | None
+
+
+Outcome = Built | Failed
+
+
+def attempt(recipe: Recipe) -> Outcome:
+    """Compiles once. Faults of tpucc, and of passes that the user brought, are failures like any other."""
+    try:
+        return _built(recipe)
+    except Error as error:
+        return Failed(error, error.source or _source(recipe.path))
+    except MemoryError:
+        failure: Error = LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
+    except Exception as error:
+        failure = InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}", help=(SAVED,)))
+    return Failed(failure, _source(recipe.path))
+
+
+def _built(recipe: Recipe) -> Built:
+    source = read_source(recipe.path)
+    compilation = compile_source(source, recipe.path.parent, recipe.options())
+    assert compilation.program is not None
+    assert compilation.model is not None
+    runtime = Runtime(compilation.program)
+    files = recipe.draw(compilation, runtime)
+    write_files(recipe.folder, files)
+    warnings = compilation.model.warnings
+    placed = {warning.render(source) for warning in warnings}
+    notes = tuple(note for note in compilation.warnings if note not in placed)
+    return Built(source, files, _summary(runtime), warnings, notes)
+
+
+def _summary(runtime: Runtime) -> str:
+    stats = runtime.stats
+    return f"{stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, {stats['bottleneck']} bound"
+
+
+def _source(path: Path) -> Source | None:
+    try:
+        return read_source(path)
+    except Error:
+        return None

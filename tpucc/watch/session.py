@@ -1,0 +1,79 @@
+"""Going round: look at the files, compile when one has changed, show the outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Event
+
+from tpucc.watch.build import Built, Outcome, Recipe, attempt
+from tpucc.watch.changes import Mark, differ, look, named_files
+from tpucc.watch.server import Board
+from tpucc.watch.site import compiling, view_of
+
+PAUSE = 0.25
+"""Seconds between two looks."""
+SETTLED = 0.05
+"""Seconds that the files must stay as they are: an editor that empties a file before it writes it has done so by then."""
+MOST_LOOKS = 40
+"""Looks at files that don't settle; then they are compiled as they are."""
+
+Listener = Callable[[Outcome, float], None]
+"""Hears every outcome, and the seconds that it took."""
+
+
+class Session:
+    """A model that is compiled whenever one of its files changes, and its board."""
+
+    def __init__(self, recipe: Recipe, board: Board, heard: Listener, pause: float = PAUSE) -> None:
+        self._recipe = recipe
+        self._board = board
+        self._heard = heard
+        self._pause = pause
+        self._marks: Mapping[Path, Mark] = {}
+        self._good: Built | None = None
+
+    def follow(self, stop: Event) -> None:
+        """Compiles, and again after every change, until `stop` is set."""
+        self.turn()
+        while not stop.wait(self._pause):
+            self.turn()
+
+    def turn(self) -> bool:
+        """One look; returns whether it led to a compilation."""
+        marks = look(self._marks or [self._recipe.path], self._marks)
+        if self._marks and not differ(marks, self._marks):
+            return False
+        self._marks = self._settled(marks)
+        self._compile()
+        return True
+
+    def _settled(self, marks: Mapping[Path, Mark]) -> Mapping[Path, Mark]:
+        """The marks of all files that the source needs now, once they stay the same. They are taken before compiling reads the files: what
+        changes later is seen at the next look."""
+        for _ in range(MOST_LOOKS):
+            time.sleep(min(SETTLED, self._pause))
+            again = look(self._files(), marks)
+            if not differ(again, marks):
+                break
+            marks = again
+        return marks
+
+    def _files(self) -> list[Path]:
+        """The source and what it names; a source that names nothing, as it is wrong, keeps the names it had."""
+        recipe = self._recipe
+        try:
+            named = list(named_files(recipe.path, recipe.options()))
+        except Exception:  # whatever it is, the compilation meets it again and shows it
+            named = list(self._marks)
+        return list(dict.fromkeys([recipe.path, *recipe.beside, *named]))
+
+    def _compile(self) -> None:
+        self._board.show(compiling(self._board.view))
+        started = time.perf_counter()
+        outcome = attempt(self._recipe)
+        if isinstance(outcome, Built):
+            self._good = outcome
+        self._board.show(view_of(self._recipe.path.name, outcome, self._good))
+        self._heard(outcome, time.perf_counter() - started)

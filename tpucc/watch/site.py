@@ -1,0 +1,138 @@
+"""What the server shows: the pages and files of an outcome, by their paths."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+from pathlib import PurePosixPath
+
+import msgspec
+
+from tpucc.diagnostics import Diagnostic, counted
+from tpucc.viz.svg import Markup, tag
+from tpucc.watch.build import Built, Failed, Outcome
+from tpucc.watch.messages import Messages, explanations, messages_page
+
+HOME, REPORT, MESSAGES, ICON = "/", "/report.html", "/messages", "/favicon.ico"
+END = b"</body>"
+PLAIN = "text/plain; charset=utf-8"
+TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".json": "application/json",
+    ".tpub": "application/octet-stream",
+}
+"""Types by the end of a name; all other files are text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What is sent for a path."""
+
+    type: str
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What an open page hears: the digest of every page as it is now, so that it knows whether it is out of date, and what else it says."""
+
+    pages: Mapping[str, str]
+    errors: int = 0
+    warnings: int = 0
+    compiling: bool = False
+
+    def encoded(self) -> bytes:
+        """As JSON, on one line."""
+        return msgspec.json.encode(self)
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """All that the server has to show at one time: contents by path, and the state."""
+
+    contents: Mapping[str, Content]
+    state: State
+
+
+def waiting(name: str) -> View:
+    """Before the first compilation has ended."""
+    pages = {HOME: _encoded(Messages(f"{name} is being compiled"))}
+    return _view(pages, {}, State({}, compiling=True))
+
+
+def compiling(view: View) -> View:
+    """The same pages, while the next ones are made."""
+    return replace(view, state=replace(view.state, compiling=True))
+
+
+def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
+    """The pages of an outcome. `good` is the last good compilation: this one, an earlier one, or none yet.
+
+    The front page is the report, or the messages when there is an error; the other of the two is one link away. The files are those of
+    the last good compilation.
+    """
+    failed = isinstance(outcome, Failed)
+    messages = outcome.error.diagnostics if isinstance(outcome, Failed) else outcome.warnings
+    said = _encoded(_messages(name, outcome, messages, good))
+    files = {} if good is None else {f"/{file}": content for file, content in good.files.items()}
+    report = files.pop(REPORT, None)
+    pages = {MESSAGES: said, HOME: said if failed or report is None else report}
+    pages |= {} if report is None else {REPORT: report}
+    texts = {path: text.encode() for path, text in explanations(messages)}
+    state = State({}, errors=len(messages) if failed else 0, warnings=0 if failed else len(messages))
+    return _view(pages, files | texts, state)
+
+
+def followed(page: bytes, place: str) -> bytes:
+    """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none."""
+    style, script = _script()
+    data = {"data-place": place, "data-digest": digest(page)}
+    added = tag("style", style) + tag("script", script, attributes=data)
+    before, end, after = page.rpartition(END)
+    return before + added.encode() + end + after if end else page + added.encode()
+
+
+def digest(page: bytes) -> str:
+    """Pages of the same bytes have the same digest, in one run of the server and in the next."""
+    return hashlib.sha256(page).hexdigest()[:16]
+
+
+def _view(pages: Mapping[str, bytes], files: Mapping[str, bytes], state: State) -> View:
+    contents = {path: Content(TYPES.get(PurePosixPath(path).suffix, PLAIN), body) for path, body in files.items()}
+    contents |= {path: Content(TYPES[".html"], followed(page, path)) for path, page in pages.items()}
+    contents[ICON] = Content(TYPES[".svg"], _ICON)
+    return View(contents, replace(state, pages={path: digest(page) for path, page in pages.items()}))
+
+
+def _messages(name: str, outcome: Outcome, messages: Sequence[Diagnostic], good: Built | None) -> Messages:
+    links = dict(_links(outcome, good))
+    if isinstance(outcome, Built):
+        heading = f"{name}: {counted(len(messages), 'warning')}" if messages else f"{name}: no errors and no warnings"
+        return Messages(heading, outcome.summary, messages, outcome.source, outcome.notes, links)
+    lead = "" if good is None else f"The report is that of the last version that compiled: {good.summary}."
+    return Messages(f"{name}: {counted(len(messages), 'error')}", lead, messages, outcome.source, links=links)
+
+
+def _links(outcome: Outcome, good: Built | None) -> Iterator[tuple[str, str]]:
+    if isinstance(outcome, Built):
+        yield HOME, "the report"
+    elif good is not None:
+        yield REPORT, "the last good report"
+
+
+def _encoded(given: Messages) -> bytes:
+    return messages_page(given).encode("utf-8")
+
+
+@cache
+def _script() -> tuple[Markup, Markup]:
+    """The style sheet and the script that the server adds; both are ours, and end no element."""
+    folder = resources.files(__package__)
+    return Markup(folder.joinpath("watch.css").read_text("utf-8")), Markup(folder.joinpath("watch.js").read_text("utf-8"))
+
+
+_ICON = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 2"><path fill="#0072b2" d="M0 0h1v1H0zM1 1h1v1H1z"/></svg>'
