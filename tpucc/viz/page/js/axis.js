@@ -35,7 +35,7 @@ const axis = (() => {
     const power = 10 ** Math.floor(Math.log10(rough));
     const step = Math.max(1, power * ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10));
     const found = [];
-    for (let time = Math.ceil(from / step) * step; time <= to; time += step) found.push(time);
+    for (let tick = Math.ceil(from / step) * step; tick <= to; tick += step) found.push(tick);
     return found;
   }
 
@@ -43,7 +43,7 @@ const axis = (() => {
   function attach(canvas, draw) {
     let waiting = 0;
     const inside = () => canvas.clientWidth - LEFT - RIGHT;
-    const time = (place) => from + ((place - LEFT) / inside()) * (to - from);
+    const timeAt = (place) => from + ((place - LEFT) / inside()) * (to - from);
 
     function paint() {
       waiting = 0;
@@ -60,17 +60,17 @@ const axis = (() => {
     const soon = () => (waiting ||= requestAnimationFrame(paint));
     listeners.push(soon);
     new ResizeObserver(soon).observe(canvas);
-    handled(canvas, time, inside);
-    return { soon, time, slack: (pixels) => (pixels / inside()) * (to - from) };
+    handled(canvas, timeAt, inside);
+    return { soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
   }
 
   /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */
-  function handled(canvas, time, inside) {
+  function handled(canvas, timeAt, inside) {
     let drag = null;
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(Math.sign(event.deltaX || event.deltaY) * 0.1);
-      else zoom(-Math.sign(event.deltaY), time(event.offsetX));
+      else zoom(-Math.sign(event.deltaY), timeAt(event.offsetX));
     }, { passive: false });
     canvas.addEventListener("pointerdown", (event) => (drag = { x: event.clientX, from, to, far: false }));
     window.addEventListener("pointermove", (event) => {

@@ -31,8 +31,8 @@ const buffer = (() => {
     labels(context, height, y);
   }
 
-  function block(context, { name, start, rows, from, to }, index, x, y, width) {
-    const [left, right, top, low] = [x(from), x(to), y(start + rows), y(start)];
+  function block(context, { name, row, rows, from, to }, index, x, y, width) {
+    const [left, right, top, low] = [x(from), x(to), y(row + rows), y(row)];
     const on = !lit || lit.buffers.has(index);
     context.globalAlpha = on ? 1 : FADED;
     context.fillStyle = colours.of(kinds[index]);
@@ -72,9 +72,9 @@ const buffer = (() => {
   }
 
   function under(event) {
-    const row = ((canvas.clientHeight - 6 - event.offsetY) / (canvas.clientHeight - 6 - TOP)) * highest;
-    const [time, slack] = [view.time(event.offsetX), view.slack(1)];
-    const inside = ({ start, rows, from, to }) => row >= start && row < start + rows && time >= from - slack && time <= to + slack;
+    const place = ((canvas.clientHeight - 6 - event.offsetY) / (canvas.clientHeight - 6 - TOP)) * highest;
+    const [time, slack] = [view.timeAt(event.offsetX), view.slack(1)];
+    const inside = ({ row, rows, from, to }) => place >= row && place < row + rows && time >= from - slack && time <= to + slack;
     const id = buffers.findLastIndex(inside);
     return id < 0 ? null : { kind: "buffer", id };
   }

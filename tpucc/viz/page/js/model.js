@@ -20,7 +20,7 @@ const model = (() => {
     };
   }
 
-  /** The stays of buffers, by rows of the unified buffer [start, start + rows) and instructions [first, last]. */
+  /** The stays of buffers, by rows of the unified buffer [row, row + rows) and instructions [first, last]. */
   function stays(buffers) {
     const names = buffers.name.split("\n");
     const [layer, start, first, last] = [buffers.layer, buffers.start, buffers.first, buffers.last].map(decode.deltas);
@@ -28,7 +28,7 @@ const model = (() => {
     return Array.from(start, (_, index) => ({
       name: names[index],
       layer: layer[index],
-      start: start[index],
+      row: start[index],
       rows: rows[index],
       first: first[index],
       last: last[index],

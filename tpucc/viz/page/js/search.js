@@ -6,10 +6,10 @@ const search = (() => {
   const text = (value) => value.toLowerCase();
 
   const places = [
-    { kind: "line", texts: model.lines, show: (id, found) => `${id + 1}  ${found.trim()}`, id: (place) => place + 1 },
-    { kind: "layer", texts: model.layers.map(({ name }) => name), show: (_, found) => `layer ${found}`, id: (place) => place },
-    { kind: "buffer", texts: model.buffers.map(({ name }) => name), show: (_, found) => `buffer ${found}`, id: (place) => place },
-    { kind: "instruction", texts: model.texts, show: (id, found) => `${words.number(id)}  ${found}`, id: (place) => place },
+    { kind: "line", texts: model.lines, label: (id, found) => `${id + 1}  ${found.trim()}`, id: (place) => place + 1 },
+    { kind: "layer", texts: model.layers.map(({ name }) => name), label: (_, found) => `layer ${found}`, id: (place) => place },
+    { kind: "buffer", texts: model.buffers.map(({ name }) => name), label: (_, found) => `buffer ${found}`, id: (place) => place },
+    { kind: "instruction", texts: model.texts, label: (id, found) => `${words.number(id)}  ${found}`, id: (place) => place },
   ];
 
   /** The first few matches of each kind; a number is also the instruction of that number. */
@@ -21,10 +21,10 @@ const search = (() => {
     return [...exact, ...places.flatMap((place) => ofKind(place, wanted))];
   }
 
-  function ofKind({ kind, texts, show, id }, wanted) {
+  function ofKind({ kind, texts, label, id }, wanted) {
     const found = [];
     for (let place = 0; place < texts.length && found.length < MOST; place++) {
-      if (text(texts[place]).includes(wanted)) found.push({ wanted: { kind, id: id(place) }, label: show(place, texts[place]) });
+      if (text(texts[place]).includes(wanted)) found.push({ wanted: { kind, id: id(place) }, label: label(place, texts[place]) });
     }
     return found;
   }

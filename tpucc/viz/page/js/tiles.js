@@ -73,10 +73,14 @@ const tiles = (() => {
     panel.replaceChildren(head(id), note, ...(few ? [grid(id)] : []));
   }
 
+  /** The first layer with tiles among what is lit. */
+  const layerOf = (chosen, lit) => (chosen.kind === "tile" ? chosen.id : [...lit.layers].find((id) => withTiles.includes(id)));
+
   function light(chosen, lit) {
-    const layer = chosen?.kind === "tile" ? chosen.id : [...(lit?.layers ?? [])].find((id) => withTiles.includes(id));
-    if (layer !== undefined && layer !== shown && selection.held()) draw(layer);
-    const places = new Set([...(lit?.fetches ?? [])].map((id) => model.fetches[id]).filter((f) => f.layer === shown).map((f) => f.place));
+    const layer = selection.held() ? layerOf(chosen, lit) : undefined;
+    if (layer !== undefined && layer !== shown) draw(layer);
+    const own = lit ? [...lit.fetches].map((id) => model.fetches[id]).filter((fetch) => fetch.layer === shown) : [];
+    const places = new Set(own.map(({ place }) => place));
     for (const tile of panel.querySelectorAll(".tile")) {
       const place = Number(tile.dataset.place);
       tile.classList.toggle("lit", places.has(place));

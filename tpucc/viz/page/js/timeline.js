@@ -95,7 +95,7 @@ const timeline = (() => {
   function under(event) {
     const index = tops.findIndex((top) => event.offsetY >= top && event.offsetY < top + LANE + GAP);
     if (index < 0 || event.offsetX < axis.LEFT) return null;
-    const [time, slack] = [view.time(event.offsetX), view.slack(2)];
+    const [time, slack] = [view.timeAt(event.offsetX), view.slack(2)];
     for (const [lane, near] of [[lanes.units[index], 0], ...(index === MATRIX ? lanes.stalls.map((stall) => [stall, 0]) : []), [lanes.units[index], slack]]) {
       const place = lanes.at(lane, time, near);
       if (place >= 0 && lane.items[place] >= 0) return { kind: "instruction", id: lane.items[place] };

@@ -87,7 +87,7 @@ const words = (() => {
   }
 
   function ofBuffer(buffer) {
-    const stay = `It has rows ${range(buffer.start, buffer.rows)} of the unified buffer, ${span(buffer.from, buffer.to)}.`;
+    const stay = `It has rows ${range(buffer.row, buffer.rows)} of the unified buffer, ${span(buffer.from, buffer.to)}.`;
     return [stay, `That is from instruction ${number(buffer.first)} to instruction ${number(buffer.last)}.`];
   }
 
