@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tpucc.diagnostics import Error
 from tpucc.driver import Compilation
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.error import ErrorMeter, LayerError
@@ -16,15 +17,17 @@ from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.summary import is_layer, macs
 from tpucc.numerics import PRECISIONS, AnyArray, quantise
 from tpucc.ops.evaluate import Extra, evaluate
+from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.model_inputs import Checked, checked, rounds
 from tpucc.passes.quantise import Quantise
 from tpucc.runtime import Runtime
+from tpucc.target import Target
 
 ROWS = 64
-"""Rows of the calibration inputs that are measured on, spread evenly; a whole batch of the model at least."""
-MACS = 10**9
-"""Multiply-accumulates of the model that are worth more than one batch."""
+"""At most so many rows of the calibration inputs are measured on, spread evenly; fewer when they would take more than `WORK`."""
+WORK, CALL, VALUE = 3 * 10**8, 10**5, 50
+"""Multiply-accumulates that the errors of a model are worth, some tenths of a second; what a layer costs beside, and each of its values."""
 DEVICE, ALONE, COMPARED = "device:", "alone:", "compared:"
 """What names begin with that stand beside those of the operator graph, in which no name has a colon."""
 
@@ -32,16 +35,16 @@ DEVICE, ALONE, COMPARED = "device:", "alone:", "compared:"
 def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:
     """The error of each layer, and of each value that enters the device, in the order of the program.
 
-    Measured on `ROWS` rows of the calibration inputs, or a batch where that is more. Layers whose values the operator graph doesn't have
-    (lanes that are put together, values requantised for a join) are left out. Empty when the model has no calibration inputs, or isn't
-    compiled to the end. With several cores, the layers of the whole batch are measured: their bits are the same.
+    Measured on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or a batch where its items can't be divided. Layers whose
+    values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model has no
+    calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: their bits are the same.
     """
     graphs = _graphs(compilation)
     if graphs is None or compilation.calibration is None:
         return ()
-    floats, layers = graphs
-    examples = checked(floats.inputs, compilation.calibration, "calibration")
+    floats, layers = _narrowed(graphs, runtime.program.target)
     limit = _row_limit(layers)
+    examples = checked(floats.inputs, compilation.calibration, "calibration")
     twins = _twins(floats, layers, compilation.holders)
     meters = {name: _meter(layers[name]) for name in twins}
     together = _Together(floats, layers, twins).graph()
@@ -90,9 +93,29 @@ def _is_measured(node: Node) -> bool:
 
 
 def _row_limit(layers: Graph) -> int:
-    batch = max((node.type.shape[0] for node in layers.inputs if node.type.shape), default=1)
-    products = sum(macs(node, layers) for node in layers)
-    return min(ROWS, batch * max(1, MACS // max(1, products)))
+    """Whole batches of the graph, as many as `ROWS` and `MACS` allow, but one at least."""
+    batch, calls = _batch(layers), CALL * sum(map(is_layer, layers))
+    return batch * max(1, min(ROWS // batch, WORK // max(1, calls + _work(layers))))
+
+
+def _work(layers: Graph) -> int:
+    return sum(macs(node, layers) + VALUE * node.type.size for node in layers if is_layer(node))
+
+
+def _narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]:
+    """The graphs for fewer items of a large batch, if its items can be divided as they are among cores; else as they are."""
+    batch = _batch(graphs[1])
+    rows = max(1, min(ROWS, batch * WORK // max(1, _work(graphs[1]))))
+    parts = next(count for count in range(1, batch + 1) if batch % count == 0 and batch // count <= rows)
+    floats, layers = graphs
+    try:
+        return (DivideBatch().run(floats, Context(target, cores=parts)), DivideBatch().run(layers, Context(target, cores=parts)))
+    except Error:
+        return graphs
+
+
+def _batch(graph: Graph) -> int:
+    return max((node.type.shape[0] for node in graph.inputs if node.type.shape), default=1)
 
 
 def _rows(examples: Checked, floats: Graph, limit: int) -> int:
