@@ -37,7 +37,7 @@ def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ..
 
     Measured on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or a batch where its items can't be divided. Layers whose
     values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model has no
-    calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: their bits are the same.
+    calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are the same.
     """
     graphs = _graphs(compilation)
     if graphs is None or compilation.calibration is None:

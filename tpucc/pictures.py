@@ -8,12 +8,15 @@ import numpy as np
 
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
+from tpucc.layers.error import LayerError
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.viz.dataflow import program_diagram
 from tpucc.viz.diagram import Diagram
+from tpucc.viz.errors import error_svg
+from tpucc.viz.histograms import histograms_svg
 from tpucc.viz.layergraph import layer_diagram
 from tpucc.viz.memory import memory_svg
 from tpucc.viz.operators import operator_diagram
@@ -27,6 +30,8 @@ from tpucc.viz.timeline import Times, timeline_svg
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
 CHARTS = ("tiles", "memory", "timeline", "roofline")
+LOSSES = ("histograms", "error")
+"""Charts of the layers' errors, for which there must be examples."""
 STALLED = {
     "weight_stall": Cause.WEIGHT_STALL,
     "weight_shift": Cause.WEIGHT_SHIFT,
@@ -34,7 +39,7 @@ STALLED = {
     "input_stall": Cause.INPUT_STALL,
     "other": Cause.OTHER,
 }
-KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline")
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
 
 
 def graph_svg(graph: Graph) -> str:
@@ -91,6 +96,12 @@ def draw_chart(kind: str, runtime: Runtime) -> str:
         "roofline": roofline_of,
     }
     return charts[kind](runtime)
+
+
+def draw_losses(kind: str, runtime: Runtime, errors: Sequence[LayerError]) -> str:
+    """One picture of `LOSSES`, of one layer at least."""
+    charts: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
+    return charts[kind](runtime.program.title, errors)
 
 
 def page(runtime: Runtime, pictures: Mapping[str, str], renderer: str, accuracy: Sequence[str] = (), notes: Sequence[str] = ()) -> str:
