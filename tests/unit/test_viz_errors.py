@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.pictures import HOSTILE
+from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.types import Quantisation
 from tpucc.layers.error import ErrorMeter, LayerError
@@ -20,9 +20,7 @@ from tpucc.viz import histograms
 from tpucc.viz.errors import error_svg
 from tpucc.viz.histograms import histograms_svg
 from tpucc.viz.palette import INKS
-from tpucc.viz.text import text_width
 
-SVG = "{http://www.w3.org/2000/svg}"
 DRAWN = pytest.mark.parametrize("draw", [error_svg, histograms_svg], ids=["error", "histograms"])
 
 
@@ -43,27 +41,6 @@ def texts(svg: str) -> list[str]:
     return [element.text or "" for element in ET.fromstring(svg).iter(f"{SVG}text")]
 
 
-def boxes(svg: str) -> list[tuple[str, float, float, float, float]]:
-    """Each text with its left, top, right and bottom on the page."""
-    found = []
-
-    def walk(element: ET.Element, x: float, y: float) -> None:
-        if move := element.get("transform", ""):
-            dx, dy = move.removeprefix("translate(").rstrip(")").split()
-            x, y = x + float(dx), y + float(dy)
-        if element.tag == f"{SVG}text":
-            size, words = float(element.get("font-size", "")), element.text or ""
-            long = text_width(words, size, bold=element.get("font-weight") == "bold")
-            left = x + float(element.get("x", "")) - long * {"middle": 0.5, "end": 1.0}.get(element.get("text-anchor", ""), 0.0)
-            base = y + float(element.get("y", ""))
-            found.append((words, left, base - 0.75 * size, left + long, base + 0.2 * size))
-        for child in element:
-            walk(child, x, y)
-
-    walk(ET.fromstring(svg), 0.0, 0.0)
-    return found
-
-
 def many(count: int) -> list[LayerError]:
     return [replace(measured(f"layer{n}", "conv", 0.4), sqnr=40.0 - (n * 7 % count) / 4, name=f"layer{n}") for n in range(count)]
 
@@ -79,17 +56,7 @@ def test_no_text_is_small_or_cut_or_lies_on_another(draw: Callable[[str, Sequenc
         "endless": [replace(network()[3], sqnr=math.inf, own_sqnr=-math.inf), replace(network()[2], sqnr=-12.3, own_sqnr=math.inf)],
     }
     svg = draw("net", cases[case])
-    root = ET.fromstring(svg)
-    width, height = float(root.get("width", "")), float(root.get("height", ""))
-    found = boxes(svg)
-    assert all(float(element.get("font-size", "0")) >= 12 for element in root.iter(f"{SVG}text"))
-    for words, left, top, right, bottom in found:
-        assert left >= 0, words
-        assert right <= width, words
-        assert 0 <= top < bottom <= height, words
-    for index, (words, left, top, right, bottom) in enumerate(found):
-        for other, start, above, end, below in found[index + 1 :]:
-            assert end <= left or right <= start or below <= top or bottom <= above, (words, other)
+    assert_readable(svg)
     assert svg == draw("net", cases[case])
     assert "<script" not in svg.lower()
 
