@@ -19,6 +19,7 @@ import tpucc
 from tpucc import pictures
 from tpucc.driver import PASSES
 from tpucc.explain import codes, explain
+from tpucc.fidelity import fidelity
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.ops import INTERNAL, OPS
@@ -93,7 +94,7 @@ def pages() -> Mapping[str, str]:
 
 
 def draw() -> None:
-    """The pictures of the book, from the digits networks."""
+    """The pictures of the book, from the digits networks; those of errors from the one that has convolutions."""
     exe = tpucc.compile(PROGRAMS / "04_digits_mlp.tpu")
     (DOCS / "pictures").mkdir(exist_ok=True)
     shown = {"graph": exe.graph, "layers": exe.layers, "tiles": exe.tiles, "program": exe.program}
@@ -102,6 +103,10 @@ def draw() -> None:
         (DOCS / "pictures" / f"digits-{name}.svg").write_text(value._repr_svg_(), "utf-8")
     cnn = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
     (DOCS / "pictures" / "cnn-layers.svg").write_text(cnn.layers._repr_svg_(), "utf-8")
+    assert cnn.compilation is not None
+    errors = fidelity(cnn.compilation, cnn.runtime)
+    for kind in pictures.LOSSES:
+        (DOCS / "pictures" / f"cnn-{kind}.svg").write_text(pictures.draw_losses(kind, cnn.runtime, errors), "utf-8")
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from tpucc import pictures
 from tpucc.driver import Compilation
+from tpucc.fidelity import fidelity
 from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
 from tpucc.isa.disassembler import disassemble
@@ -66,7 +67,8 @@ def _with_pictures(
         files |= {f"{kind}.svg": pictures.draw_chart(kind, runtime).encode() for kind in pictures.CHARTS}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, compilation.warnings).encode()
+        errors = fidelity(compilation, runtime)
+        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, compilation.warnings, errors).encode()
     return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started)
 
 

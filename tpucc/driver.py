@@ -143,7 +143,10 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """All that a compilation made. What lies past `stop_after` is None."""
+    """All that a compilation made. What lies past `stop_after` is None.
+
+    `holders` says for each value of the operator graph that the device has which node of the layer graph holds its integers.
+    """
 
     source: Source
     model: Model | None
@@ -153,6 +156,7 @@ class Compilation:
     tiles: TileProgram | None
     program: Program | None
     warnings: list[str]
+    holders: Mapping[str, str]
     snapshots: tuple[Snapshot, ...]
 
 
@@ -192,6 +196,7 @@ class _State:
     tiles: TileProgram | None = None
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
+    holders: dict[str, str] = field(default_factory=dict)
 
 
 def front_end(source: Source, options: Options) -> Model:
@@ -310,7 +315,7 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    context = Context(options.target, state.calibration, state.warnings, options.cores, precision)
+    context = Context(options.target, state.calibration, state.warnings, options.cores, precision, state.holders)
     _run_passes(state, state.graph, context, options, recorder)
     _back_end(state, options, recorder)
 

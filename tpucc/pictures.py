@@ -8,12 +8,15 @@ import numpy as np
 
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
+from tpucc.layers.error import LayerError
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.viz.dataflow import program_diagram
 from tpucc.viz.diagram import Diagram
+from tpucc.viz.errors import error_svg
+from tpucc.viz.histograms import histograms_svg
 from tpucc.viz.layergraph import layer_diagram
 from tpucc.viz.memory import memory_svg
 from tpucc.viz.operators import operator_diagram
@@ -29,6 +32,8 @@ from tpucc.viz.timeline import Times, timeline_svg
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
 CHARTS = ("tiles", "memory", "timeline", "roofline")
+LOSSES = ("histograms", "error")
+"""Charts of the layers' errors, for which there must be examples."""
 STALLED = {
     "weight_stall": Cause.WEIGHT_STALL,
     "weight_shift": Cause.WEIGHT_SHIFT,
@@ -36,7 +41,7 @@ STALLED = {
     "input_stall": Cause.INPUT_STALL,
     "other": Cause.OTHER,
 }
-KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline")
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
 
 
 def graph_svg(graph: Graph) -> str:
@@ -74,7 +79,8 @@ def works_of(runtime: Runtime) -> list[Work]:
     """What the model does on one core, and after it each layer; bytes are those of the weight tiles fetched, as in the TPU paper."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     model = Work(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
-    return [model, *(Work(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"]) for x in stats["layers"])]
+    layers = enumerate(stats["layers"])
+    return [model, *(Work(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"], n) for n, x in layers)]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:
@@ -100,23 +106,33 @@ def draw_chart(kind: str, runtime: Runtime) -> str:
     return charts[kind](runtime)
 
 
+def draw_losses(kind: str, runtime: Runtime, errors: Sequence[LayerError]) -> str:
+    """One picture of `LOSSES`, of one layer at least."""
+    charts: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
+    return charts[kind](runtime.program.title, errors)
+
+
 def page(
     runtime: Runtime,
     diagrams: Mapping[str, Rendered],
     stages: Sequence[Stage] = (),
     accuracy: Accuracy | None = None,
     notes: Sequence[str] = (),
+    errors: Sequence[LayerError] = (),
 ) -> str:
-    """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass."""
+    """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known."""
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
+    pictures.append(Picture("roofline", roofline_of(runtime)))
+    pictures += [Picture(kind, draw_losses(kind, runtime, errors)) for kind in LOSSES if errors]
     return draw_page(
         PageInput(
             program=runtime.program,
             statistics=read_statistics(runtime.stats),
             times=times_of(runtime),
             waits=_waits(runtime),
-            pictures=[*pictures, Picture("roofline", roofline_of(runtime))],
+            pictures=pictures,
             stages=stages,
+            errors=errors,
             accuracy=accuracy,
             notes=notes,
             renderer=next((drawn.renderer for drawn in diagrams.values()), ""),

@@ -268,6 +268,20 @@ def test_viz_draws_each_kind(small: Path, kind: str) -> None:
     assert Path("p.svg").read_text().startswith(("<svg", "<?xml"))
 
 
+@pytest.mark.parametrize("kind", ["histograms", "error"])
+def test_viz_draws_errors_where_there_are_examples(small: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("viz", small, "--kind", kind, "-o", "p.svg") == 2
+    assert "error E0533: small.tpu has no examples" in capsys.readouterr().err
+    assert not Path("p.svg").exists()
+    Path("x.npz").write_bytes(npz_bytes({"x": np.linspace(-1, 1, 30, dtype=np.float32).reshape(5, 6)}))
+    assert run("viz", small, "--kind", kind, "-o", "p.svg", "--calibrate", "x.npz") == 0
+    assert f"{kind} of small" in capsys.readouterr().out
+    assert "nothing saturates" in Path("p.svg").read_text()
+    assert run("compile", small, "--emit", "tpub", "--quiet") == 0
+    assert run("viz", "build/small/small.tpub", "--kind", kind) == 2
+    assert "error E0533: small.tpub is a program" in capsys.readouterr().err
+
+
 def test_accuracy_on_held_out_data(capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("02_iris", "03_wine", "04_digits_mlp"):
         assert run("run", PROGRAMS / f"{name}.tpu", "--check", "--json") == 0

@@ -9,19 +9,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.pictures import HOSTILE, chain_program, steady_times
+from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.target import load_target
 from tpucc.viz.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.memory import bytes_text, memory_svg
 from tpucc.viz.palette import Kind
-from tpucc.viz.roofline import Work, rate_text, ridge, roofline_svg
+from tpucc.viz.roofline import Work, bandwidth_text, rate_text, ridge, roofline_svg
 from tpucc.viz.text import fitted, number, percent, shown, text_width
 from tpucc.viz.tiles import largest_layers, tiles_svg
 from tpucc.viz.timeline import SINGLE, Times, headline, timeline_svg
 
 LANES = ("host", "weights", "shift", "matrix", "activate")
-SVG = "{http://www.w3.org/2000/svg}"
 
 
 def texts(svg: str) -> list[str]:
@@ -137,8 +136,8 @@ def test_memory_rectangles_have_their_rows_and_times() -> None:
     assert len(heights) == 1
     widths = [float(rect.get("width", "")) for rect in rects]
     lasting = [r.last + 1 - r.first for r in program.residents]
-    assert widths == pytest.approx([1128 * length / 15 for length in lasting], abs=0.2)
-    assert {"h0.0", "h1.0", "y.0", "peak 450 rows", "lower bound 225 rows"} <= set(texts(svg))
+    assert widths == pytest.approx([1040 * length / 15 for length in lasting], abs=0.2)
+    assert {"h0.0", "h1.0", "y.0", "peak", "450 rows", "lower bound", "225 rows"} <= set(texts(svg))
     assert [rect.get("class") for rect in rects] == ["k-host", "k-matrix", "k-matrix"]
 
 
@@ -146,8 +145,9 @@ def test_peak_and_lower_bound_are_one_line_when_equal() -> None:
     program = replace(chain_program("iris", 150, [4, 256, 3]), lower_bound_rows=450)
     times = steady_times(program)
     written = texts(memory_svg(program, times.starts, times.ends, times.cycles))
-    assert "peak 450 rows = lower bound" in written
-    assert not [text for text in written if text.startswith("lower bound")]
+    start = written.index("peak =")
+    assert written[start : start + 3] == ["peak =", "lower bound", "450 rows"]
+    assert written.count("450 rows") == 1
 
 
 def test_a_program_without_residents_has_a_map() -> None:
@@ -255,3 +255,72 @@ def test_widths_are_those_of_helvetica() -> None:
 def test_scales_and_hatches() -> None:
     assert Scale(0, 10, 100, 200)(2.5) == 125
     assert {stall.kind for stall in STALLS.values()} <= set(Kind)
+
+
+@pytest.mark.parametrize("kind", ["timeline", "memory", "tiles", "roofline"])
+@pytest.mark.parametrize(
+    "program",
+    [
+        chain_program("hello", 8, [256, 256]),
+        chain_program("tiny", 6, [9, 7, 3], "tiny"),
+        chain_program("many", 8, [256] * 30),
+        replace(chain_program("near", 150, [4, 256, 3]), lower_bound_rows=449),
+        replace(chain_program("far", 150, [4, 256, 3]), lower_bound_rows=1),
+    ],
+    ids=lambda program: program.name,
+)
+def test_charts_are_readable(kind: str, program: Program) -> None:
+    assert_readable(all_charts(program)[kind])
+
+
+def test_names_of_limits_stand_where_no_buffer_is() -> None:
+    """A buffer may stay to the end, and be as high as the bound."""
+    program = chain_program("iris", 150, [4, 256, 3])
+    times = steady_times(program)
+    svg = memory_svg(program, times.starts, times.ends, times.cycles)
+    right = max(
+        float(e.get("x", "")) + float(e.get("width", "")) for e in ET.fromstring(svg).iter(f"{SVG}rect") if "k-" in e.get("class", "")
+    )
+    names = [box for box in text_boxes(svg) if box[0] in ("peak", "450 rows", "lower bound", "225 rows")]
+    assert len(names) == 4
+    assert all(box[1] > right for box in names)
+
+
+def test_each_point_of_a_crowded_roofline_has_its_name() -> None:
+    """Points of one intensity, a few pixels from each other; the model's star among them."""
+    target = load_target("tpu_v1")
+    layers = [Work(f"stage{i}.block.convolution", 10**8, 5 * 10**5, 3000 + 900 * i**2) for i in range(7)]
+    svg = roofline_svg(target, Work("crowd", 10**8, 5 * 10**5, 9000), layers)
+    assert_readable(svg)
+    written = texts(svg)
+    assert all(any(layer.name in text for text in written) for layer in layers)
+    assert "crowd, all layers" in written
+    marks = [(float(c.get("cx", "")), float(c.get("cy", ""))) for c in ET.fromstring(svg).iter(f"{SVG}circle")]
+    for words, left, top, end, bottom in text_boxes(svg):
+        assert not any(left - 5 < x < end + 5 and top - 5 < y < bottom + 5 for x, y in marks), words
+
+
+def test_a_layer_above_the_roof_is_explained() -> None:
+    target = load_target("tpu_v1")
+    below, above = Work("below", 10**6, 65536, 1400), Work("above", 10**6, 65536, 700)
+    reason = "Above the roof: weights fetched in other layers' time."
+    assert not any(reason in text for text in texts(roofline_svg(target, below, [below])))
+    assert any(reason in text for text in texts(roofline_svg(target, below, [below, above])))
+
+
+def test_bandwidths_in_words() -> None:
+    assert [bandwidth_text(v) for v in (34e9, 1.5e12, 2e6, 999.0)] == ["34 GB/s", "1,500 GB/s", "2 MB/s", "999 B/s"]
+
+
+def test_the_turns_of_tiles_are_numbers_or_a_direction() -> None:
+    deep = texts(tiles_svg(chain_program("deep", 8, [18 * 256, 512])))
+    assert [text for text in deep if text.isdigit()] == [str(n) for row in range(18) for n in (row + 1, row + 19)]
+    wide = texts(tiles_svg(chain_program("wide", 8, [256 * 30, 256 * 20])))
+    assert not [text for text in wide if text.isdigit()]
+    assert any(text.endswith("100 % full, column by column") for text in wide)
+
+
+def test_a_tile_that_is_still_there_says_so() -> None:
+    program = chain_program("same", 8, [4, 4, 4], "tiny")
+    owners = np.where(program.instructions["opcode"] == 3, 0, program.layer_of).astype(np.uint32)
+    assert "1 tile, 100 % full, kept from an earlier layer" in texts(tiles_svg(replace(program, layer_of=owners)))

@@ -7,10 +7,14 @@ from typing import Any
 
 import click
 
+from tpucc.api import Executable
 from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.work import executable_from
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.fidelity import fidelity
+from tpucc.layers.error import LayerError
 from tpucc.outputs import write_file
-from tpucc.pictures import CHARTS, KINDS, draw_chart, draw_diagrams
+from tpucc.pictures import CHARTS, KINDS, LOSSES, draw_chart, draw_diagrams, draw_losses
 
 
 @click.command("viz")
@@ -25,6 +29,8 @@ def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: A
     place = output or Path(f"{kind}.svg")
     if kind in CHARTS:
         text, how = draw_chart(kind, exe.runtime), ""
+    elif kind in LOSSES:
+        text, how = draw_losses(kind, exe.runtime, _errors(exe, model)), ""
     else:
         made = exe.compilation
         graph, layers = (made.graph, made.layers) if made is not None else (None, None)
@@ -35,3 +41,20 @@ def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: A
     write_file(place, text.encode())
     if not quiet:
         click.echo(f"{place}: {kind} of {exe.runtime.program.name}{how}")
+
+
+def _errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:
+    """The layers' errors. Raises `UsageError` E0533 when there is nothing to measure them on."""
+    errors = () if exe.compilation is None else fidelity(exe.compilation, exe.runtime)
+    if errors:
+        return errors
+    if exe.compilation is None:
+        why, mend = f"{model.name} is a program, which has no float32 values to compare with", "name its source"
+    elif exe.compilation.calibration is None:
+        why, mend = (
+            f"{model.name} has no examples to measure its layers on",
+            'name some: calibration "FILE.npz" in the source, or --calibrate',
+        )
+    else:
+        why, mend = f"no layer of {model.name} runs on the device", "there is nothing to quantise"
+    raise UsageError(Diagnostic("E0533", why, help=(mend,)))

@@ -30,7 +30,7 @@ class Context:
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
     standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch; `precision` is how the device holds
-    values.
+    values. `holders` is for `quantise` to fill: for each value of the operator graph that the device has, the layer graph's node with it.
     """
 
     target: Target
@@ -38,6 +38,7 @@ class Context:
     warnings: list[str] = field(default_factory=list, compare=False)
     cores: int = 1
     precision: Precision = INT8
+    holders: dict[str, str] = field(default_factory=dict, compare=False)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)

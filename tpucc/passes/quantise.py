@@ -17,7 +17,6 @@ from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
 from tpucc.layers.summary import is_layer
-from tpucc.numerics import Precision
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context
@@ -52,11 +51,15 @@ class Quantise:
             raise UsageError(Diagnostic("E0517", f"no granularity is named {self.granularity}", help=(help,)))
         if any(is_layer(node) for node in graph):
             return graph
-        return _quantised(_folded(_live(graph)), context.precision, per_channel=self.granularity == "per_channel")
+        live = _folded(_live(graph))
+        layers = LayerGraph(live, context.precision, per_channel=self.granularity == "per_channel")
+        quantised = _quantised(live, layers)
+        context.holders.update(layers.holders)
+        return quantised
 
 
-def _quantised(graph: Graph, precision: Precision, *, per_channel: bool) -> Graph:
-    layers, sides, constants = LayerGraph(graph, precision, per_channel=per_channel), placement(graph), constant_values(graph)
+def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
+    sides, constants = placement(graph), constant_values(graph)
     for node in graph:
         if node.op == "input" or node.name in constants:
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
@@ -12,11 +14,13 @@ from tpucc.viz.palette import Kind, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
 
-LEFT = 92.0
+LEFT, RIGHT = 92.0, 108.0
+"""Room for the axis, and for the names of the peak and the bound."""
 LOW, HIGH, NAMED_ROW = 300.0, 760.0, 17.0
 """The least and the greatest height of the map; within them, most rectangles are high enough for a name."""
 DRAWN = 1500
 """Rectangles that a map may have; the largest are drawn."""
+LINE = 15.0
 KEY = "memory"
 
 
@@ -29,12 +33,12 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int) -> str
     kinds = tuple(kind for kind in Kind if any(_kind(program, resident) is kind for resident in drawn))
     head = heading(_title(program), _subtitle(program, len(drawn)), kinds)
     top, height = EDGE + head.height + 26, _height(program)
-    across = Scale(0, max(1, cycles), LEFT, WIDTH - EDGE)
+    across = Scale(0, max(1, cycles), LEFT, WIDTH - RIGHT)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)
     rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
     parts = [
         head.markup,
-        row_axis(up, LEFT, WIDTH - EDGE, "rows"),
+        row_axis(up, LEFT, WIDTH - RIGHT, "rows"),
         rects,
         _limits(program, up),
         cycle_axis(across, top + height, program.target.clock_hz),
@@ -88,32 +92,38 @@ def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, acro
     bottom, top = up(resident.start), up(resident.start + resident.rows)
     name = shown(resident.name)
     place = f"rows {resident.start:,}–{resident.start + resident.rows - 1:,} · cycles {first:,}–{last:,}"
-    shape = kind_rect(_kind(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=1)
+    edge = min(1.0, (right - left) / 4)
+    shape = kind_rect(_kind(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=edge)
     return joined([shape, _name(name, Rect(left, top, right, bottom), up(program.lower_bound_rows))])
 
 
 def _name(name: str, rect: Rect, bound: float) -> Markup:
-    """The name where it fits: along the longer side, and not where the line of the lower bound runs."""
-    left, right = rect.left, rect.right
-    width, height = right - left - 8, rect.bottom - rect.top
+    """The name where it fits: across, else upwards, else as much of it as fits; and not where the line of the lower bound runs."""
+    width, height = rect.right - rect.left - 8, rect.bottom - rect.top
     middle = (rect.top + rect.bottom) / 2
-    if height >= SMALL + 2 and (words := fitted(name, SMALL, width)):
-        return label(words, left + 4, middle + (20 if abs(middle - bound) < 10 and height > 50 else 4))
-    if width >= 6 and text_width(name, SMALL) <= height - 4:
-        x = (left + right) / 2 + 4
+    long = text_width(name, SMALL)
+    if long > width and width >= 6 and long <= height - 4:
+        x = (rect.left + rect.right) / 2 + 4
         return label(name, x, middle, anchor="middle", transform=f"rotate(-90 {x:.1f} {middle:.1f})")
+    if height >= SMALL + 2 and (words := fitted(name, SMALL, width)):
+        return label(words, rect.left + 4, middle + (20 if abs(middle - bound) < 10 and height > 50 else 4))
     return NOTHING
 
 
 def _limits(program: Program, up: Scale) -> Markup:
+    """The lines of the peak and of the bound, with their names behind them, where no buffer is."""
     peak, bound = program.peak_rows, program.lower_bound_rows
-    words = f"peak {peak:,} rows" + (" = lower bound" if peak == bound else "")
-    parts = [_limit(words, up(peak), -5, None)]
-    if bound and peak != bound:
-        parts.append(_limit(f"lower bound {bound:,} rows", up(bound), 14, "6 4"))
-    return joined(parts)
+    if peak == bound or not bound:
+        names = ("peak =", "lower bound") if bound else ("peak",)
+        return _limit((*names, f"{peak:,} rows"), up(peak), up(peak), None)
+    below = min(max(up(bound), up(peak) + 3 * LINE), up.start - 2 * LINE)
+    parts = [_limit(("peak", f"{peak:,} rows"), up(peak), up(peak), None)]
+    return joined([*parts, _limit(("lower bound", f"{bound:,} rows"), up(bound), below, "6 4")])
 
 
-def _limit(words: str, y: float, above: float, dashes: str | None) -> Markup:
-    stroke = tag("line", attributes=ink_line("alarm"), x1=LEFT, y1=y, x2=WIDTH - EDGE, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
-    return joined([stroke, label(words, WIDTH - EDGE, y + above, SMALL, "alarm", "end", font_weight="bold")])
+def _limit(words: Sequence[str], y: float, top: float, dashes: str | None) -> Markup:
+    """A line at `y`; its name in lines of which the first stands at the height of `top`."""
+    end = WIDTH - RIGHT
+    stroke = tag("line", attributes=ink_line("alarm"), x1=LEFT, y1=y, x2=end + 4, y2=y, stroke_width=1.5, stroke_dasharray=dashes)
+    lines = enumerate(words)
+    return joined([stroke, *(label(text, end + 9, top + 4 + LINE * row, SMALL, "alarm", font_weight="bold") for row, text in lines)])

@@ -12,26 +12,33 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.target import Target
+from tpucc.viz.beside import Room
 from tpucc.viz.chart import Scale
 from tpucc.viz.layout import Point, Rect
 from tpucc.viz.paint import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
-from tpucc.viz.svg import Markup, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import SMALL, number, percent, shown, text_width
 
 WIDTH, HEIGHT, LEFT = 860.0, 430.0, 92.0
 NAMED = 24
 KEY = "roofline"
+READING = "Across: multiply-accumulates for each byte of weights. Up: operations a second."
+ABOVE = " Above the roof: weights fetched in other layers' time."
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a layer or a whole model does: multiply-accumulates, bytes of weights that it reads, and the cycles it takes."""
+    """What a layer or a whole model does: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
+
+    `layer` is the layer's number in the program; of the model -1.
+    """
 
     name: str
     macs: int
     weight_bytes: int
     cycles: int
+    layer: int = -1
 
     @property
     def intensity(self) -> float:
@@ -60,17 +67,20 @@ class _Axes:
 def roofline_svg(target: Target, model: Work, layers: Sequence[Work]) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic."""
     layers = [layer for layer in layers if layer.drawable]
-    head = heading(_title(target, model), "Across: multiply-accumulates for each byte of weights. Up: operations a second.", ())
-    top = EDGE + head.height + 20
     drawn = [*layers, *([model] if model.drawable else [])]
+    head = heading(_title(target, model), READING + (ABOVE if any(_is_above(target, work) for work in drawn) else ""), ())
+    top = EDGE + head.height + 20
     axes = _axes(target, drawn, top)
-    taken = _along_roof(target, axes)
-    points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
-    star = _star(target, axes, model, taken) if model.drawable else joined([])
-    names = _names(target, axes, layers, taken)
-    width = max(WIDTH, head.width + 2 * EDGE)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]
-    parts = [head.markup, _grid(axes, top), _ceilings(target, axes, places), *points, names, star]
+    ceilings = _Ceilings(target, axes, _free_place(target, axes, places))
+    foot = Rect(ceilings.corner[0] - 3, top, ceilings.corner[0] + 3, top + HEIGHT)
+    marks = [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in places]
+    room = Room(Rect(LEFT, top - 8, WIDTH, top + HEIGHT), [*ceilings.taken(), *marks], [foot])
+    points = [_point(target, axes, layer) for layer in _apart(target, axes, layers)]
+    star = _star(target, axes, model, room) if model.drawable else NOTHING
+    names = _names(target, axes, layers, room)
+    width = max(WIDTH, head.width + 2 * EDGE)
+    parts = [head.markup, _grid(axes, top), ceilings.markup(), names, *points, star]
     return picture(KEY, _title(target, model), width, top + HEIGHT + 52, *parts)
 
 
@@ -85,6 +95,12 @@ def rate_text(rate: float) -> str:
         if rate >= factor:
             return f"{number(float(f'{rate / factor:.3g}'))} {unit}"
     return f"{number(float(f'{rate:.3g}'))} OPS"
+
+
+def bandwidth_text(rate: float) -> str:
+    """`34 GB/s`, `2 MB/s`."""
+    unit, factor = next(((unit, factor) for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)) if rate >= factor), ("B", 1.0))
+    return f"{number(float(f'{rate / factor:.3g}'))} {unit}/s"
 
 
 def _title(target: Target, model: Work) -> str:
@@ -118,37 +134,73 @@ def _grid(axes: _Axes, top: float) -> Markup:
     return joined(parts)
 
 
-def _ceilings(target: Target, axes: _Axes, taken: Sequence[Point]) -> Markup:
-    """Weight memory's slope up to the ridge, and the matrix unit's flat roof."""
-    at = ridge(target)
-    corner = axes.point(at, target.peak_ops)
+@dataclass(frozen=True, slots=True)
+class _Ceilings:
+    """Weight memory's slope up to the ridge, and the matrix unit's flat roof. `named` is the place on the slope where its name stands."""
+
+    target: Target
+    axes: _Axes
+    named: Point
+
+    @property
+    def corner(self) -> Point:
+        return _corner(self.target, self.axes)
+
+    @property
+    def slope(self) -> float:
+        """The angle of the slope on the page, in radians."""
+        (x0, y0), (x1, y1) = _foot(self.target, self.axes), self.corner
+        return math.atan2(y1 - y0, x1 - x0)
+
+    @property
+    def bandwidth(self) -> str:
+        return f"weight memory: {bandwidth_text(self.target.weight_bandwidth)}"
+
+    def markup(self) -> Markup:
+        corner, end = self.corner, self.axes.across.end
+        points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (_foot(self.target, self.axes), corner, (end, corner[1])))
+        roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
+        foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
+        words = label(f"matrix unit: {rate_text(self.target.peak_ops)}", end, corner[1] - 8, anchor="end")
+        under = label(f"ridge {number(round(ridge(self.target)))}", corner[0] + 6, self.axes.up.start - 8, SMALL, "soft")
+        x, y = self.named
+        turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
+        return joined([foot, roof, words, under, label(self.bandwidth, x, y - 8, anchor="middle", transform=turned)])
+
+    def taken(self) -> list[Rect]:
+        """Rectangles on which no name may be written: small ones along the slope and its name, the roof and the ridge with theirs."""
+        corner, end = self.corner, self.axes.across.end
+        steps = [(d, d * math.tan(self.slope)) for d in range(0, int(corner[0] - LEFT), 4)]
+        found = [Rect(corner[0] - x - 3, corner[1] - y - 3, corner[0] - x + 3, corner[1] - y + 3) for x, y in steps]
+        half, along = text_width(self.bandwidth, SMALL) / 2, (math.cos(self.slope), math.sin(self.slope))
+        middle = (self.named[0] + 12 * along[1], self.named[1] - 12 * along[0])
+        offsets = [step - half for step in range(0, int(2 * half) + 1, 6)]
+        spots = [(middle[0] + d * along[0], middle[1] + d * along[1]) for d in offsets]
+        found += [Rect(x - 7, y - 7, x + 7, y + 7) for x, y in spots]
+        ridge_name = Rect(corner[0], self.axes.up.start - 22, corner[0] + 80, self.axes.up.start)
+        return [*found, Rect(corner[0], corner[1] - 20, end, corner[1] + 3), ridge_name]
+
+
+def _corner(target: Target, axes: _Axes) -> Point:
+    return axes.point(ridge(target), target.peak_ops)
+
+
+def _foot(target: Target, axes: _Axes) -> Point:
+    """Where the slope leaves the picture, at the left or at the bottom."""
     lowest = 10.0 ** max(axes.across.low, axes.up.low - math.log10(2.0 * target.weight_bandwidth))
-    start = axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
-    points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (start, corner, (axes.across.end, corner[1])))
-    roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
-    foot = line(corner[0], corner[1], corner[0], axes.up.start, "rule", stroke_dasharray="4 4")
-    words = label(f"matrix unit: {rate_text(target.peak_ops)}", axes.across.end, corner[1] - 8, anchor="end")
-    under = label(f"ridge {number(round(at))}", corner[0] + 6, axes.up.start - 8, SMALL, "soft")
-    slope = math.degrees(math.atan2(corner[1] - start[1], corner[0] - start[0]))
-    x, y = _free_place(start, corner, taken)
-    bandwidth = f"weight memory: {number(target.weight_bandwidth / 1e9)} GB/s"
-    along = label(bandwidth, x, y - 8, anchor="middle", transform=f"rotate({slope:.2f} {x:.1f} {y:.1f})")
-    return joined([foot, roof, words, under, along])
+    return axes.point(lowest, 2.0 * lowest * target.weight_bandwidth)
 
 
-def _free_place(start: Point, end: Point, taken: Sequence[Point]) -> Point:
-    """The place on the line, at a quarter, a half or three quarters of it, that is the farthest from all that is drawn."""
+def _free_place(target: Target, axes: _Axes, taken: Sequence[Point]) -> Point:
+    """The place on the slope, at a quarter, a half or three quarters of it, that is the farthest from all that is drawn."""
+    start, end = _foot(target, axes), _corner(target, axes)
     places = [(start[0] + (end[0] - start[0]) * t, start[1] + (end[1] - start[1]) * t) for t in (0.5, 0.25, 0.75)]
     return max(places, key=lambda place: min([math.dist(place, other) for other in taken], default=0.0))
 
 
-def _along_roof(target: Target, axes: _Axes) -> list[Rect]:
-    """Small rectangles along the ceilings, so that no name is written over them."""
-    corner = axes.point(ridge(target), target.peak_ops)
-    slope = (axes.up(1.0) - axes.up(0.0)) / (axes.across(1.0) - axes.across(0.0))
-    steps = range(0, int(corner[0] - LEFT), 4)
-    found = [Rect(corner[0] - d - 3, corner[1] - d * slope - 3, corner[0] - d + 3, corner[1] - d * slope + 3) for d in steps]
-    return [*found, Rect(corner[0], corner[1] - 20, axes.across.end, corner[1] + 3)]
+def _is_above(target: Target, work: Work) -> bool:
+    """Whether a layer does more than its weights' fetches allow: they took place in another layer's time."""
+    return work.rate(target) > 1.02 * min(target.peak_ops, 2.0 * work.intensity * target.weight_bandwidth)
 
 
 def _words(target: Target, work: Work) -> str:
@@ -156,60 +208,48 @@ def _words(target: Target, work: Work) -> str:
     return f"{shown(work.name)}\n{rate} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}"
 
 
-def _apart(target: Target, axes: _Axes, layers: Sequence[Work]) -> list[Work]:
-    """The layers without those that would be drawn on the very pixel of another."""
-    pixels: dict[tuple[int, int], Work] = {}
+def _apart(target: Target, axes: _Axes, layers: Sequence[Work]) -> list[list[Work]]:
+    """The layers, those that would be drawn on the very same pixel together."""
+    pixels: dict[tuple[int, int], list[Work]] = {}
     for layer in layers:
         x, y = axes.point(layer.intensity, layer.rate(target))
-        pixels.setdefault((round(x), round(y)), layer)
+        pixels.setdefault((round(x), round(y)), []).append(layer)
     return list(pixels.values())
 
 
-def _point(target: Target, axes: _Axes, work: Work) -> Markup:
-    x, y = axes.point(work.intensity, work.rate(target))
-    return tag("circle", title(_words(target, work)), attributes=kind_paint(Kind.MATRIX), cx=x, cy=y, r=5, stroke_width=1.5)
+def _point(target: Target, axes: _Axes, works: Sequence[Work]) -> Markup:
+    x, y = axes.point(works[0].intensity, works[0].rate(target))
+    words = title(_words(target, works[0]))
+    stands_for = " ".join(str(work.layer) for work in works if work.layer >= 0) or None
+    paint = kind_paint(Kind.MATRIX)
+    return tag("circle", words, attributes=paint, cx=x, cy=y, r=5, stroke_width=1.5, data_layers=stands_for)
 
 
-def _star(target: Target, axes: _Axes, model: Work, taken: list[Rect]) -> Markup:
+def _star(target: Target, axes: _Axes, model: Work, room: Room) -> Markup:
     x, y = axes.point(model.intensity, model.rate(target))
     corners = []
     for tip in range(10):
         radius, angle = (10.0 if tip % 2 == 0 else 4.2), math.pi * (tip / 5 - 0.5)
         corners.append(f"{number_text(x + radius * math.cos(angle))},{number_text(y + radius * math.sin(angle))}")
     shape = tag("polygon", title(_words(target, model)), attributes=solid_paint(Kind.MATRIX), points=" ".join(corners))
-    words = f"{shown(model.name)}, all layers"
-    taken.append(Rect(x - 10, y - 10, x + 10, y + 10))
-    return joined([shape, _placed(words, x, y, 14, taken, bold=True)])
+    room.taken.append(Rect(x - 10, y - 10, x + 10, y + 10))
+    return joined([room.place(f"{shown(model.name)}, all layers", (x, y), 14, bold=True), shape])
 
 
-def _names(target: Target, axes: _Axes, layers: Sequence[Work], taken: list[Rect]) -> Markup:
+def _names(target: Target, axes: _Axes, layers: Sequence[Work], room: Room) -> Markup:
     """Names beside the points; one name for points that lie on each other."""
-    groups: list[tuple[float, float, list[str]]] = []
+    groups: list[tuple[Point, list[str]]] = []
     for layer in layers:
         x, y = axes.point(layer.intensity, layer.rate(target))
-        near = next((names for gx, gy, names in groups[:NAMED] if abs(gx - x) < 9 and abs(gy - y) < 9), None)
+        near = next((names for (gx, gy), names in groups[:NAMED] if abs(gx - x) < 9 and abs(gy - y) < 9), None)
         if near is None:
-            groups.append((x, y, [layer.name]))
+            groups.append(((x, y), [layer.name]))
         else:
             near.append(layer.name)
-    taken += [Rect(x - 6, y - 6, x + 6, y + 6) for x, y, _ in groups[:NAMED]]
-    return joined(_placed(_together(names), x, y, 9, taken) for x, y, names in groups[:NAMED])
+    return joined(room.place(_together(names), point, 9) for point, names in groups[:NAMED])
 
 
 def _together(names: list[str]) -> str:
     if len(names) <= 2:
-        return shown(", ".join(names))
-    return f"{shown(names[0], 16)} … {shown(names[-1], 16)} ({len(names)})"
-
-
-def _placed(words: str, x: float, y: float, away: float, taken: list[Rect], bold: bool = False) -> Markup:
-    """The words beside, above or below the point, where nothing is yet; nowhere if there is no room."""
-    width = text_width(words, SMALL, bold)
-    right, before, centred = x + away, x - away - width, x - width / 2
-    places = [(right, y + 4), (before, y + 4), (centred, y - away), (centred, y + away + 10), (right, y + 22), (before, y - 14)]
-    for left, base in places:
-        rect = Rect(left, base - SMALL, left + width, base + 3)
-        if rect.left > LEFT and rect.right < WIDTH and not any(rect.meets(other) for other in taken):
-            taken.append(rect)
-            return label(words, left, base, font_weight="bold" if bold else None)
-    return joined([])
+        return ", ".join(shown(name, 24) for name in names)
+    return f"{shown(names[0], 20)} … {shown(names[-1], 20)} ({len(names)})"

@@ -18,7 +18,9 @@ from tpucc.viz.palette import Kind, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL, broken, number, percent, shown, text_width
 
-LARGEST, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 6.0, 300.0, 60.0, 28.0
+LARGEST, NUMBERED, SMALLEST, SIDE, SIDEWAYS, GAP = 60.0, 24.0, 6.0, 300.0, 60.0, 28.0
+FEW, TALL = 400, 18
+"""A grid of as few tiles, and of as few rows and columns, has cells that are large enough for numbers, though it be higher for them."""
 LINE = 16.0
 MOST = 4096
 """Tiles that one grid may show."""
@@ -111,9 +113,10 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
     """One layer's grid with its name and axes, its upper left corner at the origin."""
     across = -(-layer.weights[1] // mxu)
     down = len(layer.tile_fills) // across
-    cell = min(LARGEST, max(SMALLEST, SIDE / max(down, across)))
+    numbered = len(layer.tile_fills) <= FEW and down <= TALL and across <= SIDE / NUMBERED
+    cell = min(LARGEST, max(NUMBERED if numbered else SMALLEST, SIDE / max(down, across)))
     inputs, outputs = layer.weights
-    facts = _facts(layer, mxu, order)
+    facts = _facts(layer, mxu, order, _direction(layer, across, order) if cell < NUMBERED else "")
     left, upper = SIDEWAYS, NORMAL + 32 + LINE * len(facts)
     axis = [
         label(f"{outputs:,} outputs →", left, upper - 8, SMALL, "soft"),
@@ -132,12 +135,25 @@ def _grid(layer: LayerInfo, mxu: int, order: Sequence[int]) -> _Part:
     return _Part(joined([*name, *axis, cells]), max(left + size[0], words), upper + size[1])
 
 
-def _facts(layer: LayerInfo, mxu: int, order: Sequence[int]) -> list[str]:
-    """Lines about the layer: its tiles, how often each is loaded, and how it was blocked."""
+def _direction(layer: LayerInfo, across: int, order: Sequence[int]) -> str:
+    """In which direction the turns go, for a grid whose cells are too small for numbers."""
+    places = {index: place for place, (index, _, _) in enumerate(layer.tile_fills)}
+    if len(order) < 2 or order[0] not in places or order[1] not in places:
+        return ""
+    step = places[order[1]] - places[order[0]]
+    return "column by column" if step == across else "row by row" if step == 1 else ""
+
+
+def _facts(layer: LayerInfo, mxu: int, order: Sequence[int], direction: str) -> list[str]:
+    """Lines about the layer: its tiles, how often each is loaded and in which direction, and how it was blocked."""
     used = sum(rows * columns for _, rows, columns in layer.tile_fills)
     words = [counted(len(layer.tile_fills), "tile"), f"{percent(used, len(layer.tile_fills) * mxu * mxu)} full"]
-    if order and len(order) != len(layer.tile_fills):
+    if not order:
+        words.append("kept from an earlier layer")
+    elif len(order) != len(layer.tile_fills):
         words.append(f"loaded {number(round(len(order) / len(layer.tile_fills), 2))} times each")
+    if direction:
+        words.append(direction)
     return [", ".join(words), *broken(shown(layer.choice, 240), SMALL, SIDE + SIDEWAYS)]
 
 
@@ -151,11 +167,15 @@ def _cell(tile: Tile, mxu: int, place: int, across: int, cell: float, left: floa
     words = f"tile {tile.index:,} · {tile.rows} × {tile.columns} of {mxu} × {mxu} used · turn {turns or '–'}"
     turn = f"{tile.turns[0]:,}" if tile.turns else ""
     fits = cell >= SMALL + 6 and text_width(turn, SMALL) < inner - 2
-    middle = _inside(width, inner, text_width(turn, SMALL) + 2), _inside(height, inner, SMALL + 2)
+    middle = _middle((width, height), inner, (text_width(turn, SMALL) + 2, SMALL + 2))
     text = label(turn, x + middle[0], y + middle[1] + 4, SMALL, "ink", "middle") if fits else NOTHING
     return tag("g", title(words), outline, used, text)
 
 
-def _inside(used: float, whole: float, needed: float) -> float:
-    """The middle of the used part, or of the rest when the used part is too small for what is written there."""
-    return used / 2 if used >= needed else (used + whole) / 2
+def _middle(used: tuple[float, float], whole: float, needed: tuple[float, float]) -> tuple[float, float]:
+    """Where a number stands: in the middle of the used part, or beside or below it where that is too small."""
+    fits = [have >= need for have, need in zip(used, needed, strict=True)]
+    if all(fits):
+        return used[0] / 2, used[1] / 2
+    across, down = (min(max(whole / 2, have + need / 2), whole - need / 2) for have, need in zip(used, needed, strict=True))
+    return (whole / 2 if fits[0] else across), (whole / 2 if fits[1] else down)

@@ -12,11 +12,11 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.viz.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
+from tpucc.viz.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, seconds_unit, stall_legend
 from tpucc.viz.paint import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, percent, shown
+from tpucc.viz.text import SMALL, fitted, number, percent, shown, text_width
 
 LEFT = 84.0
 LANE, LANE_GAP = 26.0, 10.0
@@ -82,10 +82,12 @@ def headline(name: str, times: Times) -> str:
 
 
 def _subtitle(program: Program, times: Times) -> str:
-    seconds, clock = times.cycles / program.target.clock_hz, program.target.clock_hz / 1e6
+    clock = program.target.clock_hz / 1e6
+    unit, factor = seconds_unit(times.cycles / program.target.clock_hz)
+    time = f"{number(times.cycles / program.target.clock_hz * factor)} {unit}"
     dense = max(len(lane.starts) for lane in _lanes(program, times)) > SINGLE
     bars = "the height of a bar is the share of time that a unit works" if dense else "a bar is an instruction at its unit"
-    return f"{seconds * 1e6:,.1f} µs at {clock:,.0f} MHz on {program.machine}; {bars}."
+    return f"{time} at {clock:,.0f} MHz on {program.machine}; {bars}."
 
 
 def _lanes(program: Program, times: Times) -> Iterator[Lane]:
@@ -190,10 +192,18 @@ def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: fl
     parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
     spans = sorted(layer_spans(program, times), key=lambda span: span[1])
     places = [*(scale(start) for _, start, _ in spans), scale.end]
-    for (number, _, _), left, right in zip(spans, places, places[1:], strict=False):
-        name = shown(program.layers[number].name)
-        words = fitted(name, SMALL, right - left - 8)
+    for (index, _, _), left, right in zip(spans, places, places[1:], strict=False):
+        name = shown(program.layers[index].name)
+        words = _short(name, right - left - 8)
         if words:
             hover = tag("rect", title(name), x=left, y=top, width=right - left, height=20, fill_opacity=0)
             parts += [line(left, top, left, bottom, "grid"), label(words, left + 4, top + 14), hover]
     return joined(parts)
+
+
+def _short(name: str, width: float) -> str:
+    """A name, or what stands after its last dot, which tells neighbours apart; else as much of it as there is room for."""
+    last = f"…{name.rpartition('.')[2]}"
+    if text_width(name, SMALL) > width >= text_width(last, SMALL) and "." in name:
+        return last
+    return fitted(name, SMALL, width)

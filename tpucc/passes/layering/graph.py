@@ -38,6 +38,11 @@ class LayerGraph:
     def nodes(self) -> Iterable[Node]:
         return self._builder.nodes.values()
 
+    @property
+    def holders(self) -> dict[str, str]:
+        """For each value of the operator graph that the device has, the node that holds it."""
+        return {name: node.name for name, node in self._device.items()}
+
     def add(self, node: Node) -> Node:
         """Adds a node under a fresh name made from its own."""
         return self._builder.add(node)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.program import Program
+from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
 from tpucc.viz.diagram import Box
 from tpucc.viz.page.stages import Stage
@@ -59,6 +60,7 @@ class PageInput:
     waits: Waits
     pictures: Sequence[Picture]
     stages: Sequence[Stage] = field(default=())
+    errors: Sequence[LayerError] = field(default=())
     accuracy: Accuracy | None = None
     notes: Sequence[str] = field(default=())
     renderer: str = ""

@@ -15,12 +15,15 @@ from tpucc.isa.disassembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Opcode
 from tpucc.isa.program import Program
+from tpucc.layers.error import LayerError
 from tpucc.viz.chart import STALLS
+from tpucc.viz.errors import decibels
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import PageInput, Waits
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import stages_payload
+from tpucc.viz.text import number, percent
 from tpucc.viz.timeline import Times
 
 SWITCH = 128
@@ -73,6 +76,7 @@ def _machine(program: Program) -> dict[str, Any]:
 
 
 def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
+    lost = {error.layer: error for error in given.errors}
     return [
         {
             "name": printable(layer.name),
@@ -87,9 +91,16 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "stall": counts.breakdown.weight_stall,
             "shift": counts.breakdown.weight_shift,
             "active": counts.breakdown.array_active,
+            "error": _error(lost[index]) if index in lost else "",
         }
-        for layer, counts in zip(given.program.layers, given.statistics.layers, strict=True)
+        for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def _error(error: LayerError) -> str:
+    """What quantising costs the layer, in a sentence."""
+    beyond = f"; {percent(error.saturated, 1)} of its values saturate" if error.saturated else ""
+    return f"Its scale is {number(error.scale)}. {decibels(error.sqnr)} of signal to noise, {decibels(error.own_sqnr)} alone{beyond}."
 
 
 def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:

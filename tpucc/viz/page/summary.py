@@ -90,7 +90,7 @@ def _layer_row(index: int, layer: LayerStatistics, total: int) -> Markup:
     shares = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
     cells = [*numbers, *(percent(share, 100) for share in shares)]
     name = tag("td", escaped(f"{shown(layer.name)} ({printable(layer.kind)})"))
-    return tag("tr", name, joined(tag("td", escaped(cell)) for cell in cells), data_layer=index)
+    return tag("tr", name, joined(tag("td", escaped(cell)) for cell in cells), data_layers=index)
 
 
 def _footer(stats: Statistics, renderer: str) -> str:

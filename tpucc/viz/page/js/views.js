@@ -22,17 +22,17 @@ const views = (() => {
 
   function start() {
     for (const tab of tabs) tab.addEventListener("click", () => show(tab.dataset.view));
-    const rows = document.querySelectorAll("[data-layer]:not(.tile)");
-    for (const row of rows) linked(row, { kind: "layer", id: Number(row.dataset.layer) });
+    for (const row of document.querySelectorAll("[data-layers]")) linked(row, row.dataset.layers.split(" ").map(Number));
     show(current);
   }
 
-  /** A row of a table, or a point of a chart, that stands for a layer. */
-  function linked(row, wanted) {
+  /** A row of a table, or a mark of a chart, that stands for layers. */
+  function linked(row, ids) {
+    const wanted = { kind: "layer", id: ids[0] };
     row.addEventListener("mouseenter", () => selection.point(wanted, "summary"));
     row.addEventListener("mouseleave", () => selection.point(null, "summary"));
     row.addEventListener("click", () => selection.hold(wanted, "summary"));
-    selection.listen((_, lit) => row.classList.toggle("lit", lit?.layers.has(wanted.id) ?? false));
+    selection.listen((_, lit) => row.classList.toggle("lit", lit !== null && ids.some((id) => lit.layers.has(id))));
   }
 
   return { start, show, names, current: () => current };

@@ -66,10 +66,11 @@ const words = (() => {
   };
 
   function ofLayer(id) {
-    const { weights, fills, cycles: own, choice, tops } = layers[id];
+    const { weights, fills, cycles: own, choice, tops, error } = layers[id];
     const parts = [`It takes ${cycles(own)}, ${percent(own, model.cycles)} of all; ${Number(tops.toPrecision(3))} TOPS.`];
     if (weights[0]) parts.push(`Its weights are ${number(weights[0])} × ${number(weights[1])}, in ${counted(fills.length, "tile")}.`);
     if (choice) parts.push(`Computed ${choice}.`);
+    if (error) parts.push(error);
     return parts;
   }
 

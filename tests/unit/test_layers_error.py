@@ -1,0 +1,84 @@
+"""The meter of a layer's error: sums over batches, and a histogram that grows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.types import Quantisation
+from tpucc.layers.error import BINS, ErrorMeter, LayerError
+from tpucc.numerics import INT8, AnyArray, quantise
+
+HELD = Quantisation(0.5, 10)
+
+
+def metered(*batches: AnyArray, held: Quantisation = HELD) -> LayerError:
+    """The error of values that are quantised and no more, in these batches."""
+    meter = ErrorMeter(held, INT8)
+    for batch in batches:
+        integers = quantise(batch, held.scale, held.zero_point)
+        meter.add(batch, integers)
+        meter.add_alone(batch, integers)
+    return meter.result("layer", 3, "fc", Origin(), 2)
+
+
+def values(seed: int, size: int, spread: float = 10.0) -> AnyArray:
+    return (np.random.default_rng(seed).standard_normal(size) * spread).astype(np.float32)
+
+
+def test_batches_add_up() -> None:
+    first, second, third = values(0, 100), values(1, 300), values(2, 50)
+    apart, together = metered(first, second, third), metered(np.concatenate([first, second, third]))
+    assert (apart.values, apart.seen, apart.histogram) == (together.values, together.seen, together.histogram)
+    assert (apart.sqnr, apart.mean_error) == pytest.approx((together.sqnr, together.mean_error), rel=1e-12)
+    assert (apart.name, apart.layer, apart.kind, apart.line, apart.rows) == ("layer", 3, "fc", 0, 2)
+
+
+@pytest.mark.parametrize("spread", [1e-30, 0.01, 1.0, 40.0, 1e6, 1e30])
+def test_a_histogram_counts_every_value_however_it_grew(spread: float) -> None:
+    batches = [values(seed, 200, spread * 3**seed) for seed in range(5)]
+    found = metered(*batches).histogram
+    edges = found.start + found.width * np.arange(len(found.counts) + 1)
+    wanted, _ = np.histogram(np.concatenate(batches).astype(np.float64), edges)
+    assert found.counts == tuple(wanted.tolist())
+    assert sum(found.counts) == 1000
+    assert math.frexp(found.width)[0] == 0.5
+    assert BINS / 2 - 1 <= len(found.counts) <= BINS
+    assert found.start <= min(metered(*batches).limits)
+    assert found.stop > max(metered(*batches).limits)
+
+
+def test_signal_and_noise_by_hand() -> None:
+    """0.3 rounds to one step, 0.5; 1.0 is exact; 100 is beyond the last integer, 117 steps or 58.5."""
+    error = metered(np.float32([0.3, 1.0, 100.0, -80.0]))
+    assert error.limits == (-69.0, 58.5)
+    assert (error.below, error.above, error.saturated) == (0.25, 0.25, 0.5)
+    noise = [0.2, 0.0, 41.5, 11.0]
+    assert error.mean_error == pytest.approx(sum(noise) / 4, rel=1e-6)
+    assert (error.largest_error, error.largest_steps, error.mean_steps) == pytest.approx((41.5, 83.0, sum(noise) / 2), rel=1e-6)
+    ratio = (0.3**2 + 1 + 100**2 + 80**2) / sum(n * n for n in noise)
+    assert error.sqnr == error.own_sqnr == pytest.approx(10 * math.log10(ratio), rel=1e-6)
+
+
+def test_uniform_values_have_six_decibels_a_bit() -> None:
+    x = np.random.default_rng(0).uniform(-1, 1, 100_000).astype(np.float32)
+    assert metered(x, held=Quantisation(2 / 255, 0)).sqnr == pytest.approx(20 * math.log10(255), abs=0.1)
+
+
+def test_no_noise_and_no_signal() -> None:
+    assert metered(np.zeros(5, np.float32)).sqnr == math.inf
+    meter = ErrorMeter(HELD, INT8)
+    meter.add(np.zeros(2, np.float32), np.int8([10, 11]))
+    assert meter.result("", 0, "", Origin(), 1).sqnr == -math.inf
+
+
+def test_what_overflowed_counts_as_the_largest_number() -> None:
+    meter = ErrorMeter(HELD, INT8)
+    meter.add(np.float32([math.inf, -math.inf, math.nan, 1.0]), np.int8([127, -128, 10, 12]))
+    error = meter.result("", 0, "", Origin(), 1)
+    assert error.seen == (np.finfo(np.float32).min, np.finfo(np.float32).max)
+    assert (error.below, error.above, sum(error.histogram.counts)) == (0.25, 0.25, 4)
+    assert math.isfinite(error.sqnr)

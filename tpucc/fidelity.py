@@ -1,0 +1,200 @@
+"""Where accuracy is lost: each layer's values in float32 against the integers of the reference, on the model's examples.
+
+The operator graph as it was before `quantise` and the layer graph after it compute the same values, one in float32 and one in integers.
+Both are evaluated together, as one graph in which each layer's integers stand beside the float32 value that they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tpucc.diagnostics import Error
+from tpucc.driver import Compilation
+from tpucc.ir.graph import Graph, Node
+from tpucc.layers.error import ErrorMeter, LayerError
+from tpucc.layers.reference import LAYER_REFERENCES, compute
+from tpucc.layers.summary import is_layer, macs
+from tpucc.numerics import PRECISIONS, AnyArray, quantise
+from tpucc.ops.evaluate import Extra, evaluate
+from tpucc.passes.base import Context
+from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.model_inputs import Checked, checked, rounds
+from tpucc.passes.quantise import Quantise
+from tpucc.runtime import Runtime
+from tpucc.target import Target
+
+ROWS = 64
+"""At most so many rows of the calibration inputs are measured on, spread evenly; fewer when they would take more than `WORK`."""
+WORK, CALL, VALUE = 3 * 10**8, 10**5, 50
+"""Multiply-accumulates that the errors of a model are worth, some tenths of a second; what a layer costs beside, and each of its values."""
+DEVICE, ALONE, COMPARED = "device:", "alone:", "compared:"
+"""What names begin with that stand beside those of the operator graph, in which no name has a colon."""
+
+
+def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:
+    """The error of each layer, and of each value that enters the device, in the order of the program.
+
+    Measured on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or a batch where its items can't be divided. Layers whose
+    values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model has no
+    calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are the same.
+    """
+    graphs = _graphs(compilation)
+    if graphs is None or compilation.calibration is None:
+        return ()
+    floats, layers = _narrowed(graphs, runtime.program.target)
+    limit = _row_limit(layers)
+    examples = checked(floats.inputs, compilation.calibration, "calibration")
+    twins = _twins(floats, layers, compilation.holders)
+    meters = {name: _meter(layers[name]) for name in twins}
+    together = _Together(floats, layers, twins).graph()
+    for part in rounds(floats.inputs, examples, limit):
+        evaluate(together, part, _measuring(meters))
+    numbers = {layer.name: index for index, layer in enumerate(runtime.program.layers)}
+    rows = _rows(examples, floats, limit)
+    measured = (node for node in layers if node.name in meters)
+    return tuple(meters[n.name].result(n.name, numbers.get(n.name, -1), n.op, n.origin, rows) for n in measured)
+
+
+def _graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
+    """The operator graph as `quantise` got it, and the layer graph for the whole batch."""
+    stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
+    names = [snapshot.stage for snapshot in stages]
+    if Quantise.name not in names or DivideBatch.name not in names:
+        return None
+    before, after = (stages[names.index(name) - 1].value for name in (Quantise.name, DivideBatch.name))
+    assert isinstance(before, Graph)
+    assert isinstance(after, Graph)
+    return before, after
+
+
+def _twins(floats: Graph, layers: Graph, holders: Mapping[str, str]) -> dict[str, str]:
+    """For each layer, and each `quantize`, the float32 value that it holds: the first of the operator graph's."""
+    found: dict[str, str] = {}
+    for node in floats:
+        if node.name not in holders or holders[node.name] not in layers.by_name:
+            continue
+        holder = _through_reshapes(layers, layers[holders[node.name]])
+        real = floats[node.operands[0]] if node.op == "quantize" else node
+        if _is_measured(holder) and holder.type.size == real.type.size and real.type.dtype == "f32":
+            found.setdefault(holder.name, real.name)
+    return found
+
+
+def _through_reshapes(layers: Graph, node: Node) -> Node:
+    """The node of which this one is another shape: its integers are the same, in the same order."""
+    while node.op == "reshape":
+        node = layers[node.operands[0]]
+    return node
+
+
+def _is_measured(node: Node) -> bool:
+    return node.type.quantisation is not None and (is_layer(node) or node.op == "quantize") and node.type.size > 0
+
+
+def _row_limit(layers: Graph) -> int:
+    """Whole batches of the graph, as many as `ROWS` and `MACS` allow, but one at least."""
+    batch, calls = _batch(layers), CALL * sum(map(is_layer, layers))
+    return batch * max(1, min(ROWS // batch, WORK // max(1, calls + _work(layers))))
+
+
+def _work(layers: Graph) -> int:
+    return sum(macs(node, layers) + VALUE * node.type.size for node in layers if is_layer(node))
+
+
+def _narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]:
+    """The graphs for fewer items of a large batch, if its items can be divided as they are among cores; else as they are."""
+    batch = _batch(graphs[1])
+    rows = max(1, min(ROWS, batch * WORK // max(1, _work(graphs[1]))))
+    parts = next(count for count in range(1, batch + 1) if batch % count == 0 and batch // count <= rows)
+    floats, layers = graphs
+    try:
+        return (DivideBatch().run(floats, Context(target, cores=parts)), DivideBatch().run(layers, Context(target, cores=parts)))
+    except Error:
+        return graphs
+
+
+def _batch(graph: Graph) -> int:
+    return max((node.type.shape[0] for node in graph.inputs if node.type.shape), default=1)
+
+
+def _rows(examples: Checked, floats: Graph, limit: int) -> int:
+    """How many rows of the examples are used."""
+    return max((min(len(examples[n.name]), max(limit, n.type.shape[0])) for n in floats.inputs if n.type.shape), default=1)
+
+
+def _meter(node: Node) -> ErrorMeter:
+    assert node.type.quantisation is not None
+    return ErrorMeter(node.type.quantisation, PRECISIONS[node.type.dtype])
+
+
+class _Together:
+    """Writes an operator graph and its layer graph as one, each layer as soon as its float32 value is there, and with it two more nodes.
+
+    One compares the value with the layer's integers. The other computes the layer from operands that are exact, compares, and hands on
+    the exact integers: the float32 value, quantised once.
+    """
+
+    def __init__(self, floats: Graph, layers: Graph, twins: Mapping[str, str]) -> None:
+        self._floats = floats
+        self._layers = layers
+        self._twins = twins
+        self._done: list[Node] = list(floats.inputs)
+        self._written = 0
+        self._device: dict[str, str] = {node.name: node.name for node in layers.inputs}
+        self._alone: dict[str, str] = {}
+
+    def graph(self) -> Graph:
+        positions = {node.name: index for index, node in enumerate(self._floats)}
+        for node in self._layers:
+            if node.op == "input":
+                continue
+            real = self._twins.get(node.name)
+            if real is not None:
+                self._write_floats(positions[real] + 1)
+            self._copy(node)
+            if real is not None:
+                self._compare(node, real)
+            elif node.type.quantisation is not None and node.op not in ("constant", "quantize"):
+                self._add(replace(node, name=f"{ALONE}{node.name}", operands=self._exact(node)), self._alone, node.name)
+        return Graph(self._floats.name, tuple(self._done), ())
+
+    def _write_floats(self, stop: int) -> None:
+        self._done += (node for node in self._floats.nodes[self._written : stop] if node.op != "input")
+        self._written = max(self._written, stop)
+
+    def _copy(self, node: Node) -> None:
+        operands = tuple(self._device[name] for name in node.operands)
+        self._add(replace(node, name=f"{DEVICE}{node.name}", operands=operands), self._device, node.name)
+
+    def _compare(self, node: Node, real: str) -> None:
+        self._done.append(replace(node, name=f"{COMPARED}{node.name}", op="compare", operands=(real, self._device[node.name])))
+        operands = (real, *(self._exact(node) if is_layer(node) else ()))
+        self._add(replace(node, name=f"{ALONE}{node.name}", op="alone", operands=operands), self._alone, node.name)
+
+    def _exact(self, node: Node) -> tuple[str, ...]:
+        """The operands as exactly as integers have them."""
+        return tuple(self._alone.get(name, self._device[name]) for name in node.operands)
+
+    def _add(self, node: Node, names: dict[str, str], name: str) -> None:
+        self._done.append(node)
+        names[name] = node.name
+
+
+def _measuring(meters: Mapping[str, ErrorMeter]) -> Extra:
+    """The references of layers, and of the nodes that `_Together` adds, which tell the meters."""
+
+    def compare(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
+        real, integers = operands
+        meters[node.name.removeprefix(COMPARED)].add(real, integers)
+        return integers
+
+    def alone(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
+        real, *rest = operands
+        held = node.type.quantisation
+        assert held is not None
+        exact = quantise(real, held.scale, held.zero_point, PRECISIONS[node.type.dtype]).reshape(node.type.shape)
+        meters[node.name.removeprefix(ALONE)].add_alone(real, compute(node, rest) if rest else exact)
+        return exact
+
+    return {**LAYER_REFERENCES, "compare": compare, "alone": alone}

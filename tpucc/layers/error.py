@@ -1,0 +1,222 @@
+"""What quantising costs a layer: its values in float32 against the integers, real = scale · (integer − zero point).
+
+The measure is the signal-to-quantisation-noise ratio, SQNR: 10 · log10(Σ real² / Σ (integer's value − real)²) decibels. A value that is
+uniform over all of the integers' range has an SQNR of about 6 dB a bit (Bennett, "Spectra of Quantized Signals", 1948).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.types import Quantisation
+from tpucc.numerics import AnyArray, Float64, Held, Precision
+
+BINS = 64
+"""A histogram has at most so many bins, and more than half as many less one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How many values lie in each bin: bin i is [start + i · width, start + (i + 1) · width).
+
+    The bins cover the values and the range of the integers. `width` is a power of two and `start` a multiple of it.
+    """
+
+    start: float
+    width: float
+    counts: tuple[int, ...]
+
+    @property
+    def stop(self) -> float:
+        return self.start + self.width * len(self.counts)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerError:
+    """The quantisation error of one layer, over `values` values of `rows` rows of examples.
+
+    `name` and `origin` are those of the layer's node; `layer` is its number in the program. `kind` is fc, conv, pool, vector or move; or
+    quantize, for a value on its way into the device: its `layer` is -1. `seen` are the lowest and the highest real value, `limits` those
+    that the integers can say. `below` and `above` are the shares of values that lie more than half a step beyond these: they saturate.
+
+    `mean_error`, `largest_error` and `sqnr` are of the layer as it runs, with all errors of the layers before it (*cumulative*).
+    `own_sqnr` is of the layer *alone*: its inputs are the float32 values, each quantised once. Both are in decibels, infinite without an
+    error.
+    """
+
+    name: str
+    layer: int
+    kind: str
+    origin: Origin
+    rows: int
+    values: int
+    quantisation: Quantisation
+    seen: tuple[float, float]
+    limits: tuple[float, float]
+    below: float
+    above: float
+    mean_error: float
+    largest_error: float
+    sqnr: float
+    own_sqnr: float
+    histogram: Histogram
+
+    @property
+    def line(self) -> int:
+        """The line of the model that the layer comes from, 0 if none."""
+        return self.origin.line
+
+    @property
+    def scale(self) -> float:
+        return self.quantisation.scale
+
+    @property
+    def zero_point(self) -> int:
+        return self.quantisation.zero_point
+
+    @property
+    def saturated(self) -> float:
+        """The share of values beyond the integers' range."""
+        return self.below + self.above
+
+    @property
+    def mean_steps(self) -> float:
+        """The mean absolute error in steps of the scale."""
+        return self.mean_error / self.scale
+
+    @property
+    def largest_steps(self) -> float:
+        """The largest absolute error in steps of the scale."""
+        return self.largest_error / self.scale
+
+
+class Noise:
+    """Sums up signal and noise, batch by batch."""
+
+    def __init__(self) -> None:
+        self._signal = self._noise = self._absolute = 0.0
+        self._count = 0
+        self.largest = 0.0
+
+    def add(self, real: Float64, found: Float64) -> None:
+        error = np.abs(found - real)
+        self._signal += float(np.square(real).sum())
+        self._noise += float(np.square(error).sum())
+        self._absolute += float(error.sum())
+        self._count += error.size
+        self.largest = max(self.largest, float(error.max(initial=0.0)))
+
+    @property
+    def mean(self) -> float:
+        return self._absolute / max(1, self._count)
+
+    @property
+    def sqnr(self) -> float:
+        """In decibels; infinite when nothing differs, minus infinite for noise without a signal."""
+        if self._noise == 0:
+            return math.inf
+        return 10 * math.log10(self._signal / self._noise) if self._signal else -math.inf
+
+
+class ErrorMeter:
+    """Collects a layer's values, batch by batch. `held` says how they are held."""
+
+    def __init__(self, held: Quantisation, precision: Precision) -> None:
+        self._held = held
+        self._precision = precision
+        self._bounds = precision.low - held.zero_point, precision.high - held.zero_point
+        self.limits = (held.scale * self._bounds[0], held.scale * self._bounds[1])
+        self._seen = (math.inf, -math.inf)
+        self._values = self._below = self._above = 0
+        self._noise, self._alone = Noise(), Noise()
+        self._counter = _Counter(*self.limits)
+
+    def add(self, real: AnyArray, integers: Held) -> None:
+        """A batch of float32 values, and the integers that the device has for them; of equal sizes."""
+        exact = _finite(real)
+        steps = np.rint(exact / self._held.scale)
+        self._values += exact.size
+        self._below += int(np.count_nonzero(steps < self._bounds[0]))
+        self._above += int(np.count_nonzero(steps > self._bounds[1]))
+        low, high = float(exact.min()), float(exact.max())
+        self._seen = min(self._seen[0], low), max(self._seen[1], high)
+        self._counter.add(exact, low, high)
+        self._noise.add(exact, self._real(integers))
+
+    def add_alone(self, real: AnyArray, integers: Held) -> None:
+        """A batch of float32 values, and the integers that the layer makes of exactly quantised inputs."""
+        self._alone.add(_finite(real), self._real(integers))
+
+    def result(self, name: str, layer: int, kind: str, origin: Origin, rows: int) -> LayerError:
+        return LayerError(
+            name,
+            layer,
+            kind,
+            origin,
+            rows,
+            self._values,
+            self._held,
+            self._seen,
+            self.limits,
+            self._below / self._values,
+            self._above / self._values,
+            self._noise.mean,
+            self._noise.largest,
+            self._noise.sqnr,
+            self._alone.sqnr,
+            self._counter.histogram(),
+        )
+
+    def _real(self, integers: Held) -> Float64:
+        values: Float64 = (integers.reshape(-1).astype(np.float64) - self._held.zero_point) * self._held.scale
+        return values
+
+
+def _finite(real: AnyArray) -> Float64:
+    """The values as float64 [n]; what overflowed in float32 has its largest magnitude, NaN is 0."""
+    values = real.reshape(-1)
+    if not np.isfinite(values).all():
+        values = np.nan_to_num(values)
+    return values.astype(np.float64)
+
+
+class _Counter:
+    """A histogram that grows with its values: when they need too many bins, pairs of bins become one."""
+
+    def __init__(self, low: float, high: float) -> None:
+        self._low, self._high = low, high
+        self._width = _bin_width(low, high)
+        self._first = math.floor(low / self._width)
+        self._counts = np.zeros(BINS, np.int64)
+
+    def add(self, values: Float64, low: float, high: float) -> None:
+        self._stretch(min(self._low, low), max(self._high, high))
+        bins = np.floor(values / self._width).astype(np.int64) - self._first
+        self._counts += np.bincount(bins, minlength=BINS)
+
+    def histogram(self) -> Histogram:
+        used = math.floor(self._high / self._width) - self._first + 1
+        return Histogram(self._first * self._width, self._width, tuple(self._counts[:used].tolist()))
+
+    def _stretch(self, low: float, high: float) -> None:
+        if (low, high) == (self._low, self._high):
+            return
+        self._low, self._high = low, high
+        before, old = self._width, self._first + np.flatnonzero(self._counts)
+        counts = self._counts[self._counts > 0]
+        self._width = _bin_width(low, high)
+        self._first = math.floor(low / self._width)
+        self._counts = np.zeros(BINS, np.int64)
+        np.add.at(self._counts, np.floor(old * (before / self._width)).astype(np.int64) - self._first, counts)
+
+
+def _bin_width(low: float, high: float) -> float:
+    """The smallest power of two of which `BINS` bins, beginning at multiples of it, cover low…high."""
+    width = 2.0 ** math.floor(math.log2((high - low) / BINS))
+    while math.floor(high / width) - math.floor(low / width) >= BINS:
+        width *= 2
+    return width

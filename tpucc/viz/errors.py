@@ -1,0 +1,155 @@
+"""Where accuracy is lost: each layer's signal-to-quantisation-noise ratio, from the input to the output."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Sequence
+
+from tpucc.diagnostics import counted
+from tpucc.layers.error import LayerError
+from tpucc.viz.chart import WIDTH, Scale, ticks
+from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.palette import Kind, ink_line, solid_paint
+from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
+from tpucc.viz.text import SMALL, fitted, number, percent, shown
+
+LEFT, RIGHT = 236.0, 280.0
+"""Room for the names, and for the numbers behind the bars."""
+ROW, BAR = 20.0, 11.0
+MOST = 60
+"""Layers that the picture has room for."""
+NAME = 24
+"""Characters of a name in a headline."""
+KEY = "error"
+MARKS = "A bar is the signal-to-noise ratio of a layer as it runs: short is bad, and 6 dB are a bit. A ring is that of the layer alone, "
+ALONE = "fed with exact inputs: from the ring to the bar's end is what the layers before it cost."
+KIND_OF: dict[str, Kind] = {"fc": Kind.MATRIX, "conv": Kind.MATRIX, "quantize": Kind.BOUNDARY}
+"""The colour of a layer's kind; the others are the activation unit's."""
+
+
+def error_svg(name: str, errors: Sequence[LayerError]) -> str:
+    """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
+    drawn = worst(errors, MOST)
+    kinds = kinds_of(drawn)
+    about = headline(name, errors)
+    head = heading(about, MARKS + ALONE, kinds)
+    note = _note(errors, drawn)
+    top = EDGE + head.height + 18 + (20 if note else 0)
+    bottom = top + ROW * len(drawn)
+    scale = _scale(drawn)
+    rows = joined(_row(error, scale, top + ROW * place) for place, error in enumerate(drawn))
+    words = label(note, EDGE, top - 24, SMALL, "soft") if note else NOTHING
+    return picture(KEY, about, max(WIDTH, head.width + 2 * EDGE), bottom + 46, head.markup, words, _grid(scale, top, bottom), rows)
+
+
+def headline(name: str, errors: Sequence[LayerError]) -> str:
+    """What comes out, and the layer that loses the most on its own account."""
+    end, loser = errors[-1], min(errors, key=lambda error: error.own_sqnr)
+    left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
+    if math.isinf(end.sqnr):
+        left = f"{name}: nothing is lost at {shown(end.name, NAME)}"
+    who = ", which" if loser is end else f"; {shown(loser.name, NAME)}"
+    lost = "" if loser.own_sqnr == math.inf else f"{who} loses the most, {decibels(loser.own_sqnr)} alone"
+    return f"{left}{lost}; {saturation(errors)}"
+
+
+def saturation(errors: Sequence[LayerError]) -> str:
+    """In words, how many layers have values beyond their integers."""
+    beyond = [error for error in errors if error.saturated]
+    if not beyond:
+        return "nothing saturates"
+    most = max(beyond, key=lambda error: error.saturated)
+    where = f"{percent(most.saturated, 1)} of {shown(most.name, NAME)}"
+    return f"{where} saturates" if len(beyond) == 1 else f"{len(beyond):,} layers saturate, most of all {where}"
+
+
+def decibels(ratio: float) -> str:
+    """`38.5 dB`; `exact` without noise."""
+    if math.isinf(ratio):
+        return "exact" if ratio > 0 else "only noise"
+    return f"{ratio:.1f} dB"
+
+
+def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
+    """All of them, or the `most` with the lowest ratios, in the order of the program."""
+    chosen = heapq.nsmallest(most, range(len(errors)), key=lambda place: (errors[place].sqnr, place))
+    return [errors[place] for place in sorted(chosen)]
+
+
+def kinds_of(errors: Sequence[LayerError]) -> tuple[Kind, ...]:
+    """The kinds among them, for the legend."""
+    found = {kind_of(error) for error in errors}
+    return tuple(kind for kind in Kind if kind in found)
+
+
+def kind_of(error: LayerError) -> Kind:
+    return KIND_OF.get(error.kind, Kind.VECTOR)
+
+
+def facts(error: LayerError) -> str:
+    """What a viewer shows when the pointer rests on a layer."""
+    held = f"scale {number(error.scale)}, zero point {error.zero_point:,}"
+    ends = f"integers {span(error.limits)}, values {span(error.seen)}"
+    size = f"error {error.mean_steps:.2f} steps in the mean, {error.largest_steps:.1f} at most"
+    beyond = f"{percent(error.below, 1)} below the range, {percent(error.above, 1)} above"
+    noise = f"{decibels(error.sqnr)}, alone {decibels(error.own_sqnr)}"
+    return f"{shown(error.name)} · {error.kind}\n{held}\n{ends}\n{size}\n{beyond}\n{noise}\n{counted(error.values, 'value')}"
+
+
+def span(ends: tuple[float, float]) -> str:
+    """`-1.25…3`."""
+    return "…".join(signed(float(f"{end:.4g}")) for end in ends)
+
+
+def signed(value: float) -> str:
+    """A number with a minus sign as wide as a plus."""
+    return number(value).replace("-", "−")
+
+
+def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
+    if len(drawn) == len(errors):
+        return ""
+    return f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
+
+
+def _scale(errors: Sequence[LayerError]) -> Scale:
+    ratios = [ratio for error in errors for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
+    low = min([0.0, *(10.0 * math.floor(ratio / 10) for ratio in ratios)])
+    return Scale(low, max([10.0, *ratios]) * 1.04, LEFT, WIDTH - RIGHT)
+
+
+def _grid(scale: Scale, top: float, bottom: float) -> Markup:
+    parts = []
+    for value in [scale.low, *ticks(scale.high)] if scale.low < 0 else ticks(scale.high):
+        x = scale(value)
+        parts += [line(x, top - 6, x, bottom, "grid"), label(signed(value), x, bottom + 16, anchor="middle")]
+    parts.append(label("signal-to-quantisation-noise ratio in dB", (scale.start + scale.end) / 2, bottom + 34, SMALL, "soft", "middle"))
+    return joined(parts)
+
+
+def _row(error: LayerError, scale: Scale, top: float) -> Markup:
+    middle = top + ROW / 2
+    zero, end, ring = scale(0), _place(error.sqnr, scale), _place(error.own_sqnr, scale)
+    bar = tag(
+        "rect", attributes=solid_paint(kind_of(error)), x=min(zero, end), y=middle - BAR / 2, width=max(1.0, abs(end - zero)), height=BAR
+    )
+    between = line(end, middle, ring, middle, "ink", stroke_width=1.5)
+    alone = tag("circle", attributes=ink_line("ink"), cx=ring, cy=middle, r=4, stroke_width=1.6)
+    words = f"{decibels(error.sqnr)}, alone {decibels(error.own_sqnr)}"
+    parts = [title(facts(error)), _name(error, middle), bar, between, alone, label(words, WIDTH - RIGHT + 12, middle + 4)]
+    if error.saturated:
+        mark = f"{percent(error.saturated, 1)} saturates"
+        parts.append(label(mark, WIDTH - EDGE, middle + 4, SMALL, "alarm", "end", font_weight="bold"))
+    return tag("g", *parts, data_layers=error.layer if error.layer >= 0 else None)
+
+
+def _name(error: LayerError, middle: float) -> Markup:
+    line_number = f"line {error.line:,}" if error.line else ""
+    words = fitted(shown(error.name), SMALL, LEFT - EDGE - 76) or "…"
+    place = label(line_number, LEFT - 10, middle + 4, SMALL, "soft", "end")
+    return joined([label(words, EDGE, middle + 4), place])
+
+
+def _place(ratio: float, scale: Scale) -> float:
+    return scale(min(max(ratio, scale.low), scale.high))

@@ -1,0 +1,122 @@
+"""How each layer's values fill the integers that stand for them: a histogram, the integers' range, and what lies beyond it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tpucc.layers.error import LayerError
+from tpucc.viz.chart import WIDTH, Scale
+from tpucc.viz.errors import NAME, decibels, facts, kind_of, kinds_of, saturation, signed
+from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.palette import ink_fill, ink_line, solid_paint
+from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
+from tpucc.viz.text import NORMAL, SMALL, fitted, number, percent, shown, text_width
+
+COLUMNS, GAP, ROW_GAP = 4, 28.0, 30.0
+CELL = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS
+BARS, TOP, BELOW = 84.0, 24.0, 56.0
+"""The heights of the bars, of what stands above them, and of what stands below."""
+MOST = 24
+"""Layers that the picture has room for."""
+KEY = "histograms"
+READING = (
+    "The height of a bar is logarithmic in the number of values. The bracket is the range of the integers; what lies beyond it saturates."
+)
+
+
+def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
+    """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
+    drawn = list(errors) if len(errors) <= MOST else sorted(errors, key=lambda error: error.sqnr)[:MOST]
+    about = headline(name, errors)
+    head = heading(about, READING + _note(errors, drawn), kinds_of(drawn))
+    top = EDGE + head.height + 14
+    cells = [_cell(error, place, top) for place, error in enumerate(drawn)]
+    rows = -(-len(drawn) // COLUMNS)
+    height = top + rows * (TOP + BARS + BELOW) + (rows - 1) * ROW_GAP + EDGE
+    return picture(KEY, about, max(WIDTH, head.width + 2 * EDGE), height, head.markup, *cells)
+
+
+def headline(name: str, errors: Sequence[LayerError]) -> str:
+    """The layer with the lowest ratio, and whether anything saturates."""
+    lowest = min(errors, key=lambda error: error.sqnr)
+    if lowest.sqnr == math.inf:
+        return f"{name}: every layer is exact; {saturation(errors)}"
+    return f"{name}: {shown(lowest.name, NAME)} is the least exact, {decibels(lowest.sqnr)}; {saturation(errors)}"
+
+
+def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
+    return f" The {len(drawn)} worst of {len(errors):,} layers, the worst first." if len(drawn) < len(errors) else ""
+
+
+def _cell(error: LayerError, place: int, top: float) -> Markup:
+    """One layer: name and ratio, bars over a base line, the bracket with its ends, scale and zero point."""
+    row, column = divmod(place, COLUMNS)
+    x, y = EDGE + column * (CELL + GAP), top + row * (TOP + BARS + BELOW + ROW_GAP)
+    across = Scale(error.histogram.start, error.histogram.stop, 0, CELL)
+    base = TOP + BARS
+    parts = [
+        title(facts(error)),
+        ink_rect("band", 0, TOP, CELL, BARS),
+        *_bars(error, across, base),
+        line(0, base, CELL, base, "rule"),
+        _heading(error),
+        _bracket(error, across, base + 7),
+        label(f"scale {number(error.scale)} · zero point {signed(error.zero_point)}", CELL / 2, base + 48, SMALL, "soft", "middle"),
+    ]
+    number_in_program = error.layer if error.layer >= 0 else None
+    return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})", data_layers=number_in_program)
+
+
+def _heading(error: LayerError) -> Markup:
+    """The name, and at the right what is lost: the ratio, or first the share that saturates."""
+    ratio = decibels(error.sqnr)
+    parts = [label(ratio, CELL, TOP - 8, SMALL, "ink", "end")]
+    room = CELL - text_width(ratio, SMALL) - 14
+    if error.saturated:
+        words = f"{percent(error.saturated, 1)} saturates"
+        parts.append(label(words, room + 4, TOP - 8, SMALL, "alarm", "end", font_weight="bold"))
+        room -= text_width(words, SMALL, bold=True) + 10
+    name = fitted(shown(error.name), NORMAL, room / 1.08)
+    return joined([label(name, 0, TOP - 8, NORMAL, font_weight="bold"), *parts])
+
+
+def _bars(error: LayerError, across: Scale, base: float) -> Iterator[Markup]:
+    """A bar for each bin that isn't empty; of a bin in which the range ends, what lies beyond it is marked too."""
+    counts, low, high = error.histogram.counts, *error.limits
+    tallest = math.log1p(max(counts, default=0))
+    for index, count in enumerate(counts):
+        if not count:
+            continue
+        start = error.histogram.start + index * error.histogram.width
+        stop = start + error.histogram.width
+        beyond = (stop <= low and error.below > 0) or (start >= high and error.above > 0)
+        height = max(1.0, BARS * math.log1p(count) / tallest)
+        paint = ink_fill("alarm") if beyond else solid_paint(kind_of(error))
+        width = max(0.6, across(stop) - across(start) - 0.5)
+        yield tag("rect", attributes=paint, x=across(start), y=base - height, width=width, height=height)
+
+
+def _bracket(error: LayerError, across: Scale, y: float) -> Markup:
+    """From the lowest to the highest value that the integers can say, with a tick at zero; its sides are red where values lie beyond."""
+    low, high = error.limits
+    left, right, zero = across(low), across(high), across(0)
+    ends = [_end(left, y, error.below > 0), _end(right, y, error.above > 0)]
+    middle = line(zero, y, zero, y + 5, "ink") if left + 4 < zero < right - 4 else NOTHING
+    words = _ends(signed(float(f"{low:.3g}")), signed(float(f"{high:.3g}")), left, right, y + 22)
+    return joined([line(left, y, right, y, "ink", stroke_width=1.5), *ends, middle, words])
+
+
+def _end(x: float, y: float, alarm: bool) -> Markup:
+    if alarm:
+        return tag("line", attributes=ink_line("alarm"), x1=x, y1=y - 6, x2=x, y2=y + 6, stroke_width=3)
+    return line(x, y - 4, x, y + 4, "ink", stroke_width=1.5)
+
+
+def _ends(low: str, high: str, left: float, right: float, y: float) -> Markup:
+    """The two numbers under the ends of the bracket, inside the cell; one text when they would meet."""
+    if text_width(low, SMALL) + text_width(high, SMALL) + 12 > right - left:
+        words = f"{low} … {high}"
+        half = text_width(words, SMALL) / 2
+        return label(words, min(max((left + right) / 2, half), CELL - half), y, anchor="middle")
+    return joined([label(low, left, y), label(high, right, y, anchor="end")])
