@@ -123,7 +123,6 @@ def page(
     """The self-contained page with these diagrams, by name; `stages` are the graphs after each pass, `errors` the layers' where known."""
     pictures = [Picture(kind, drawn.svg, drawn.diagram.boxes) for kind, drawn in diagrams.items()]
     pictures.append(Picture("roofline", roofline_of(runtime)))
-    pictures += [Picture(kind, draw_losses(kind, runtime, errors)) for kind in LOSSES if errors]
     return draw_page(
         PageInput(
             program=runtime.program,

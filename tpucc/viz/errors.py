@@ -141,7 +141,7 @@ def _row(error: LayerError, scale: Scale, top: float) -> Markup:
     if error.saturated:
         mark = f"{percent(error.saturated, 1)} saturates"
         parts.append(label(mark, WIDTH - EDGE, middle + 4, SMALL, "alarm", "end", font_weight="bold"))
-    return tag("g", *parts, data_layers=error.layer if error.layer >= 0 else None)
+    return tag("g", *parts)
 
 
 def _name(error: LayerError, middle: float) -> Markup:

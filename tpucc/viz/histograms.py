@@ -14,6 +14,7 @@ from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number
 from tpucc.viz.text import NORMAL, SMALL, fitted, number, percent, shown, text_width
 
 COLUMNS, GAP, ROW_GAP = 4, 28.0, 30.0
+MARGIN = 8.0
 CELL = (WIDTH - 2 * EDGE - (COLUMNS - 1) * GAP) / COLUMNS
 BARS, TOP, BELOW = 84.0, 24.0, 56.0
 """The heights of the bars, of what stands above them, and of what stands below."""
@@ -28,16 +29,22 @@ READING = (
 def histograms_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A small histogram for each layer, in the order of the program; of many layers the worst, the worst first."""
     drawn = list(errors) if len(errors) <= MOST else sorted(errors, key=lambda error: error.sqnr)[:MOST]
-    about = headline(name, errors)
+    about = histograms_headline(name, errors)
     head = heading(about, READING + _note(errors, drawn), kinds_of(drawn))
     top = EDGE + head.height + 14
-    cells = [_cell(error, place, top) for place, error in enumerate(drawn)]
+    cells = [_cell(error, *_place(place, top)) for place, error in enumerate(drawn)]
     rows = -(-len(drawn) // COLUMNS)
     height = top + rows * (TOP + BARS + BELOW) + (rows - 1) * ROW_GAP + EDGE
     return picture(KEY, about, max(WIDTH, head.width + 2 * EDGE), height, head.markup, *cells)
 
 
-def headline(name: str, errors: Sequence[LayerError]) -> str:
+def histogram_svg(error: LayerError, key: str) -> str:
+    """One layer's histogram as a picture of its own, whose ids begin with `key`."""
+    words = f"{shown(error.name)}: {decibels(error.sqnr)}"
+    return picture(key, words, CELL + 2 * MARGIN, TOP + BARS + BELOW + MARGIN, _cell(error, MARGIN, MARGIN / 2))
+
+
+def histograms_headline(name: str, errors: Sequence[LayerError]) -> str:
     """The layer with the lowest ratio, and whether anything saturates."""
     lowest = min(errors, key=lambda error: error.sqnr)
     if lowest.sqnr == math.inf:
@@ -49,10 +56,14 @@ def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
     return f" The {len(drawn)} worst of {len(errors):,} layers, the worst first." if len(drawn) < len(errors) else ""
 
 
-def _cell(error: LayerError, place: int, top: float) -> Markup:
+def _place(number: int, top: float) -> tuple[float, float]:
+    """The upper left corner of a cell."""
+    row, column = divmod(number, COLUMNS)
+    return EDGE + column * (CELL + GAP), top + row * (TOP + BARS + BELOW + ROW_GAP)
+
+
+def _cell(error: LayerError, x: float, y: float) -> Markup:
     """One layer: name and ratio, bars over a base line, the bracket with its ends, scale and zero point."""
-    row, column = divmod(place, COLUMNS)
-    x, y = EDGE + column * (CELL + GAP), top + row * (TOP + BARS + BELOW + ROW_GAP)
     across = Scale(error.histogram.start, error.histogram.stop, 0, CELL)
     base = TOP + BARS
     parts = [
@@ -64,8 +75,7 @@ def _cell(error: LayerError, place: int, top: float) -> Markup:
         _bracket(error, across, base + 7),
         label(f"scale {number(error.scale)} · zero point {signed(error.zero_point)}", CELL / 2, base + 48, SMALL, "soft", "middle"),
     ]
-    number_in_program = error.layer if error.layer >= 0 else None
-    return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})", data_layers=number_in_program)
+    return tag("g", *parts, transform=f"translate({number_text(x)} {number_text(y)})")
 
 
 def _heading(error: LayerError) -> Markup:

@@ -15,6 +15,7 @@ import msgspec
 from tpucc.diagnostics import counted, printable
 from tpucc.viz.page.given import Accuracy, PageInput, Picture, Waits
 from tpucc.viz.page.inline import colours, inlined, picture_rules
+from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import microseconds, share, summary
 from tpucc.viz.statistics import Statistics
@@ -28,7 +29,7 @@ SCRIPTS = (
     "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
-TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline", "error": "Error", "histograms": "Ranges"}
+TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
 """The names of the pictures' tabs."""
 
 
@@ -83,7 +84,10 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
     found += [(name, TITLES[name], _picture(drawn[name])) for name in ("graph", "layers", "program") if name in drawn]
     found += [("tiles", "Tiles", empty), ("assembly", "Assembly", empty)]
     found += [("passes", "Passes", empty)] if given.stages else []
-    found += [(name, TITLES[name], _picture(drawn[name])) for name in ("roofline", "error", "histograms") if name in drawn]
+    found += [("roofline", TITLES["roofline"], _picture(drawn["roofline"]))] if "roofline" in drawn else []
+    if given.errors:
+        name = given.program.title
+        found += [("error", "Error", error_view(name, given.errors)), ("ranges", "Ranges", ranges_view(name, given.errors))]
     return found
 
 
