@@ -30,6 +30,10 @@ Action = Callable[["Page"], None]
 """What is done on the page before the picture is taken."""
 
 
+def click(selector: str) -> Action:
+    return lambda page: page.click(selector)
+
+
 @dataclass(frozen=True, slots=True)
 class Shot:
     """A picture `report-NAME.png`: what follows the # of the page's address, what is done then, and light or dark."""
@@ -49,7 +53,7 @@ SHOTS = (
     Shot("program", "view=program"),
     Shot("tiles", "view=tiles&tile=2.4"),
     Shot("assembly", "view=assembly&instruction=100"),
-    Shot("passes", "view=passes&line=18"),
+    Shot("passes", "view=passes&line=18", (click("#view-passes button:has-text('fuse-bias')"),)),
     Shot("roofline", "view=roofline&layer=2"),
 )
 
@@ -88,6 +92,8 @@ def _taken(browser: Browser, address: str, shot: Shot) -> bytes:
     for action in shot.actions:
         action(page)
     settle(page)
+    if page.evaluate("location.hash.slice(1)") != shot.fragment:
+        raise RuntimeError(f"the page has no {shot.fragment}")
     picture = palette_png(_pixels(browser, page.screenshot()))
     page.close()
     return picture

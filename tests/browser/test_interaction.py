@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytest.importorskip("tpucc.viz.page", reason="the page that links is not there yet")
 pytestmark = pytest.mark.browser
 
 SOURCE = PROGRAMS / "05_digits_cnn.tpu"

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from tests.browser.conftest import OpenPage
 
-pytest.importorskip("tpucc.viz.page", reason="the page that links is not there yet")
 pytestmark = pytest.mark.browser
 
 MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet")
