@@ -109,9 +109,22 @@ def wave_paint(row: int) -> dict[str, str]:
     return {"class": f"w-{row % len(WAVES)}", "fill": colour.fill, "stroke": colour.line}
 
 
+def wave_solid_paint(row: int) -> dict[str, str]:
+    """Attributes of a mark in the strong colour of this row."""
+    return {"class": f"v-{row % len(WAVES)}", "fill": WAVES[row % len(WAVES)].line}
+
+
+def wave_line(row: int) -> dict[str, str]:
+    """Attributes of an outline in the strong colour of this row."""
+    return {"class": f"u-{row % len(WAVES)}", "stroke": WAVES[row % len(WAVES)].line, "fill": "none"}
+
+
 def wave_style_sheet() -> str:
     """CSS that recolours the rows for a dark page."""
-    rules = (f".w-{i}{{fill:{wave.dark_fill};stroke:{wave.dark_line}}}" for i, wave in enumerate(WAVES))
+    rules = (
+        f".w-{i}{{fill:{wave.dark_fill};stroke:{wave.dark_line}}}.v-{i}{{fill:{wave.dark_line}}}.u-{i}{{stroke:{wave.dark_line}}}"
+        for i, wave in enumerate(WAVES)
+    )
     return "@media (prefers-color-scheme:dark){" + "".join(rules) + "}"
 
 
