@@ -109,7 +109,7 @@ def fitting(work: Work) -> Geometry:
     edge, line = _within(20, 60, work.columns), _within(24, 120, work.count)
     high = PAGE_HEIGHT - MARGIN - 2 * GAP - 2 * CAPTION - edge * work.columns - line * work.count
     product = min(_number(long), (reads * buffer + GAP + lane * work.rows) / work.columns)
-    return _arranged(work, Sizes((wide, _within(76, high, work.rows)), lane, edge, buffer, line, product))
+    return _arranged(work, Sizes((wide, _within(76, high, work.rows)), lane, edge, buffer, line, product, 0.0))
 
 
 def digits(work: Work) -> tuple[int, int]:
@@ -150,7 +150,7 @@ def _arranged(work: Work, sizes: Sizes) -> Geometry:
     chip, pill = _boxes(font, short, long)
     reads = work.count * work.tiles
     before = max(reads * sizes.buffer + GAP + work.rows * sizes.lane, sizes.product * work.columns)
-    before = max(before + LABELS, LEGEND)
+    before = max(before + LABELS, LEGEND if sizes.head else 0.0)
     left, top = MARGIN + before + GAP, CAPTION + max(work.columns * sizes.edge + GAP, sizes.head)
     below = top + work.rows * high + GAP + CAPTION
     setup = left - GAP - sizes.lane

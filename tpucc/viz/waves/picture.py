@@ -97,7 +97,7 @@ def _unread(work: Work, geometry: Geometry) -> Iterator[Shown]:
     reads = [frame.read for frame in work.frames]
     lattice = geometry.input
     for number in range(work.count * work.tiles):
-        values = _input(work)[:, number].tolist()
+        values = work.lanes[:, number].tolist()
         chips = [_solid(lattice, i, number, value, number % work.count) for i, value in enumerate(values)]
         yield Show(0, reads.index(number)), joined(chips)
 
@@ -238,16 +238,11 @@ def _scaffold(work: Work, geometry: Geometry) -> Markup:
         for i in range(work.rows)
         for j in range(work.columns)
     ]
-    parts += [_known(geometry.input, i, number, value) for (i, number), value in np.ndenumerate(_input(work))]
+    parts += [_known(geometry.input, i, number, value) for (i, number), value in np.ndenumerate(work.lanes)]
     parts += [_places(geometry.setup, i, delay) for i in range(work.rows) for delay in range(i + 1)]
     parts += [_places(geometry.accumulators, i, j) for i in range(work.count) for j in range(work.columns)]
     parts += [_known(geometry.product, row, j, int(work.product[row, j])) for row in range(work.count) for j in range(work.columns)]
     return joined([*parts, *_captions(work, geometry), *_legend(geometry)])
-
-
-def _input(work: Work) -> AnyArray:
-    """X as it stands in the picture: a row of elements down, a row of the input across, tile after tile."""
-    return np.concatenate(np.split(work.x, work.tiles, axis=1)).T
 
 
 def _places(lattice: Lattice, i: int, j: int) -> Markup:

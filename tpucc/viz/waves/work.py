@@ -47,6 +47,11 @@ class Work:
     def count(self) -> int:
         return len(self.x)
 
+    @property
+    def lanes(self) -> Int32:
+        """X as it goes into the array, [R, tiles · M]: a row of elements down, a row of the input across, tile after tile."""
+        return np.concatenate(np.split(self.x, self.tiles, axis=1)).T.copy()
+
     @cached_property
     def product(self) -> Int32:
         """What NumPy says that X @ W is: [M, C]."""
@@ -64,14 +69,16 @@ class Work:
 
     def _frames(self, cycles: list[Cycle]) -> Iterator[Frame]:
         summed = np.zeros((self.count, self.columns), np.int64)
-        yield Frame(cycles[0], np.zeros_like(cycles[0].sums), summed, np.zeros(summed.shape, np.bool_))
+        last = NONE
+        yield Frame(cycles[0], np.zeros_like(cycles[0].sums), last, summed, np.zeros(summed.shape, np.bool_))
         for before, cycle in pairwise(cycles):
             above = np.concatenate([np.zeros_like(before.sums[:1]), before.sums[:-1]])
             fresh = np.zeros(summed.shape, np.bool_)
             columns = np.flatnonzero(before.row[-1] != NONE)
             fresh[before.row[-1, columns] % self.count, columns] = True
             summed = summed + fresh
-            yield Frame(cycle, above, summed, fresh)
+            last = max(last, int(cycle.setup_row[0, 0]))
+            yield Frame(cycle, above, last, summed, fresh)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -81,6 +88,8 @@ class Frame:
     cycle: Cycle
     above: Int32
     """[R, C]: the sum that each element has from the element above."""
+    last: int
+    """The last row that was read into the setup, numbered through all tiles, or `NONE`."""
     summed: Int64
     """[M, C]: of how many tiles each accumulator holds the sums."""
     fresh: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
