@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.viz.waves import COUNTS, SIDES, TILES, VALUES, Work, random_work
+from tpucc.outputs import write_file
+from tpucc.viz.waves import COUNTS, MOST, SIDES, TILES, VALUES, Work, random_work, waves_page, waves_svg
 from tpucc.viz.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
 
 
@@ -37,7 +38,7 @@ class Cycles(click.ParamType[tuple[int | None, int | None]]):
 )
 @click.option("--values", type=click.Choice(list(VALUES)), default="small", show_default=True, help="How large the numbers are.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Other numbers.")
-@click.option("--cycles", type=Cycles(), metavar="N|A:B", help="Only this cycle, or those from A to B.")
+@click.option("--cycles", type=Cycles(), metavar="N|A:B", help="Only these cycles; an .svg of one cycle stands still.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg|FILE.html", help="Write a moving picture, or a page to step through.")
 def command(
     rows: int,
@@ -54,7 +55,27 @@ def command(
     A tile of random weights stays in the array, the rows of a random input flow through it. Every number is one that a register holds.
     """
     work = random_work(rows, columns, count, tiles, seed, values)
-    _print(work, _chosen(work, cycles))
+    if output is None:
+        _print(work, _chosen(work, cycles))
+        return
+    write_file(output, _drawn(work, output, cycles).encode())
+    click.echo(f"{output}: {introduction(work)}")
+
+
+def _drawn(work: Work, output: Path, cycles: tuple[int | None, int | None] | None) -> str:
+    """The page or the picture, as the file's name says."""
+    if output.suffix not in (".svg", ".html"):
+        raise click.BadParameter(f"{output} ends neither in .svg nor in .html", param_hint="-o")
+    chosen = _chosen(work, cycles)
+    if cycles is not None and (output.suffix == ".html" or len(chosen) > 1):
+        raise click.UsageError("--cycles is for text; with one cycle an .svg stands still")
+    if output.suffix == ".html":
+        return waves_page(work)
+    if max(work.rows, work.columns) > MOST:
+        raise click.UsageError(
+            f"a moving picture has at most {MOST} × {MOST} elements; a page shows more: -o {output.with_suffix('.html')}"
+        )
+    return waves_svg(work, None if cycles is None else chosen[0])
 
 
 def _chosen(work: Work, cycles: tuple[int | None, int | None] | None) -> range:

@@ -26,6 +26,8 @@ LABELS, LEGEND = 48.0, 262.0
 """The widths of the labels left of NumPy's product, and of the legend."""
 UPPER, LOWER, LEFT, RIGHT = 0.3, 0.71, 0.29, 0.76
 """In an element: activation and weight side by side, the sum and the shadow below them; shares of its height and of its width."""
+INSET = 7.0
+"""From the left side of an element to its sum."""
 CHIP = 1.55
 """The height of a box around a number, of the size of its font."""
 PAGE_WIDTH, PAGE_HEIGHT = 940.0, 640.0
@@ -93,7 +95,7 @@ def roomy(work: Work) -> Geometry:
     """Every number has its room; the picture is as large as it must be."""
     short, long = digits(work)
     chip, pill = _boxes(LARGEST, short, long)
-    cell = max(88.0, 2 * chip + 28, pill + chip + 18), 76.0
+    cell = max(88.0, _least(chip, pill)), 76.0
     lane = max(34.0, chip + 8)
     return _arranged(work, Sizes(cell, lane, 26.0, lane, 26.0, _number(long), 116.0))
 
@@ -103,9 +105,11 @@ def fitting(work: Work) -> Geometry:
     short, long = digits(work)
     chip, pill = _boxes(LARGEST, short, long)
     reads = work.count * work.tiles
-    lane, buffer = _within(max(36.0, chip + 6), 160, work.rows), _within(max(30.0, chip + 2), 160, reads)
-    room = PAGE_WIDTH - LABELS - 2 * MARGIN - 2 * GAP - lane * work.rows - buffer * reads
-    wide = _within(max(92.0, 2 * chip + 28, pill + chip + 18), room, work.columns)
+    full = max(92.0, _least(chip, pill))
+    lane = _within(max(36.0, chip + 6), 160, work.rows)
+    room = PAGE_WIDTH - LABELS - 2 * MARGIN - 2 * GAP - lane * work.rows
+    buffer = _within(max(30.0, chip + 2), max(160.0, room - full * work.columns), reads)
+    wide = _within(full, room - buffer * reads, work.columns)
     edge, line = _within(20, 60, work.columns), _within(24, 120, work.count)
     high = PAGE_HEIGHT - MARGIN - 2 * GAP - 2 * CAPTION - edge * work.columns - line * work.count
     product = min(_number(long), (reads * buffer + GAP + lane * work.rows) / work.columns)
@@ -169,10 +173,15 @@ def _arranged(work: Work, sizes: Sizes) -> Geometry:
     )
 
 
+def _least(chip: float, pill: float) -> float:
+    """The least width of an element in which an activation stands beside a weight, and below them a sum beside the shadow."""
+    return max((chip + 4) / (RIGHT - LEFT), (pill + chip / 2 + INSET + 8) / RIGHT)
+
+
 def _element_font(wide: float, high: float, short: int, long: int) -> float:
-    """With it an activation and a weight fit side by side, and below them a sum beside a shadow weight."""
-    across = min((wide - 32) / (2 * short * DIGIT), (wide - 36) / ((short + long) * DIGIT))
-    size = min(LARGEST, across, high * 0.27)
+    """The largest with which that is so."""
+    between = (RIGHT - LEFT) * wide - 18, RIGHT * wide - INSET - 31
+    size = min(LARGEST, high * 0.27, between[0] / (short * DIGIT), between[1] / ((long + short / 2) * DIGIT))
     return round(size, 1) if size >= LEGIBLE else 0.0
 
 

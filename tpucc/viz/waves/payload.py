@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from tpucc.viz.palette import WAVES
-from tpucc.viz.waves.geometry import CHIP, LEFT, LOWER, RIGHT, UPPER, Geometry
+from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry
 from tpucc.viz.waves.work import Frame, Work
 
 REGISTERS = (
@@ -17,6 +17,9 @@ REGISTERS = (
     *("setup", "setup_row", "edge", "edge_row"),
 )
 """The fields of a `Cycle` that the page has under the same names."""
+
+SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lower": LOWER, "chip": CHIP, "gap": GAP, "inset": INSET}
+"""Where boxes stand in an element, and their height; see `geometry`."""
 
 
 def payload(work: Work, geometry: Geometry, first: int) -> str:
@@ -30,7 +33,8 @@ def payload(work: Work, geometry: Geometry, first: int) -> str:
         "first": first,
         "input": work.lanes.tolist(),
         "product": work.product.tolist(),
-        "geometry": asdict(geometry) | {"shares": {"left": LEFT, "right": RIGHT, "upper": UPPER, "lower": LOWER, "chip": CHIP}},
+        "geometry": asdict(geometry)
+        | {"shares": {"left": LEFT, "right": RIGHT, "upper": UPPER, "lower": LOWER, "chip": CHIP, "gap": GAP, "inset": INSET}},
         "cycles": [cycle_values(work, frame) for frame in work.frames],
     }
     return msgspec.json.encode(values).decode().replace("<", "\\u003c")

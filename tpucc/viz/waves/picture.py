@@ -5,23 +5,24 @@ Every group is a photograph of registers; what moves at the end of a cycle moves
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.numerics import AnyArray
+from tpucc.numerics import Int8, Int64
 from tpucc.systolic import NONE
+from tpucc.systolic.state import Bools
 from tpucc.viz.palette import Kind, ink_fill, ink_line, kind_paint, wave_line, wave_paint, wave_solid_paint, wave_style_sheet
 from tpucc.viz.svg import Markup, Value, joined, label, picture, tag, title
 from tpucc.viz.text import LARGE, NORMAL, SMALL, text_width
-from tpucc.viz.waves.geometry import CAPTION, CHIP, GAP, LEFT, LOWER, MARGIN, RIGHT, UPPER, Geometry, Lattice, roomy
+from tpucc.viz.waves.geometry import CAPTION, CHIP, GAP, INSET, LEFT, LOWER, MARGIN, RIGHT, UPPER, Geometry, Lattice, roomy
 from tpucc.viz.waves.motion import Film, Show, Shown
 from tpucc.viz.waves.runs import runs
 from tpucc.viz.waves.work import Frame, Work
 
 KEY = "waves"
-MOST = 16
+MOST = 12
 """Rows and columns of elements of which a browser still moves every number."""
 HEAD = 62.0
 
@@ -106,15 +107,15 @@ def _weights(work: Work, geometry: Geometry) -> Iterator[Shown]:
     """Weights in use, and below them those that wait in the shadow or pass through it."""
     lattice, frames = geometry.array, work.frames
     for (i, j), first, last in runs([frame.cycle.tile for frame in frames], NONE):
-        yield Show(first, last), _weight(geometry, i, j, int(frames[first].cycle.weights[i, j]), UPPER)
+        yield Show(first, last), _weight(geometry, i, j, int(frames[first].cycle.weights[i, j]), waits=False)
     for (i, j), first, last in runs([_shadow(frame) for frame in frames], NONE):
         cycle = frames[first].cycle
         moves = int(cycle.shadow_row[i, j]) > i
-        shadow = _weight(geometry, i, j, int(cycle.shadow[i, j]), LOWER, stroke_dasharray="3 2")
+        shadow = _weight(geometry, i, j, int(cycle.shadow[i, j]), waits=True)
         yield Show(first, last, 0.0, lattice.down if moves else 0.0), shadow
 
 
-def _shadow(frame: Frame) -> AnyArray:
+def _shadow(frame: Frame) -> Int64:
     """[R, C]: which weight waits in the shadow and isn't in use yet, or `NONE`."""
     cycle = frame.cycle
     count = len(cycle.shadow_row)
@@ -133,9 +134,10 @@ def _results(work: Work, geometry: Geometry) -> Iterator[Shown]:
         yield Show(first, last), label("=", lattice.x - GAP / 2 - 2, y, NORMAL, "ink", "middle", font_weight="bold")
 
 
-def _equal(work: Work, frame: Frame) -> AnyArray:
+def _equal(work: Work, frame: Frame) -> Int8:
     """[M]: 1 for rows that are complete and what NumPy says."""
-    return ((frame.summed == work.tiles) & (frame.cycle.accumulators == work.product)).all(axis=1).astype(np.int8)
+    equal: Bools = (frame.summed == work.tiles) & (frame.cycle.accumulators == work.product)
+    return np.min(equal.astype(np.int8), axis=1, initial=1)
 
 
 def _words(work: Work, geometry: Geometry) -> Iterator[Shown]:
@@ -160,7 +162,7 @@ def _edge(work: Work, geometry: Geometry) -> Iterator[Shown]:
         for j, delay in np.argwhere(cycle.edge_row != NONE).tolist():
             x, y = lattice.middle(delay, j)
             x += geometry.array.width * (RIGHT - 0.5)
-            chip = _chip(x, y, geometry.chip, lattice.height, kind_paint(Kind.WEIGHTS), stroke_dasharray="3 2")
+            chip = _chip(x, y, geometry.chip, lattice.height, _WAITING)
             text = _number(int(cycle.edge[j, delay]), x, y, lattice.font)
             yield Show(cycle.number, cycle.number + 1, 0.0, -lattice.down if delay else fall), joined([chip, text])
 
@@ -223,6 +225,9 @@ def _said(frame: Frame, i: int, j: int) -> Markup:
 
 # Boxes and numbers.
 
+_WEIGHT: Mapping[str, Value] = kind_paint(Kind.WEIGHTS)
+_WAITING: Mapping[str, Value] = {**_WEIGHT, "stroke-dasharray": "3 2"}
+
 
 def _pill_paint(row: int) -> dict[str, str]:
     """A sum that isn't complete: an outline in the colour of its row."""
@@ -238,7 +243,7 @@ def _scaffold(work: Work, geometry: Geometry) -> Markup:
         for i in range(work.rows)
         for j in range(work.columns)
     ]
-    parts += [_known(geometry.input, i, number, value) for (i, number), value in np.ndenumerate(work.lanes)]
+    parts += [_known(geometry.input, i, n, value) for i, lane in enumerate(work.lanes.tolist()) for n, value in enumerate(lane)]
     parts += [_places(geometry.setup, i, delay) for i in range(work.rows) for delay in range(i + 1)]
     parts += [_places(geometry.accumulators, i, j) for i in range(work.count) for j in range(work.columns)]
     parts += [_known(geometry.product, row, j, int(work.product[row, j])) for row in range(work.count) for j in range(work.columns)]
@@ -269,21 +274,21 @@ def _captions(work: Work, geometry: Geometry) -> Iterator[Markup]:
 
 def _legend(geometry: Geometry) -> Iterator[Markup]:
     """Which box is what, above the input."""
-    sample = wave_solid_paint(0), kind_paint(Kind.WEIGHTS), _pill_paint(0), kind_paint(Kind.WEIGHTS)
+    sample = wave_solid_paint(0), _WEIGHT, _pill_paint(0), _WAITING
     words = "activation", "weight in use", "sum so far", "weight waiting"
     for index, (paint, text) in enumerate(zip(sample, words, strict=True)):
         x, y = MARGIN + index % 2 * 122, 22.0 + index // 2 * 24
-        yield _chip(x + 13, y - 4, 26, 16, paint, rx=8.0 if index == 2 else 4.0, stroke_dasharray="3 2" if index == 3 else None)
+        yield _chip(x + 13, y - 4, 26, 16, paint, rx=8.0 if index == 2 else 4.0)
         yield label(text, x + 32, y, SMALL, "soft")
 
 
-def _box(lattice: Lattice, i: int, j: int, paint: dict[str, str], **more: Value) -> Markup:
+def _box(lattice: Lattice, i: int, j: int, paint: Mapping[str, Value], **more: Value) -> Markup:
     x, y = lattice.corner(i, j)
     return tag("rect", attributes=paint, x=x, y=y, width=lattice.width, height=lattice.height, **more)
 
 
-def _chip(x: float, y: float, width: float, height: float, paint: dict[str, str], rx: float = 5.0, **more: Value) -> Markup:
-    return tag("rect", attributes=paint, x=x - width / 2, y=y - height / 2, width=width, height=height, rx=rx, **more)
+def _chip(x: float, y: float, width: float, height: float, paint: Mapping[str, Value], rx: float = 5.0) -> Markup:
+    return tag("rect", attributes=paint, x=x - width / 2, y=y - height / 2, width=width, height=height, rx=rx)
 
 
 def _number(value: int, x: float, y: float, font: float, ink: str = "ink", **more: Value) -> Markup:
@@ -301,10 +306,11 @@ def _solid(lattice: Lattice, i: int, j: int, value: int, row: int) -> Markup:
     return joined([_chip(x, y, lattice.width, lattice.height, wave_solid_paint(row)), _number(value, x, y, lattice.font, "paper")])
 
 
-def _weight(geometry: Geometry, i: int, j: int, value: int, height: float, **more: Value) -> Markup:
-    x, y = _within(geometry.array, i, j, RIGHT, height)
+def _weight(geometry: Geometry, i: int, j: int, value: int, *, waits: bool) -> Markup:
+    """A weight in use, or below it one in the shadow."""
+    x, y = _within(geometry.array, i, j, RIGHT, LOWER if waits else UPPER)
     font = geometry.array.font
-    return joined([_chip(x, y, geometry.chip, font * CHIP, kind_paint(Kind.WEIGHTS), **more), _number(value, x, y, font)])
+    return joined([_chip(x, y, geometry.chip, font * CHIP, _WAITING if waits else _WEIGHT), _number(value, x, y, font)])
 
 
 def _sum(lattice: Lattice, i: int, j: int, value: int, row: int, complete: bool) -> Markup:
@@ -321,4 +327,4 @@ def _within(lattice: Lattice, i: int, j: int, right: float, down: float) -> tupl
 
 def _sum_middle(geometry: Geometry, i: int, j: int) -> tuple[float, float]:
     x, y = _within(geometry.array, i, j, 0.0, LOWER)
-    return x + 7 + geometry.pill / 2, y
+    return x + INSET + geometry.pill / 2, y

@@ -16,6 +16,7 @@ import numpy as np
 
 from tpucc.numerics import Int32, Int64
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
+from tpucc.systolic.state import Bools
 
 SIDES = range(2, 33)
 """Rows and columns of elements that a screen has room for."""
@@ -92,7 +93,7 @@ class Frame:
     """The last row that was read into the setup, numbered through all tiles, or `NONE`."""
     summed: Int64
     """[M, C]: of how many tiles each accumulator holds the sums."""
-    fresh: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    fresh: Bools
     """[M, C]: which accumulators had a sum added in this cycle."""
 
     @property

@@ -19,7 +19,7 @@ const scene = (() => {
   };
   const pillAt = (i, j) => {
     const { x, y } = within(i, j, 0, shares.lower);
-    return { x: x + 7 + data.geometry.pill / 2, y };
+    return { x: x + shares.inset + data.geometry.pill / 2, y };
   };
   const chipSize = { width: data.geometry.chip, height: array.font * shares.chip, font: array.font };
   const pillSize = { ...chipSize, width: data.geometry.pill, radius: 9 };
@@ -58,6 +58,14 @@ const scene = (() => {
     x: chips(layer("activations"), shares.left, shares.upper),
     sums: bare ? null : grid(data.rows, data.columns, (i, j) => new Box(layer("sums"), pillAt(i, j), pillSize)),
   };
+
+  /** An equals sign for each row of results. */
+  const equals = Array.from({ length: accumulators.font ? data.count : 0 }, (_, i) => {
+    const { x, y } = { x: array.x - shares.gap / 2, y: middle(accumulators, i, 0).y + 5 };
+    const sign = element("text", { x, y, "text-anchor": "middle", class: "equals", "font-size": 15 }, svg);
+    sign.textContent = "=";
+    return sign;
+  });
 
   /** Shows a grid of boxes: `what(i, j)` is the value, the look, and where it comes from, or null. */
   const place = (shown, duration, what) => {
@@ -116,12 +124,16 @@ const scene = (() => {
   };
 
   const drawResults = (state, duration) => {
-    place(parts.product, 0, (i, j) => ({ value: data.product[i][j], look: state.done && state.summed[i][j] === data.tiles ? "number met" : "number" }));
+    place(parts.product, 0, (i, j) => ({ value: data.product[i][j], look: state.summed[i][j] === data.tiles ? "number met" : "number" }));
     place(parts.accumulators, duration, (i, j) => {
       const tiles = state.summed[i][j];
       if (!tiles) return null;
       const from = state.fresh[i][j] ? pillAt(data.rows - 1, j) : null;
       return { value: state.accumulators[i][j], look: look(tiles === data.tiles ? "complete" : "pill", i), from };
+    });
+    equals.forEach((sign, i) => {
+      const met = state.summed[i].every((tiles, j) => tiles === data.tiles && state.accumulators[i][j] === data.product[i][j]);
+      sign.setAttribute("visibility", met ? "visible" : "hidden");
     });
   };
 
