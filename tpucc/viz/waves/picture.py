@@ -136,8 +136,8 @@ def _results(work: Work, geometry: Geometry) -> Iterator[Shown]:
 
 def _equal(work: Work, frame: Frame) -> Int8:
     """[M]: 1 for rows that are complete and what NumPy says."""
-    equal: Bools = (frame.summed == work.tiles) & (frame.cycle.accumulators == work.product)
-    return np.min(equal.astype(np.int8), axis=1, initial=1)
+    equal: Bools = np.all((frame.summed == work.tiles) & (frame.cycle.accumulators == work.product), axis=1)
+    return equal.astype(np.int8)
 
 
 def _words(work: Work, geometry: Geometry) -> Iterator[Shown]:
