@@ -11,6 +11,7 @@ from pathlib import Path
 
 from measure import programs_page
 from paper_page import paper_page, targets_page
+from terminal_blocks import with_outputs
 
 import tpucc
 from tpucc import pictures
@@ -22,6 +23,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
+from tpucc.viz.waves import random_work, waves_svg
 
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
@@ -76,7 +78,7 @@ def verifier_page() -> str:
 
 
 def pages() -> Mapping[str, str]:
-    """The generated pages by path below docs/."""
+    """The generated pages by path below docs/, and those with outputs in them."""
     beside = {"reference/paper.md": f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
     return beside | {
         "reference/operators.md": operators_page(),
@@ -85,6 +87,7 @@ def pages() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/programs.md": f"{MADE}\n{programs_page()}",
+        "systolic.md": with_outputs((DOCS / "systolic.md").read_text("utf-8")),
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }
 
@@ -99,6 +102,7 @@ def draw() -> None:
         (DOCS / "pictures" / f"digits-{name}.svg").write_text(value._repr_svg_(), "utf-8")
     cnn = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu")
     (DOCS / "pictures" / "cnn-layers.svg").write_text(cnn.layers._repr_svg_(), "utf-8")
+    (DOCS / "pictures" / "systolic.svg").write_text(waves_svg(random_work(4, 4, 6)), "utf-8")
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
 
 

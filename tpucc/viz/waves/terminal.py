@@ -131,7 +131,7 @@ def _entering_weights(grid: _Grid, work: Work, frame: Frame) -> Text:
     line = _words("weights", grid)
     cycle = frame.cycle
     for value, row in zip(cycle.edge[:, 0].tolist(), cycle.edge_row[:, 0].tolist(), strict=True):
-        line.append(" " + (f"↓{value}" if row != NONE else "").ljust(grid.cell), _WEIGHT)
+        line.append(f" {f'↓{value}' if row != NONE else '':>{grid.cell - 1}} ", _WEIGHT)
     return line
 
 

@@ -103,7 +103,7 @@ class Frame:
 
 
 def random_work(rows: int, columns: int, count: int, tiles: int = 1, seed: int = 0, values: str = SMALL) -> Work:
-    """Random matrices; `values` names a range of `VALUES`.
+    """Random matrices; `values` names a range of `VALUES`. No weight is 0, so that each shows in the sums.
 
     Sizes are those of `SIDES`, `COUNTS` and `TILES`; others raise `ValueError`.
     """
@@ -114,4 +114,5 @@ def random_work(rows: int, columns: int, count: int, tiles: int = 1, seed: int =
     random = np.random.default_rng(seed)
     x = random.integers(low, high + 1, (count, tiles * rows), np.int32)
     w = random.integers(low, high + 1, (tiles * rows, columns), np.int32)
+    w[w == 0] = high
     return Work(x, w, tiles)
