@@ -77,7 +77,7 @@ const words = (() => {
     const elements = data.rows * data.columns;
     return [
       state.shifting === NONE ? "" : `Tile ${state.shifting} of the weights shifts in, a row a cycle, into the shadows.`,
-      state.read === NONE ? "" : `Row ${row(state.read)} of the input is read into the setup${inTile(tile(state.read))}.`,
+      state.read === NONE ? "" : `Row ${row(state.read)} of the input is read into the setup${data.tiles > 1 ? ` for tile ${tile(state.read)}` : ""}.`,
       `${state.busy} of ${elements} elements ${state.busy === 1 ? "multiplies" : "multiply"}.`,
       progress(state),
     ].filter(Boolean);
