@@ -24,7 +24,7 @@ GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "waves"
 RAGGED = [(4, 4, 6, 1), (3, 2, 4, 1), (2, 5, 1, 1), (6, 3, 2, 2), (3, 4, 5, 3), (5, 2, 1, 4)]
 """Rows, columns, rows of input, tiles; some inputs are shorter than the array is deep."""
 SVG = "{http://www.w3.org/2000/svg}"
-SAID = re.compile(r"element \((\d+),(\d+)\), cycle (\d+): (-?\d+) × (-?\d+) \+ (-?\d+) = (-?\d+)")
+SAID = re.compile(r"element \((\d+),(\d+)\), cycle (\d+): (−?\d+) × (−?\d+) \+ (−?\d+) = (−?\d+)")
 SHAPES = pytest.mark.parametrize("shape", RAGGED, ids=str)
 
 
@@ -109,11 +109,18 @@ def test_the_text_has_the_registers_of_its_cycle(shape: tuple[int, int, int, int
                 assert int(low.split()[-1]) == frame.cycle.sums[row, column]
 
 
+def spoken(words: str) -> tuple[int, ...]:
+    """Row, column, cycle, activation, weight, sum from above, sum."""
+    found = SAID.fullmatch(words)
+    assert found is not None, words
+    return tuple(int(number.replace("−", "-")) for number in found.groups())
+
+
 @SHAPES
 def test_the_picture_is_well_formed_and_says_each_computation_once(shape: tuple[int, int, int, int]) -> None:
     work = drawn_work(shape)
     root = ET.fromstring(waves_svg(work))
-    said = [tuple(map(int, SAID.fullmatch(title.text or "").groups())) for title in root.iter(f"{SVG}title")]  # type: ignore[union-attr]
+    said = [spoken(title.text or "") for title in root.iter(f"{SVG}title")]
     found = {(i, j, n): numbers for i, j, n, *numbers in said}
     assert len(found) == len(said) == sum(int(cycle.busy.sum()) for cycle in simulated(work))
     for cycle in simulated(work):

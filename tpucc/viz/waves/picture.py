@@ -5,21 +5,19 @@ Every group is a photograph of registers; what moves at the end of a cycle moves
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.numerics import Int8, Int64
-from tpucc.systolic import NONE
-from tpucc.systolic.state import Bools
-from tpucc.viz.palette import Kind, ink_fill, ink_line, kind_paint, wave_line, wave_paint, wave_solid_paint, wave_style_sheet
-from tpucc.viz.svg import Markup, Value, joined, label, picture, tag, title
-from tpucc.viz.text import LARGE, NORMAL, SMALL, text_width
-from tpucc.viz.waves.geometry import CAPTION, CHIP, GAP, INSET, LEFT, LOWER, MARGIN, RIGHT, UPPER, Geometry, Lattice, roomy
-from tpucc.viz.waves.motion import Film, Show, Shown
-from tpucc.viz.waves.runs import runs
-from tpucc.viz.waves.work import Frame, Work
+from tpucc.viz.palette import wave_style_sheet
+from tpucc.viz.svg import Markup, joined, label, picture, tag
+from tpucc.viz.text import LARGE, NORMAL, text_width
+from tpucc.viz.waves.geometry import MARGIN, roomy
+from tpucc.viz.waves.layers import layers
+from tpucc.viz.waves.motion import Film, Shown
+from tpucc.viz.waves.scaffold import scaffold
+from tpucc.viz.waves.work import Work
 
 KEY = "waves"
 MOST = 12
@@ -36,12 +34,12 @@ def waves_svg(work: Work, still: int | None = None) -> str:
         raise ValueError(f"{work.rows} × {work.columns} elements are more than {MOST} × {MOST}")
     geometry = roomy(work)
     film = Film(len(work.frames), busiest(work) if still is None else still)
-    layers = [list(layer) for layer in _layers(work, geometry)]
-    body = joined(film.layer(_kept(layer, still)) for layer in layers)
-    css = "" if still is not None else film.style_sheet(show for layer in layers for show, _ in layer)
+    drawn = [list(layer) for layer in layers(work, geometry)]
+    body = joined(film.layer(_kept(layer, still)) for layer in drawn)
+    css = "" if still is not None else film.style_sheet(show for layer in drawn for show, _ in layer)
     style = tag("style", Markup(wave_style_sheet() + css))
     width = max(geometry.width, text_width(_title(work), LARGE, bold=True) + 2 * MARGIN, text_width(_SUBTITLE, NORMAL) + 2 * MARGIN)
-    whole = tag("g", _scaffold(work, geometry), body, transform=f"translate({round((width - geometry.width) / 2)} {HEAD:.0f})")
+    whole = tag("g", scaffold(work, geometry), body, transform=f"translate({round((width - geometry.width) / 2)} {HEAD:.0f})")
     return picture(KEY, _title(work), width, geometry.height + HEAD, style, _heading(work), whole)
 
 
@@ -68,263 +66,3 @@ def _title(work: Work) -> str:
 def _heading(work: Work) -> Markup:
     head = label(_title(work), MARGIN, 34, LARGE, font_weight="bold")
     return joined([head, label(_SUBTITLE, MARGIN, 56, NORMAL, "soft")])
-
-
-def _layers(work: Work, geometry: Geometry) -> Iterator[Iterator[Shown]]:
-    """From the ground up."""
-    yield _ground(work, geometry)
-    yield _unread(work, geometry)
-    yield _weights(work, geometry)
-    yield _edge(work, geometry)
-    yield _results(work, geometry)
-    yield _setup(work, geometry)
-    yield _activations(work, geometry)
-    yield _sums(work, geometry)
-    yield _words(work, geometry)
-
-
-# What stands for several cycles.
-
-
-def _ground(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Elements in the colour of the row that they multiply."""
-    for (i, j), first, last in runs([frame.cycle.row for frame in work.frames], NONE):
-        row = int(work.frames[first].cycle.row[i, j])
-        yield Show(first, last), _box(geometry.array, i, j, wave_paint(row % work.count), rx=8, stroke_width=1.4)
-
-
-def _unread(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """The input, until it is read."""
-    reads = [frame.read for frame in work.frames]
-    lattice = geometry.input
-    for number in range(work.count * work.tiles):
-        values = work.lanes[:, number].tolist()
-        chips = [_solid(lattice, i, number, value, number % work.count) for i, value in enumerate(values)]
-        yield Show(0, reads.index(number)), joined(chips)
-
-
-def _weights(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Weights in use, and below them those that wait in the shadow or pass through it."""
-    lattice, frames = geometry.array, work.frames
-    for (i, j), first, last in runs([frame.cycle.tile for frame in frames], NONE):
-        yield Show(first, last), _weight(geometry, i, j, int(frames[first].cycle.weights[i, j]), waits=False)
-    for (i, j), first, last in runs([_shadow(frame) for frame in frames], NONE):
-        cycle = frames[first].cycle
-        moves = int(cycle.shadow_row[i, j]) > i
-        shadow = _weight(geometry, i, j, int(cycle.shadow[i, j]), waits=True)
-        yield Show(first, last, 0.0, lattice.down if moves else 0.0), shadow
-
-
-def _shadow(frame: Frame) -> Int64:
-    """[R, C]: which weight waits in the shadow and isn't in use yet, or `NONE`."""
-    cycle = frame.cycle
-    count = len(cycle.shadow_row)
-    return np.where(cycle.shadow_tile > cycle.tile, cycle.shadow_tile * count + cycle.shadow_row, NONE)
-
-
-def _results(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Accumulators, solid when complete, and the equals sign of a complete row."""
-    for (row, j), first, last in runs([frame.summed for frame in work.frames], 0):
-        frame = work.frames[first]
-        complete = bool(frame.summed[row, j] == work.tiles)
-        yield Show(first, last), _sum(geometry.accumulators, row, j, int(frame.cycle.accumulators[row, j]), row, complete)
-    lattice = geometry.accumulators
-    for (row,), first, last in runs([_equal(work, frame) for frame in work.frames], 0):
-        y = lattice.middle(row, 0)[1] + 5
-        yield Show(first, last), label("=", lattice.x - GAP / 2 - 2, y, NORMAL, "ink", "middle", font_weight="bold")
-
-
-def _equal(work: Work, frame: Frame) -> Int8:
-    """[M]: 1 for rows that are complete and what NumPy says."""
-    equal: Bools = np.all((frame.summed == work.tiles) & (frame.cycle.accumulators == work.product), axis=1)
-    return equal.astype(np.int8)
-
-
-def _words(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """The number of the cycle, and how many elements multiply."""
-    y = geometry.array.y - CAPTION - 14
-    for frame in work.frames:
-        number = frame.cycle.number
-        busy = f"{np.count_nonzero(frame.cycle.busy)} of {frame.cycle.busy.size} elements multiply"
-        cycle = label(f"cycle {number}", MARGIN, y, 22, "ink", font_weight="bold")
-        yield Show(number, number + 1), joined([cycle, label(busy, MARGIN + 112, y, SMALL, "soft")])
-
-
-# What moves on in each cycle.
-
-
-def _edge(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Weights on their way into the array."""
-    lattice = geometry.edge
-    fall = geometry.array.y + geometry.array.height * LOWER - lattice.y - lattice.height / 2
-    for frame in work.frames:
-        cycle = frame.cycle
-        for j, delay in np.argwhere(cycle.edge_row != NONE).tolist():
-            x, y = lattice.middle(delay, j)
-            x += geometry.array.width * (RIGHT - 0.5)
-            chip = _chip(x, y, geometry.chip, lattice.height, _WAITING)
-            text = _number(int(cycle.edge[j, delay]), x, y, lattice.font)
-            yield Show(cycle.number, cycle.number + 1, 0.0, -lattice.down if delay else fall), joined([chip, text])
-
-
-def _setup(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Rows on their slant before the array."""
-    lattice = geometry.setup
-    enter = geometry.array.x + geometry.array.width * LEFT - lattice.x - lattice.width / 2
-    for frame in work.frames:
-        cycle = frame.cycle
-        for i, delay in np.argwhere(cycle.setup_row != NONE).tolist():
-            chip = _solid(lattice, i, delay, int(cycle.setup[i, delay]), int(cycle.setup_row[i, delay]) % work.count)
-            yield Show(cycle.number, cycle.number + 1, -lattice.across if delay else enter), chip
-
-
-def _activations(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Activations, each one column further in the next cycle."""
-    lattice = geometry.array
-    for frame in work.frames:
-        cycle = frame.cycle
-        for i, j in np.argwhere(cycle.busy).tolist():
-            leaves = j == work.columns - 1
-            x, y = _within(lattice, i, j, LEFT, UPPER)
-            paint = wave_solid_paint(int(cycle.row[i, j]) % work.count)
-            chip = _chip(x, y, geometry.chip, lattice.font * CHIP, paint)
-            step = lattice.across * (0.8 if leaves else 1.0)
-            text = _number(int(cycle.x[i, j]), x, y, lattice.font, "paper")
-            yield Show(cycle.number, cycle.number + 1, step, 0.0, leaves), joined([chip, text])
-
-
-def _sums(work: Work, geometry: Geometry) -> Iterator[Shown]:
-    """Sums, each one row further down in the next cycle, and from the last row in its accumulator."""
-    lattice = geometry.array
-    for frame in work.frames:
-        cycle = frame.cycle
-        for i, j in np.argwhere(cycle.busy).tolist():
-            row = int(cycle.row[i, j]) % work.count
-            x, y = _sum_middle(geometry, i, j)
-            chip = _chip(x, y, geometry.pill, lattice.font * CHIP, _pill_paint(row), rx=9)
-            text = _number(int(cycle.sums[i, j]), x, y, lattice.font, font_weight="bold")
-            yield Show(cycle.number, cycle.number + 1, *_fall(geometry, work, i, j, row)), joined([chip, text, _said(frame, i, j)])
-
-
-def _fall(geometry: Geometry, work: Work, i: int, j: int, row: int) -> tuple[float, float]:
-    """Where a sum goes next."""
-    if i < work.rows - 1:
-        return 0.0, geometry.array.down
-    x, y = _sum_middle(geometry, i, j)
-    to_x, to_y = geometry.accumulators.middle(row, j)
-    return to_x - x, to_y - y
-
-
-def _said(frame: Frame, i: int, j: int) -> Markup:
-    """The computation in words."""
-    cycle = frame.cycle
-    return title(
-        f"element ({i},{j}), cycle {cycle.number}: {cycle.x[i, j]} × {cycle.weights[i, j]} + {frame.above[i, j]} = {cycle.sums[i, j]}"
-    )
-
-
-# Boxes and numbers.
-
-_WEIGHT: Mapping[str, Value] = kind_paint(Kind.WEIGHTS)
-_WAITING: Mapping[str, Value] = {**_WEIGHT, "stroke-dasharray": "3 2"}
-
-
-def _pill_paint(row: int) -> dict[str, str]:
-    """A sum that isn't complete: an outline in the colour of its row."""
-    outline = wave_line(row)
-    return {**outline, **ink_fill("paper"), "class": f"f-paper {outline['class']}"}
-
-
-def _scaffold(work: Work, geometry: Geometry) -> Markup:
-    """What never changes: empty places, captions, NumPy's product."""
-    array = geometry.array
-    parts = [
-        _box(array, i, j, {**ink_fill("band"), "class": "f-band l-grid", "stroke": ink_line("grid")["stroke"]}, rx=8)
-        for i in range(work.rows)
-        for j in range(work.columns)
-    ]
-    parts += [_known(geometry.input, i, n, value) for i, lane in enumerate(work.lanes.tolist()) for n, value in enumerate(lane)]
-    parts += [_places(geometry.setup, i, delay) for i in range(work.rows) for delay in range(i + 1)]
-    parts += [_places(geometry.accumulators, i, j) for i in range(work.count) for j in range(work.columns)]
-    parts += [_known(geometry.product, row, j, int(work.product[row, j])) for row in range(work.count) for j in range(work.columns)]
-    return joined([*parts, *_captions(work, geometry), *_legend(geometry)])
-
-
-def _places(lattice: Lattice, i: int, j: int) -> Markup:
-    x, y = lattice.middle(i, j)
-    return tag("circle", attributes=ink_fill("grid"), cx=x, cy=y, r=2.2)
-
-
-def _known(lattice: Lattice, i: int, j: int, value: int) -> Markup:
-    x, y = lattice.middle(i, j)
-    return _number(value, x, y, lattice.font, "soft")
-
-
-def _captions(work: Work, geometry: Geometry) -> Iterator[Markup]:
-    array, setup, product = geometry.array, geometry.setup, geometry.product
-    y = array.y - CAPTION * 0.6
-    yield label("the input", geometry.input.x + geometry.input.width, y, SMALL, "soft", "end")
-    yield label("setup", setup.x + setup.width, y, SMALL, "soft", "end")
-    below = product.y - 8
-    yield label("X @ W by NumPy", product.x + work.columns * product.across - 4, below, SMALL, "soft", "end")
-    yield label("accumulators", array.x, below, SMALL, "soft")
-    for row in range(work.count):
-        yield label(f"row {row}", product.x - 6, product.middle(row, 0)[1] + 4, SMALL, "soft", "end")
-
-
-def _legend(geometry: Geometry) -> Iterator[Markup]:
-    """Which box is what, above the input."""
-    sample = wave_solid_paint(0), _WEIGHT, _pill_paint(0), _WAITING
-    words = "activation", "weight in use", "sum so far", "weight waiting"
-    for index, (paint, text) in enumerate(zip(sample, words, strict=True)):
-        x, y = MARGIN + index % 2 * 122, 22.0 + index // 2 * 24
-        yield _chip(x + 13, y - 4, 26, 16, paint, rx=8.0 if index == 2 else 4.0)
-        yield label(text, x + 32, y, SMALL, "soft")
-
-
-def _box(lattice: Lattice, i: int, j: int, paint: Mapping[str, Value], **more: Value) -> Markup:
-    x, y = lattice.corner(i, j)
-    return tag("rect", attributes=paint, x=x, y=y, width=lattice.width, height=lattice.height, **more)
-
-
-def _chip(x: float, y: float, width: float, height: float, paint: Mapping[str, Value], rx: float = 5.0) -> Markup:
-    return tag("rect", attributes=paint, x=x - width / 2, y=y - height / 2, width=width, height=height, rx=rx)
-
-
-def _number(value: int, x: float, y: float, font: float, ink: str = "ink", **more: Value) -> Markup:
-    return label(signed(value), x, y + font * 0.36, font, ink, "middle", **more)
-
-
-def signed(value: int) -> str:
-    """With a true minus sign."""
-    return f"{value:,}".replace(",", "").replace("-", "−")
-
-
-def _solid(lattice: Lattice, i: int, j: int, value: int, row: int) -> Markup:
-    """An activation of this row, outside the array."""
-    x, y = lattice.middle(i, j)
-    return joined([_chip(x, y, lattice.width, lattice.height, wave_solid_paint(row)), _number(value, x, y, lattice.font, "paper")])
-
-
-def _weight(geometry: Geometry, i: int, j: int, value: int, *, waits: bool) -> Markup:
-    """A weight in use, or below it one in the shadow."""
-    x, y = _within(geometry.array, i, j, RIGHT, LOWER if waits else UPPER)
-    font = geometry.array.font
-    return joined([_chip(x, y, geometry.chip, font * CHIP, _WAITING if waits else _WEIGHT), _number(value, x, y, font)])
-
-
-def _sum(lattice: Lattice, i: int, j: int, value: int, row: int, complete: bool) -> Markup:
-    x, y = lattice.middle(i, j)
-    paint = wave_paint(row) if complete else _pill_paint(row)
-    box = _chip(x, y, lattice.width, lattice.height, paint)
-    return joined([box, _number(value, x, y, lattice.font, font_weight="bold" if complete else None)])
-
-
-def _within(lattice: Lattice, i: int, j: int, right: float, down: float) -> tuple[float, float]:
-    x, y = lattice.corner(i, j)
-    return x + lattice.width * right, y + lattice.height * down
-
-
-def _sum_middle(geometry: Geometry, i: int, j: int) -> tuple[float, float]:
-    x, y = _within(geometry.array, i, j, 0.0, LOWER)
-    return x + INSET + geometry.pill / 2, y
