@@ -110,7 +110,7 @@ def fitting(work: Work) -> Geometry:
     room = PAGE_WIDTH - LABELS - 2 * MARGIN - 2 * GAP - lane * work.rows
     buffer = _within(max(30.0, chip + 2), max(160.0, room - full * work.columns), reads)
     wide = _within(full, room - buffer * reads, work.columns)
-    edge, line = _within(20, 60, work.columns), _within(24, 120, work.count)
+    edge, line = _within(20, 60, work.columns), _within(24, 170, work.count)
     high = PAGE_HEIGHT - MARGIN - 2 * GAP - 2 * CAPTION - edge * work.columns - line * work.count
     product = min(_number(long), (reads * buffer + GAP + lane * work.rows) / work.columns)
     return _arranged(work, Sizes((wide, _within(76, high, work.rows)), lane, edge, buffer, line, product, 0.0))

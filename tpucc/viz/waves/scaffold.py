@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tpucc.viz.palette import ink_fill, ink_line, wave_solid_paint
-from tpucc.viz.svg import Markup, joined, label, tag
+from tpucc.viz.svg import Markup, Value, escaped, joined, label, tag
 from tpucc.viz.text import SMALL
 from tpucc.viz.waves.geometry import CAPTION, MARGIN, Geometry, Lattice
 from tpucc.viz.waves.marks import WAITING, WEIGHT, box, chip, number_mark, pill_paint
@@ -46,7 +46,14 @@ def _captions(work: Work, geometry: Geometry) -> Iterator[Markup]:
     yield label("X @ W by NumPy", product.x + work.columns * product.across - 4, below, SMALL, "soft", "end")
     yield label("accumulators", array.x, below, SMALL, "soft")
     for row in range(work.count):
-        yield label(f"row {row}", product.x - 6, product.middle(row, 0)[1] + 4, SMALL, "soft", "end")
+        place: dict[str, Value] = {
+            "x": product.x - 6,
+            "y": product.middle(row, 0)[1] + 4,
+            "font-size": SMALL,
+            "text-anchor": "end",
+            "font-weight": "bold",
+        }
+        yield tag("text", escaped(f"row {row}"), attributes={**wave_solid_paint(row), **place})
 
 
 def _legend() -> Iterator[Markup]:
