@@ -26,7 +26,7 @@ LABELS, LEGEND = 48.0, 262.0
 """The widths of the labels left of NumPy's product, and of the legend."""
 UPPER, LOWER, LEFT, RIGHT = 0.3, 0.71, 0.29, 0.76
 """In an element: activation and weight side by side, the sum and the shadow below them; shares of its height and of its width."""
-INSET = 7.0
+INSET = 5.0
 """From the left side of an element to its sum."""
 CHIP = 1.55
 """The height of a box around a number, of the size of its font."""
@@ -133,7 +133,7 @@ def _number(characters: int) -> float:
 
 def _boxes(font: float, short: int, long: int) -> tuple[float, float]:
     """The widths of a short number's box and of a long one's."""
-    return short * DIGIT * font + 10, long * DIGIT * font + 14
+    return (short * DIGIT + 0.6) * font, (long * DIGIT + 0.8) * font
 
 
 def _within(most: float, room: float, count: int) -> float:
@@ -175,13 +175,13 @@ def _arranged(work: Work, sizes: Sizes) -> Geometry:
 
 def _least(chip: float, pill: float) -> float:
     """The least width of an element in which an activation stands beside a weight, and below them a sum beside the shadow."""
-    return max((chip + 4) / (RIGHT - LEFT), (pill + chip / 2 + INSET + 8) / RIGHT)
+    return max((chip + 3) / (RIGHT - LEFT), (pill + chip / 2 + INSET + 5) / RIGHT)
 
 
 def _element_font(wide: float, high: float, short: int, long: int) -> float:
     """The largest with which that is so."""
-    between = (RIGHT - LEFT) * wide - 18, RIGHT * wide - INSET - 31
-    size = min(LARGEST, high * 0.27, between[0] / (short * DIGIT), between[1] / ((long + short / 2) * DIGIT))
+    chip, pill = _boxes(1.0, short, long)
+    size = min(LARGEST, high * 0.25, ((RIGHT - LEFT) * wide - 3) / chip, (RIGHT * wide - INSET - 5) / (pill + chip / 2))
     return round(size, 1) if size >= LEGIBLE else 0.0
 
 
