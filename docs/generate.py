@@ -14,6 +14,7 @@ from measure import programs_page
 from notebook_page import executed
 from paper_page import paper_page, targets_page
 from screenshots import take_screenshots
+from terminal_blocks import with_outputs
 
 import tpucc
 from tpucc import pictures
@@ -26,6 +27,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
+from tpucc.viz.waves import random_work, waves_svg
 
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
@@ -80,7 +82,7 @@ def verifier_page() -> str:
 
 
 def pages() -> Mapping[str, str]:
-    """The generated pages by path below docs/."""
+    """The generated pages by path below docs/, and those with outputs in them."""
     beside = {"reference/paper.md": f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
     return beside | {
         "reference/operators.md": operators_page(),
@@ -89,6 +91,7 @@ def pages() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/programs.md": f"{MADE}\n{programs_page()}",
+        "systolic.md": with_outputs((DOCS / "systolic.md").read_text("utf-8")),
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }
 
@@ -107,6 +110,7 @@ def draw() -> None:
     errors = fidelity(cnn.compilation, cnn.runtime)
     for kind in pictures.LOSSES:
         (DOCS / "pictures" / f"cnn-{kind}.svg").write_text(pictures.draw_losses(kind, cnn.runtime, errors), "utf-8")
+    (DOCS / "pictures" / "systolic.svg").write_text(waves_svg(random_work(4, 4, 6)), "utf-8")
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
 
 

@@ -227,3 +227,24 @@ def test_shapes_that_do_not_fit(work: list[Multiply], words: str) -> None:
 
 def test_nothing_to_do_takes_no_cycle() -> None:
     assert list(simulate([], rows=4, columns=4)) == []
+
+
+@pytest.mark.parametrize(("rows", "columns"), SHAPES)
+def test_what_waits_at_the_edges_enters_in_its_turn(rows: int, columns: int) -> None:
+    """Entry (i, d) of the setup is at the first element of row i after d + 1 cycles, and so are weights at the first row of shadows."""
+    random = np.random.default_rng([rows, columns])
+    work = [Multiply(integers(random, rows + 2, rows), Tile(integers(random, rows, columns))) for _ in range(2)]
+    cycles = list(simulate(work, rows=rows, columns=columns))
+    for cycle in cycles[: -rows - columns]:
+        for lane, delay in np.argwhere(cycle.setup_row != NONE).tolist():
+            later = cycles[cycle.number + delay + 1]
+            assert (later.row[lane, 0], later.x[lane, 0]) == (cycle.setup_row[lane, delay], cycle.setup[lane, delay])
+        for column, delay in np.argwhere(cycle.edge_row != NONE).tolist():
+            later = cycles[cycle.number + delay + 1]
+            assert later.shadow[0, column] == cycle.edge[column, delay]
+            assert (later.shadow_row[0, column], later.shadow_tile[0, column]) == (
+                cycle.edge_row[column, delay],
+                cycle.edge_tile[column, delay],
+            )
+    assert sum((cycle.setup_row != NONE).sum() for cycle in cycles) == 2 * (rows + 2) * rows * (rows + 1) // 2
+    assert sum((cycle.edge_row != NONE).sum() for cycle in cycles) == 2 * rows * columns * (columns + 1) // 2

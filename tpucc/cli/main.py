@@ -25,6 +25,7 @@ COMMANDS = {
     "passes": "The passes, in their order.",
     "targets": "The machines.",
     "paper": "Our figures beside those of the TPU paper.",
+    "systolic": "Data in waves through an array of elements, cycle by cycle.",
     "doctor": "What is installed, and which renderer will be used.",
 }
 """Each command is the function `command` of a module of this package; importing it waits until it is called."""

@@ -101,10 +101,11 @@ class _Array:
         self._left -= len(columns)
 
     def _photograph(self, number: int, multiply: int, shifting: int) -> Cycle:
-        x, weights, shadow = self._x, self._weights, self._shadow
+        x, weights, shadow, setup, edge = self._x, self._weights, self._shadow, self._setup.waiting(), self._edge.waiting()
         arrays = (
             *(x["row"], x["value"], weights["value"], weights["tile"], self._sums["value"]),
             *(shadow["value"], shadow["row"], shadow["tile"], self._accumulators),
+            *(setup["value"], setup["row"], edge["value"], edge["row"], edge["tile"]),
         )
         return Cycle(number, multiply, shifting, *map(_frozen, arrays))
 

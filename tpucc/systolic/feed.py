@@ -47,6 +47,14 @@ class Skew:
         self._line = np.concatenate([entering[None], self._line[:-1]])
         return leaving
 
+    def waiting(self) -> Lanes:
+        """[lanes, lanes]: entry (i, d) comes out of lane i d + 1 cycles later. Lane i has i + 1 registers."""
+        found = np.empty_like(self._line)
+        found[:] = empty(1, self._line.dtype)
+        lane, delay = np.tril_indices(len(self._lane))
+        found[lane, delay] = self._line[lane - delay, lane]
+        return found
+
 
 @dataclass(slots=True)
 class Shift:

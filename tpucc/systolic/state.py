@@ -71,6 +71,16 @@ class Cycle:
     """[R, C]: the tile that the weight in the shadow is of, or `NONE`."""
     accumulators: Int32
     """[A, C]"""
+    setup: Int32
+    """[R, R]: the activations in the triangle before the array. Entry (r, d) enters the array d + 1 cycles later."""
+    setup_row: Int64
+    """[R, R]: the rows that they are of, or `NONE`."""
+    edge: Int32
+    """[C, C]: the weights in the triangle behind the FIFO. Entry (c, d) enters the array d + 1 cycles later."""
+    edge_row: Int64
+    """[C, C]: the rows of elements that they are for, or `NONE`."""
+    edge_tile: Int64
+    """[C, C]: the tiles that they are of, or `NONE`."""
 
     @property
     def busy(self) -> Bools:

@@ -50,6 +50,18 @@ KINDS: Mapping[Kind, Colour] = MappingProxyType(
 """Every kind's colour. `host` is grey, as the host's part stands back."""
 
 
+WAVES = (
+    Colour("row 0 of the input", "#b3def8", "#0072b2", "#0d5078", "#6cc0f0"),
+    Colour("row 1 of the input", "#f0998a", "#b3382a", "#6b2418", "#f59c8b"),
+    Colour("row 2 of the input", "#bdeedd", "#00755a", "#0a684c", "#4fd0a5"),
+    Colour("row 3 of the input", "#b3a6ec", "#5646ad", "#3c3185", "#b3a6f7"),
+    Colour("row 4 of the input", "#deeaa0", "#5f6f12", "#596717", "#c0d45f"),
+    Colour("row 5 of the input", "#e59ac6", "#9c3c73", "#5e1c44", "#ee9cc9"),
+)
+"""The rows that flow through the array, again from the first after the last. Light and dark, blue and yellow alternate: neighbours stay
+apart for people with any colour vision."""
+
+
 @dataclass(frozen=True, slots=True)
 class Ink:
     """A colour of text or lines: light and dark."""
@@ -89,6 +101,31 @@ def ink_fill(ink: str) -> dict[str, str]:
 
 def ink_line(ink: str) -> dict[str, str]:
     return {"class": f"l-{ink}", "stroke": INKS[ink].light, "fill": "none"}
+
+
+def wave_paint(row: int) -> dict[str, str]:
+    """Attributes of a shape that belongs to this row of the input."""
+    colour = WAVES[row % len(WAVES)]
+    return {"class": f"w-{row % len(WAVES)}", "fill": colour.fill, "stroke": colour.line}
+
+
+def wave_solid_paint(row: int) -> dict[str, str]:
+    """Attributes of a mark in the strong colour of this row."""
+    return {"class": f"v-{row % len(WAVES)}", "fill": WAVES[row % len(WAVES)].line}
+
+
+def wave_line(row: int) -> dict[str, str]:
+    """Attributes of an outline in the strong colour of this row."""
+    return {"class": f"u-{row % len(WAVES)}", "stroke": WAVES[row % len(WAVES)].line, "fill": "none"}
+
+
+def wave_style_sheet() -> str:
+    """CSS that recolours the rows for a dark page."""
+    rules = (
+        f".w-{i}{{fill:{wave.dark_fill};stroke:{wave.dark_line}}}.v-{i}{{fill:{wave.dark_line}}}.u-{i}{{stroke:{wave.dark_line}}}"
+        for i, wave in enumerate(WAVES)
+    )
+    return "@media (prefers-color-scheme:dark){" + "".join(rules) + "}"
 
 
 def style_sheet() -> str:

@@ -1,0 +1,50 @@
+"""The array as a page: a slider over the cycles, steps, play, and each element's computation in words.
+
+The page is one file without a network: `waves.html` with `waves.css` and the scripts of `js/`, and the registers as JSON.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from string import Template
+
+from tpucc.diagnostics import counted
+from tpucc.viz.palette import INKS, KINDS, WAVES, Kind
+from tpucc.viz.svg import escaped, number_text
+from tpucc.viz.waves.geometry import fitting
+from tpucc.viz.waves.payload import payload
+from tpucc.viz.waves.picture import busiest
+from tpucc.viz.waves.work import Work
+
+SCRIPTS = ("data", "boxes", "words", "scene", "captions", "targets", "player")
+"""The files of `js/` in the order in which they become one script."""
+
+
+def waves_page(work: Work) -> str:
+    """The page as HTML."""
+    folder = resources.files(__package__)
+    geometry = fitting(work)
+    return Template(folder.joinpath("waves.html").read_text("utf-8")).substitute(
+        title=escaped(f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"),
+        colours=colours(),
+        style=folder.joinpath("waves.css").read_text("utf-8"),
+        view=f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
+        last=len(work.frames) - 1,
+        data=payload(work, geometry, busiest(work)),
+        script="\n".join(folder.joinpath("js", f"{name}.js").read_text("utf-8") for name in SCRIPTS),
+    )
+
+
+def colours() -> str:
+    """The palette as CSS, each colour for a light page and a dark one."""
+    weights, matrix = KINDS[Kind.WEIGHTS], KINDS[Kind.MATRIX]
+    inks = "".join(f"--{name}:light-dark({ink.light},{ink.dark});" for name, ink in INKS.items())
+    kinds = "".join(
+        f"--{name}-fill:light-dark({colour.fill},{colour.dark_fill});--{name}-line:light-dark({colour.line},{colour.dark_line});"
+        for name, colour in (("weights", weights), ("matrix", matrix))
+    )
+    rows = "".join(
+        f".row-{i}{{--fill:light-dark({wave.fill},{wave.dark_fill});--line:light-dark({wave.line},{wave.dark_line})}}"
+        for i, wave in enumerate(WAVES)
+    )
+    return f":root{{{inks}{kinds}}}{rows}"
