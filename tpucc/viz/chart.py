@@ -72,7 +72,7 @@ def hatch_fill(key: str, name: str) -> str:
 
 def cycle_axis(scale: Scale, y: float, clock_hz: float) -> Markup:
     """A time axis: cycles, and below them the same in seconds at the target's clock."""
-    unit, factor = _seconds_unit(scale.high / clock_hz)
+    unit, factor = seconds_unit(scale.high / clock_hz)
     parts = [line(scale.start, y, scale.end, y)]
     for value in ticks(scale.high):
         x = scale(value)
@@ -122,7 +122,8 @@ def _hatch(key: str, name: str) -> Markup:
     return tag("pattern", stroke, id=f"{key}-{name}", width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)
 
 
-def _seconds_unit(seconds: float) -> tuple[str, float]:
+def seconds_unit(seconds: float) -> tuple[str, float]:
+    """The largest unit of which `seconds` are one or more, and how many of them a second has."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if seconds * factor >= 1:
             return unit, factor
