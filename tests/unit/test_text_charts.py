@@ -15,6 +15,7 @@ from rich.cells import cell_len
 
 import tpucc
 from tests.support.pictures import BIDI, HOSTILE, chain_program
+from tests.support.terminal import on_a_terminal
 from tpucc.isa.instructions import ENGINE_OF, Engine
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program, Resident
@@ -161,30 +162,7 @@ def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 @pytest.mark.parametrize("without", ["", "1"])
 def test_a_terminal_gets_the_chart_in_colours_unless_told_not_to(without: str) -> None:
-    text = on_a_terminal(["profile", str(ROOT / "programs" / "02_iris.tpu")], {"NO_COLOR": without, "TERM": "xterm"})
+    text = on_a_terminal(["-m", "tpucc", "profile", str(ROOT / "programs" / "02_iris.tpu")], NO_COLOR=without)
     assert "timeline:" in text
     assert ("\x1b[" in text) != bool(without)
     assert re.sub(r"\x1b\[[0-9;]*m", "", text).count("host") >= 1
-
-
-def on_a_terminal(arguments: list[str], environment: dict[str, str]) -> str:
-    """What a command writes to a terminal."""
-    import pty
-
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "tpucc", *arguments, "--quiet"]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env={**os.environ, **environment}) as process:
-        os.close(theirs)
-        parts = []
-        while part := _read(ours):
-            parts.append(part)
-        assert process.wait() == 0
-    os.close(ours)
-    return b"".join(parts).decode()
-
-
-def _read(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 1 << 16)
-    except OSError:  # Linux says so when the other end is closed
-        return b""

@@ -10,6 +10,7 @@ import click
 from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.progress import Progress
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy, print_json
 from tpucc.diagnostics import did_you_mean
@@ -52,11 +53,14 @@ def command(
     **given: Any,
 ) -> None:
     """Compile MODEL; write its files and pictures; print a summary."""
-    compilation = compiled(model, given, quiet, Dump(print_after, dump_dir), stop_after, print_after)
-    if compilation.program is None or stop_after is not None:
-        return
-    runtime = Runtime(compilation.program)
-    made = artifacts(compilation, runtime, model.stem, emit, held_out_accuracy(compilation, runtime, model))
+    with Progress(not quiet and not as_json) as progress:
+        compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress), stop_after, print_after, progress)
+        if compilation.program is None or stop_after is not None:
+            return
+        runtime = Runtime(compilation.program, progress.rounds)
+        accuracy = held_out_accuracy(compilation, runtime, model)
+        progress.stage("draw and write the files")
+        made = artifacts(compilation, runtime, model.stem, emit, accuracy)
     folder = output or Path("build") / model.stem
     write_files(folder, made.files)
     files = [folder / name for name in made.files]

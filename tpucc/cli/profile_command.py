@@ -12,6 +12,7 @@ import click
 
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.options import FILE, compile_options, several_counts
+from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_json
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime
@@ -45,15 +46,18 @@ def command(
     """
     if len(cores) > 1 and (trace is not None or chart):
         raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
-    runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0]).runtime for count in cores]
-    if trace is not None:
-        write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline))
+    charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
+    with Progress(not quiet and not as_json) as progress:
+        runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress).runtime for count in cores]
+        progress.stage("time")
+        if trace is not None:
+            write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline))
+        numbers = _numbers(runtimes, timing) if as_json else {}
+        texts = [] if as_json else [_table(runtimes, timing), *([charts_text(runtimes[0])] if charted else [])]
     if as_json:
-        print_json(_numbers(runtimes, timing))
+        print_json(numbers)
     else:
-        click.echo(_table(runtimes, timing))
-        if chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart)):
-            click.echo(f"\n{charts_text(runtimes[0])}")
+        click.echo("\n\n".join(texts))
 
 
 def _table(runtimes: Sequence[Runtime], timing: str) -> str:
