@@ -33,7 +33,9 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
     show_default=True,
     help="How to count: units at work together; or one after the other, beside the counts of SCALE-Sim and OpenTPU.",
 )
-@click.option("--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing.")
+@click.option(
+    "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
+)
 @chart_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
@@ -51,7 +53,7 @@ def command(
         runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress).runtime for count in cores]
         progress.stage("time")
         if trace is not None:
-            write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline))
+            write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline, compressed=trace.suffix == ".gz"))
         numbers = _numbers(runtimes, timing) if as_json else {}
         texts = [] if as_json else [_table(runtimes, timing), *([charts_text(runtimes[0])] if charted else [])]
     if as_json:
