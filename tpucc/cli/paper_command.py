@@ -15,13 +15,11 @@ from tpucc.diagnostics import printable
 from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
-from tpucc.tables import WIDTH, table, wrapped
+from tpucc.tables import GAP, WIDTH, table, wrapped
 from tpucc.target import load_target, require_compilable
 
 PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
 """Where the programs lie in a checkout: beside the package."""
-GAP = 2
-"""Blanks between two columns of a table."""
 
 
 @click.command("paper")

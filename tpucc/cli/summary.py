@@ -120,5 +120,5 @@ def _numbers(runtime: Runtime) -> str:
         ("speed", f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"),
         ("bottleneck", stats["bottleneck"]),
     ]
-    text = "\n".join(f"{label:<15} {value}" for label, value in rows)
+    text = "\n".join(wrapped(f"{label:<15} {value}", " " * 16) for label, value in rows)
     return f"{text}\n\n{wrapped(stats['explanation'])}"

@@ -11,8 +11,10 @@ from tpucc.api import Executable
 from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
+from tpucc.diagnostics import printable
 from tpucc.outputs import write_file
 from tpucc.pictures import CHARTS, KINDS, draw_chart, draw_diagrams
+from tpucc.tables import wrapped
 
 
 @click.command("viz")
@@ -30,7 +32,7 @@ def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: A
         text, how = _drawn(exe, kind, place.suffix == ".dot")
     write_file(place, text.encode())
     if not quiet:
-        click.echo(f"{place}: {kind} of {exe.runtime.program.name}{how}")
+        click.echo(wrapped(printable(f"{place}: {kind} of {exe.runtime.program.name}{how}"), "  "))
 
 
 def _drawn(exe: Executable, kind: str, as_dot: bool) -> tuple[str, str]:
