@@ -88,15 +88,16 @@ def charts_page() -> str:
 
 
 CHARTS = """\
-`tpucc profile MODEL.tpu` prints them below its table on a terminal, `--chart` anywhere, `--no-chart` nowhere. A column is the same number of
-cycles everywhere. A block is as high as the share of these cycles in which the unit works; `waits` has the letter of what the matrix unit waits
-for most, a capital where waiting takes more than half of the column. At the right is each line's share of the whole time. A layer's name stands
-where it begins to compute. The buffer's chart has the most rows in use at once in each column, and ends at the most of all.
+`tpucc profile MODEL.tpu` prints them below its table on a terminal, `--chart` anywhere, `--no-chart` nowhere. A column is the same
+number of cycles everywhere. A block is as high as the share of these cycles in which the unit works; `waits` has the letter of what
+the matrix unit waits for most, a capital where waiting takes more than half of the column. At the right is each line's share of the
+whole time. A layer's name stands where it begins to compute. The buffer's chart has the most rows in use at once in each column, and
+ends at the most of all.
 """
 CHARTED = {
-    "04_digits_mlp": "At first it waits for weights, then for inputs from the host; at the end the results leave, and nothing is left to do.",
+    "04_digits_mlp": "At first it waits for weights, then for inputs from the host; at the end the results leave.",
     "05_digits_cnn": "The host brings one half of the batch while the machine computes the other. Most of the time it waits for the host.",
-    "06_digits_lstm": "First one product for the inputs of all steps, then step after step: each waits for the activation of the one before, and for weights.",
+    "06_digits_lstm": "One product for the inputs of all steps, then step after step: each waits for the one before, and for weights.",
 }
 """Programs with charts in the book, and what there is to see."""
 
