@@ -18,9 +18,10 @@ import pytest
 import tpucc
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
-from tpucc.isa.instructions import Opcode, record
+from tpucc.isa.instructions import Flag, Opcode, record
 from tpucc.isa.program import Program
 from tpucc.runtime import Runtime
+from tpucc.sim.timing import Timeline
 from tpucc.sim.trace import trace_events
 from tpucc.sim.traceformat import Clock
 
@@ -156,6 +157,42 @@ def test_counters_ascend_and_say_what_the_memories_hold(model: str) -> None:
         moment = round(cycle * 1e9 / program.target.clock_hz)
         shown = [value for ts, value in zip(times, rows, strict=True) if nanoseconds(ts) <= moment][-1]
         assert shown == sum(r.rows for r in program.residents if timeline.start[r.first] <= cycle < timeline.end[r.last])
+
+
+def accumulators_cycle_by_cycle(program: Program, timeline: Timeline) -> np.ndarray:
+    """How many rows are in use in each cycle, row by row: a life is noted when the next sum begins, or at the end."""
+    counts, lives = np.zeros(timeline.makespan + 1, np.int64), {}
+    for row, start, end in zip(program.instructions, timeline.start.tolist(), timeline.end.tolist(), strict=True):
+        opcode, first, rows = Opcode(int(row["opcode"])), int(row["acc"]), int(row["inner"])
+        rows *= 1 if opcode == Opcode.MATRIX_MULTIPLY else int(row["outer"])
+        if opcode == Opcode.ACTIVATE:
+            for r in range(first, first + rows):
+                lives[r] = (lives[r][0], end)
+        elif opcode in (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE) and not row["flags"] & Flag.ACCUMULATE:
+            for r in range(first, first + rows):
+                note(counts, lives.get(r))
+                lives[r] = (start, start)
+    for life in lives.values():
+        note(counts, life)
+    return counts
+
+
+def note(counts: np.ndarray, life: tuple[int, int] | None) -> None:
+    if life is not None:
+        counts[life[0] : life[1]] += 1
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_accumulators_are_in_use_from_a_sums_first_multiply_to_its_last_activate(model: str) -> None:
+    program, timeline = runtime(model).program, runtime(model).timeline
+    times, rows = series(traced(model), "accumulators", "rows")
+    assert times == sorted(set(times))
+    assert rows[-1] == 0
+    assert 0 < max(rows) <= program.target.accumulator_rows
+    counts = accumulators_cycle_by_cycle(program, timeline)
+    clock = Clock(program.target.clock_hz)
+    changed = np.flatnonzero(np.diff(counts, prepend=0))
+    assert list(zip(clock.times(changed), counts[changed].tolist(), strict=True)) == list(zip(times, rows, strict=True))[rows[0] == 0 :]
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -1,4 +1,4 @@
-"""How much of the unified buffer is in use, as time goes by."""
+"""How much of the unified buffer and of the accumulators is in use, as time goes by."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Records
 from tpucc.isa.program import Resident
 from tpucc.numerics import Int64
 
@@ -30,3 +32,32 @@ def step_function(times: Int64, changes: Int64) -> tuple[Int64, Int64]:
     np.add.at(sums, which, changes)
     kept = np.flatnonzero(sums)
     return moments[kept], np.cumsum(sums[kept])
+
+
+def accumulators_in_use(records: Records, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The same of the accumulators of a verified program.
+
+    A row is in use from the start of the multiply that begins a sum in it to the end of the last activate that reads this sum.
+    """
+    touched = effects(records)
+    begins = touched.acc_writes & ~touched.acc_reads
+    own = np.flatnonzero(begins | (touched.acc_reads & ~touched.acc_writes))
+    low, high = touched.acc_start[own], touched.acc_end[own]
+    bounds = np.unique(np.concatenate([low, high]))
+    first, after = np.searchsorted(bounds, low), np.searchsorted(bounds, high)
+    which, strip = _spread(own, first, after)
+    order = np.lexsort((which, strip))
+    which, strip = which[order], strip[order]
+    begun = np.flatnonzero(begins[which])
+    done = np.append(begun[1:], len(which))[: len(begun)] - 1
+    read = done > begun
+    begun, done = begun[read], done[read]
+    rows = np.diff(bounds)[strip[begun]]
+    return step_function(np.concatenate([start[which[begun]], end[which[done]]]), np.concatenate([rows, -rows]))
+
+
+def _spread(values: Int64, first: Int64, after: Int64) -> tuple[Int64, Int64]:
+    """Each value once for each number from its `first` on, up to but not including `after`; and these numbers."""
+    counts = after - first
+    before = np.cumsum(counts) - counts
+    return np.repeat(values, counts), np.repeat(first - before, counts) + np.arange(counts.sum())

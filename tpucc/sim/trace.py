@@ -2,8 +2,8 @@
 
 One lane a unit, one slice an instruction that takes time, named by its mnemonic and its layer; the weight shift has a lane of its own,
 so has what the matrix unit waits for. Arrows follow each weight tile from its fetch over the shift to the multiply that takes it. Counters
-show the weight FIFO and the unified buffer. Times are microseconds at the target's clock; arguments have the cycles, and the line of the
-source that an instruction's layer comes from.
+show the weight FIFO, the unified buffer and the accumulators. Times are microseconds at the target's clock; arguments have the cycles, and
+the line of the source that an instruction's layer comes from.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine, Opcode
-from tpucc.isa.occupancy import rows_in_use, step_function
+from tpucc.isa.occupancy import accumulators_in_use, rows_in_use, step_function
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.resolve import resolve
@@ -143,9 +143,11 @@ def _depths(timeline: Timeline, clock: Clock) -> Iterator[Counter]:
 
 
 def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Counter]:
-    """Rows of the unified buffer in use, and their bytes, at every change."""
+    """Rows of the unified buffer in use, and their bytes, and rows of the accumulators, at every change."""
     moments, rows = rows_in_use(program.residents, timeline.start, timeline.end)
-    return _counter("unified buffer", {"rows": rows, "bytes": rows * program.target.mxu}, moments, clock)
+    yield from _counter("unified buffer", {"rows": rows, "bytes": rows * program.target.mxu}, moments, clock)
+    moments, rows = accumulators_in_use(program.instructions, timeline.start, timeline.end)
+    yield from _counter("accumulators", {"rows": rows}, moments, clock)
 
 
 def _counter(name: str, series: Mapping[str, Int64], moments: Int64, clock: Clock) -> Iterator[Counter]:
