@@ -27,6 +27,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
+from tpucc.viz.textcharts import Canvas, buffer_lines, plain, timeline_lines
 from tpucc.viz.waves import random_work, waves_svg
 
 DOCS = Path(__file__).resolve().parent
@@ -81,6 +82,32 @@ def verifier_page() -> str:
     return "\n".join(parts) + "\n"
 
 
+def charts_page() -> str:
+    """What `tpucc profile --chart` prints of two programs."""
+    parts = [MADE, "# Charts at the terminal\n", CHARTS]
+    for name, says in CHARTED.items():
+        runtime = tpucc.compile(PROGRAMS / f"{name}.tpu").runtime
+        times, canvas = pictures.times_of(runtime), Canvas(runtime.timeline.makespan, runtime.program.target.clock_hz)
+        lines = [*timeline_lines(runtime.program, times, canvas), (), *buffer_lines(runtime.program, times, canvas)]
+        parts.append(f"## {name}\n\n{says}\n\n```\n" + "\n".join(map(plain, lines)) + "\n```\n")
+    return "\n".join(parts)
+
+
+CHARTS = """\
+`tpucc profile MODEL.tpu` prints them below its table on a terminal, `--chart` anywhere, `--no-chart` nowhere. A column is the same
+number of cycles everywhere. A block is as high as the share of these cycles in which the unit works; `waits` has the letter of what
+the matrix unit waits for most, a capital where waiting takes more than half of the column. At the right is each line's share of the
+whole time. A layer's name stands where it begins to compute. The buffer's chart has the most rows in use at once in each column, and
+ends at the most of all.
+"""
+CHARTED = {
+    "04_digits_mlp": "At first it waits for weights, then for inputs from the host; at the end the results leave.",
+    "05_digits_cnn": "The host brings one half of the batch while the machine computes the other. Most of the time it waits for the host.",
+    "06_digits_lstm": "One product for the inputs of all steps, then step after step: each waits for the one before, and for weights.",
+}
+"""Programs with charts in the book, and what there is to see."""
+
+
 def pages() -> Mapping[str, str]:
     """The generated pages by path below docs/, and those with outputs in them."""
     beside = {"reference/paper.md": f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
@@ -90,6 +117,7 @@ def pages() -> Mapping[str, str]:
         "reference/passes.md": passes_page(),
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
+        "reference/charts.md": charts_page(),
         "reference/programs.md": f"{MADE}\n{programs_page()}",
         "systolic.md": with_outputs((DOCS / "systolic.md").read_text("utf-8")),
         "reference/instructions.md": MADE + "\n" + reference_markdown(),

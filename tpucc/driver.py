@@ -243,7 +243,12 @@ def pipeline(options: Options) -> tuple[Pass, ...]:
 
 def stage_names(options: Options) -> tuple[str, ...]:
     """The names that `--stop-after` and `--print-after` take, in order."""
-    return (*FRONT_STAGES, *dict.fromkeys(p.name for p in pipeline(options)), *BACK_STAGES)
+    return tuple(dict.fromkeys(stage_order(options)))
+
+
+def stage_order(options: Options) -> tuple[str, ...]:
+    """The stages as they will run; a pass that runs twice stands twice."""
+    return (*FRONT_STAGES, *(p.name for p in pipeline(options)), *BACK_STAGES)
 
 
 def require_stage(name: str, options: Options) -> None:

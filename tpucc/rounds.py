@@ -11,6 +11,7 @@ from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 
 Arrays = Mapping[str, AnyArray]
+RoundObserver = Callable[[int, int], None]
 
 
 def model_batch(inputs: Mapping[str, TensorType], outputs: Sequence[TensorType]) -> int | None:
@@ -41,11 +42,21 @@ def rows_given(inputs: Mapping[str, TensorType], arrays: Arrays, batch: int | No
     return None if rows == batch else rows
 
 
-def run_in_rounds(run: Callable[[Arrays], dict[str, AnyArray]], arrays: Arrays, rows: int, batch: int) -> dict[str, AnyArray]:
-    """Calls `run` on `batch` rows at a time, the last round filled up with its own last row; returns `rows` rows of each result."""
-    results = [
-        run({name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}) for start in range(0, rows, batch)
-    ]
+def run_in_rounds(
+    run: Callable[[Arrays], dict[str, AnyArray]],
+    arrays: Arrays,
+    rows: int,
+    batch: int,
+    begins: RoundObserver = lambda done, total: None,
+) -> dict[str, AnyArray]:
+    """Calls `run` on `batch` rows at a time, the last round filled up with its own last row; returns `rows` rows of each result.
+
+    Calls `begins` before each round, with how many rounds are finished and how many there are.
+    """
+    results = []
+    for number, start in enumerate(range(0, rows, batch)):
+        begins(number, -(-rows // batch))
+        results.append(run({name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}))
     return {name: np.concatenate([result[name] for result in results])[:rows] for name in results[0]}
 
 

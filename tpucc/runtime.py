@@ -6,7 +6,7 @@ A program for several cores does so on each core's part of the batch.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from tpucc.numerics import INT8, AnyArray, Held
 from tpucc.ops.evaluate import evaluate
 from tpucc.outputs import read_file, write_file
 from tpucc.registry import ATTRIBUTES
-from tpucc.rounds import model_batch, rows_given, run_in_rounds
+from tpucc.rounds import RoundObserver, model_batch, rows_given, run_in_rounds
 from tpucc.sharing import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.execute import Interpreter, Simulator
@@ -52,6 +52,8 @@ class Runtime:
     """A program that the verifier has accepted, ready to run. Immutable; running it twice gives the same bits twice."""
 
     program: Program
+    round_begins: RoundObserver = field(default=lambda done, total: None, compare=False, repr=False)
+    """Is told before each round how many of how many are done, while inputs of another batch than the model's run."""
 
     @cached_property
     def prologue(self) -> Graph:
@@ -218,7 +220,7 @@ class Runtime:
         rows = rows_given(self.inputs, arrays, self.batch)
         if rows is None or self.batch is None:
             return run(arrays)
-        return run_in_rounds(run, arrays, rows, self.batch)
+        return run_in_rounds(run, arrays, rows, self.batch, self.round_begins)
 
 
 def _evaluated(graph: Graph, values: Arrays) -> dict[str, AnyArray]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import printable
 from tpucc.runtime import Runtime
-from tpucc.tables import microseconds, table
+from tpucc.tables import microseconds, table, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def scaling_table(runtimes: Sequence[Runtime]) -> str:
     program, rows = runtimes[0].program, scaling(runtimes)
     batch = rows[0].batch * rows[0].cores
     head = f"{printable(program.name)} on {program.target.name}, a batch of {batch:,} divided among cores"
-    return f"{head}\n\n{table(HEAD, (cells(row) for row in rows), left=0)}"
+    return f"{wrapped(head, '  ')}\n\n{table(HEAD, (cells(row) for row in rows), left=0)}"
 
 
 HEAD = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")

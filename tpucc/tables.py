@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tpucc.diagnostics import printable
 from tpucc.pictures import works_of
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 WIDTH = 80
+GAP = 2
+"""Blanks between two columns of a table."""
 MOST_ROWS = 40
 BREAKDOWN = (
     ("array_active", "array active"),
@@ -32,14 +34,23 @@ BREAKDOWN = (
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
-    """Columns under their heads, the first `left` flush left, the others flush right; over-long first cells are cut."""
+    """Columns under their heads, the first `left` flush left, the others flush right.
+
+    Where they are too wide, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
+    """
     from rich import console, table  # imported only when a table is printed: it takes longer than most commands
 
-    drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=False, header_style="")
+    cells = [[_cell(text) for text in row] for row in rows]
+    widths = [max(text.cell_len for text in column) for column in zip(map(_cell, head), *cells, strict=True)]
+    tight = sum(widths) + GAP * (len(widths) - 1) > WIDTH
+    room = WIDTH - sum(widths[1:]) - (1 if tight else GAP) * (len(widths) - 1)
+    drawn = table.Table(box=None, pad_edge=False, padding=(0, 1), collapse_padding=tight, header_style="")
     for index, name in enumerate(head):
-        drawn.add_column(printable(name), justify="left" if index < left else "right", no_wrap=True, overflow="ellipsis")
-    for row in rows:
-        drawn.add_row(*map(_cell, row))
+        most = None if index else max(1, room)
+        justify: Literal["left", "right"] = "left" if index < left else "right"
+        drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=most)
+    for row in cells:
+        drawn.add_row(*row)
     out = console.Console(width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False)
     with out.capture() as captured:
         out.print(drawn)
@@ -54,7 +65,9 @@ def timeline_table(runtime: Runtime) -> str:
         f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, "
         f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"
     )
-    return "\n\n".join([head, breakdown_table(stats), layer_table(stats), wrapped(f"{stats['bottleneck']} bound: {stats['explanation']}")])
+    return "\n\n".join(
+        [wrapped(head, "  "), breakdown_table(stats), layer_table(stats), wrapped(f"{stats['bottleneck']} bound: {stats['explanation']}")]
+    )
 
 
 def counts_table(runtime: Runtime) -> str:
@@ -74,7 +87,7 @@ def counts_table(runtime: Runtime) -> str:
         "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
     )
     text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2)
-    return "\n\n".join([head, text + _more(rest), "\n".join(wrapped(way, "  ") for way in ways)])
+    return "\n\n".join([wrapped(head, "  "), text + _more(rest), "\n".join(wrapped(way, "  ") for way in ways)])
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
@@ -110,7 +123,7 @@ def memory_table(runtime: Runtime) -> str:
         f"lower bound {program.lower_bound_rows:,} rows"
     )
     rows = [(r.name, f"{r.start:,}", f"{r.rows:,}", f"{r.first:,}", f"{r.last:,}") for r in program.residents]
-    return f"{head}\n\n{table(('buffer', 'start', 'rows', 'from', 'to'), rows)}"
+    return f"{wrapped(head, '  ')}\n\n{table(('buffer', 'start', 'rows', 'from', 'to'), rows)}"
 
 
 def wrapped(text: str, indent: str = "") -> str:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
+from tpucc.cli.columns import filled
 from tpucc.cli.options import params_option
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import counted, printable
 from tpucc.driver import Options, front_end
 from tpucc.sources import read_source
 
@@ -25,4 +26,5 @@ def command(model: Path, params: dict[str, str], quiet: bool) -> None:
     if not quiet:
         inputs = ", ".join(f"{node.name}: {node.type.brief}" for node in checked.graph.inputs)
         results = ", ".join(f"{o.name}: {checked.graph[o.node].type.brief}" for o in checked.graph.outputs)
-        click.echo(f"{model.name}: {checked.graph.name}({inputs}) -> {results}; {counted(len(checked.graph), 'node')}; no errors")
+        nodes = counted(len(checked.graph), "node")
+        click.echo(filled(printable(f"{model.name}: {checked.graph.name}({inputs}) -> {results}; {nodes}; no errors"), "", "  "))

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from tpucc.artifacts import EMIT, artifacts
+from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.progress import Progress
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy, print_json
 from tpucc.diagnostics import did_you_mean
@@ -35,6 +37,7 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @click.option("--print-after", metavar="STAGE|all", help="Print the result of a stage in its text form.")
 @click.option("--dump-dir", type=FILE, metavar="DIR", help="Write every stage's result there, numbered.")
 @click.option("--stop-after", metavar="STAGE", help="Stop after this stage; write nothing.")
+@chart_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("--quiet", is_flag=True, help="Print no summary and no warnings.")
 def command(
@@ -44,20 +47,25 @@ def command(
     print_after: str | None,
     dump_dir: Path | None,
     stop_after: str | None,
+    chart: bool | None,
     as_json: bool,
     quiet: bool,
     **given: Any,
 ) -> None:
     """Compile MODEL; write its files and pictures; print a summary."""
-    compilation = compiled(model, given, quiet, Dump(print_after, dump_dir), stop_after, print_after)
-    if compilation.program is None or stop_after is not None:
-        return
-    runtime = Runtime(compilation.program)
-    made = artifacts(compilation, runtime, model.stem, emit, held_out_accuracy(compilation, runtime, model))
+    with Progress(not quiet and not as_json) as progress:
+        compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress), stop_after, print_after, progress)
+        if compilation.program is None or stop_after is not None:
+            return
+        runtime = Runtime(compilation.program, progress.rounds)
+        accuracy = held_out_accuracy(compilation, runtime, model)
+        progress.stage("draw and write the files")
+        made = artifacts(compilation, runtime, model.stem, emit, accuracy)
     folder = output or Path("build") / model.stem
     write_files(folder, made.files)
     files = [folder / name for name in made.files]
     if as_json:
         print_json(compile_summary(compilation, runtime, files))
     elif not quiet:
-        click.echo(compile_text(compilation, runtime, files, (made.renderer, made.seconds) if made.renderer else None))
+        lanes = lanes_text(runtime) if wants_chart(chart) else ""
+        click.echo(compile_text(compilation, runtime, files, (made.renderer, made.seconds) if made.renderer else None, lanes))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tpucc.cli.columns import prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
 from tpucc.explain import codes, explain
 
@@ -22,4 +23,4 @@ def command(code: str | None) -> None:
     if text is None:
         near = did_you_mean(code.upper(), codes())
         raise UsageError(Diagnostic("E0511", f"no error has the code {printable(code)}", help=(near,) if near else ()))
-    click.echo(text.rstrip())
+    click.echo(prose(text).rstrip())

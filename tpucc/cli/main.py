@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -68,6 +69,8 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit status; as an entry point, exits with it."""
+    if arguments is None and isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: no arrow or µ is a fault where there is none
     status = _status(arguments)
     if arguments is None:
         sys.exit(status)

@@ -6,6 +6,7 @@ from dataclasses import fields
 
 import click
 
+from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.ops import OPS
 from tpucc.ops.signature import signature
@@ -17,12 +18,12 @@ def command(name: str | None) -> None:
     """List the operators, or print what NAME does, its attributes and how it runs."""
     if name is None:
         for known, op in OPS.items():
-            click.echo(f"{known:<16} {op.summary}")
+            click.echo(described(known, 16, op.summary))
         return
     if name not in OPS:
         near = did_you_mean(name, OPS)
         raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,) if near else ()))
     op = OPS[name]
-    click.echo(f"{signature(op)}\n\n{op.summary}\n\n{op.documentation}")
+    click.echo(f"{filled(signature(op), '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
     if fields(op.attributes):
-        click.echo("\nattributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)))
+        click.echo("\n" + filled("attributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)), "", "  "))

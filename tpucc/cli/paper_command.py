@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -10,18 +9,17 @@ import click
 
 import tpucc
 from tpucc.cli.options import FILE, set_option, target_option
+from tpucc.cli.progress import Progress
 from tpucc.cli.work import print_json
 from tpucc.diagnostics import printable
 from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
-from tpucc.tables import WIDTH, table, wrapped
+from tpucc.tables import GAP, WIDTH, table, wrapped
 from tpucc.target import load_target, require_compilable
 
 PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
 """Where the programs lie in a checkout: beside the package."""
-GAP = 2
-"""Blanks between two columns of a table."""
 
 
 @click.command("paper")
@@ -40,7 +38,8 @@ def command(programs: Path, target: str, overrides: dict[str, str], as_json: boo
     machine = load_target(target, overrides)
     require_compilable(machine)
     find_programs(programs)
-    sections = compare(programs, machine, _silent if quiet else _progress)
+    with Progress(not quiet and not as_json) as progress:
+        sections = list(compare(programs, machine, lambda text: progress.stage(f"compile {text}")))
     if as_json:
         print_json({"target": machine.name, "tpucc": tpucc.__version__, "sections": [section.json() for section in sections]})
         return
@@ -73,13 +72,3 @@ def _fits(section: Section, count: int) -> bool:
 def _width(rows: Sequence[Sequence[str]]) -> int:
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     return sum(widths) + GAP * (len(widths) - 1)
-
-
-def _progress(text: str) -> None:
-    """A line to standard error when somebody watches."""
-    if sys.stderr.isatty():
-        click.echo(f"compiling {text} …", err=True)
-
-
-def _silent(_: str) -> None:
-    """No progress."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from tpucc.cli.columns import described
 from tpucc.driver import PASSES
 from tpucc.passes.base import options_of
 
@@ -12,6 +13,7 @@ from tpucc.passes.base import options_of
 def command() -> None:
     """List the passes in their order, with the level that runs them and their options."""
     for step in PASSES:
-        click.echo(f"{step.name:<22} {'needed' if step.level == 0 else f'-O{step.level}   '} {step.summary}")
+        name = f"{step.name:<22} {'needed' if step.level == 0 else f'-O{step.level}'}"
+        click.echo(described(name, 29, step.summary))
         for option in options_of(step):
             click.echo(f"{'':<29} --{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})")

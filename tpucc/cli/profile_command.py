@@ -10,7 +10,9 @@ from typing import Any
 
 import click
 
+from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.options import FILE, compile_options, several_counts
+from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_json
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime
@@ -31,23 +33,33 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
     show_default=True,
     help="How to count: units at work together; or one after the other, beside the counts of SCALE-Sim and OpenTPU.",
 )
-@click.option("--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing.")
+@click.option(
+    "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
+)
+@chart_option
 @click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
-def command(model: Path, cores: tuple[int, ...], timing: str, trace: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+def command(
+    model: Path, cores: tuple[int, ...], timing: str, trace: Path | None, chart: bool | None, as_json: bool, quiet: bool, **given: Any
+) -> None:
     """Print where the cycles go, per layer and in all. Nothing is executed.
 
     MODEL is a source (.tpu) or a program (.tpub). With several numbers of cores (--cores 1,2,4,8) a table compares them instead.
     """
-    if len(cores) > 1 and trace is not None:
-        raise click.UsageError("--trace is of one number of cores")
-    runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0]).runtime for count in cores]
-    if trace is not None:
-        write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline))
+    if len(cores) > 1 and (trace is not None or chart):
+        raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
+    charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
+    with Progress(not quiet and not as_json) as progress:
+        runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress).runtime for count in cores]
+        progress.stage("time")
+        if trace is not None:
+            write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline, compressed=trace.suffix == ".gz"))
+        numbers = _numbers(runtimes, timing) if as_json else {}
+        texts = [] if as_json else [_table(runtimes, timing), *([charts_text(runtimes[0])] if charted else [])]
     if as_json:
-        print_json(_numbers(runtimes, timing))
+        print_json(numbers)
     else:
-        click.echo(_table(runtimes, timing))
+        click.echo("\n\n".join(texts))
 
 
 def _table(runtimes: Sequence[Runtime], timing: str) -> str:

@@ -9,6 +9,7 @@ import click
 
 from tpucc.artifacts import artifacts
 from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.progress import Progress
 from tpucc.cli.work import compiled, held_out_accuracy
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime
@@ -21,10 +22,13 @@ from tpucc.runtime import Runtime
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(model: Path, output: Path | None, quiet: bool, **given: Any) -> None:
     """Write the self-contained page of MODEL: source, numbers, and every picture."""
-    compilation = compiled(model, given, quiet)
-    assert compilation.program is not None
-    runtime = Runtime(compilation.program)
-    made = artifacts(compilation, runtime, model.stem, ("report",), held_out_accuracy(compilation, runtime, model))
+    with Progress(not quiet) as progress:
+        compilation = compiled(model, given, quiet, progress=progress)
+        assert compilation.program is not None
+        runtime = Runtime(compilation.program, progress.rounds)
+        accuracy = held_out_accuracy(compilation, runtime, model)
+        progress.stage("draw the page")
+        made = artifacts(compilation, runtime, model.stem, ("report",), accuracy)
     place = output or Path(f"{model.stem}.html")
     write_file(place, made.files["report.html"])
     if not quiet:

@@ -22,6 +22,7 @@ from tpucc.checking import (
     random_inputs,
 )
 from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.progress import Progress
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import LABELS, executable_from, held_out, print_json
 from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
@@ -56,20 +57,23 @@ def command(
     Without --input it runs on the calibration inputs, or on random ones. Where labels are known (an array `labels` in the input file, or
     in MODEL_test.npz beside the source), the accuracy of the integers is printed beside that of float32.
     """
-    exe = executable_from(model, given, quiet)
-    runtime = exe.runtime
-    inputs, origin = _inputs(exe, input_file)
-    labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
-    outputs = runtime.run(inputs)
-    summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": _described(outputs)}
-    if output_file is not None:
-        write_file(output_file, npz_bytes(outputs))
-    if quantized_output is not None:
-        write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
-    summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
-    summary.update(_accuracy(exe, model, inputs if input_file else None, labels))
-    if check:
-        summary["check"] = _check(exe, inputs, outputs)
+    with Progress(not quiet and not as_json) as progress:
+        exe = executable_from(model, given, quiet, progress)
+        runtime = exe.runtime
+        inputs, origin = _inputs(exe, input_file)
+        labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
+        progress.stage("execute")
+        outputs = runtime.run(inputs)
+        summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": _described(outputs)}
+        if output_file is not None:
+            write_file(output_file, npz_bytes(outputs))
+        if quantized_output is not None:
+            write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
+        summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
+        summary.update(_accuracy(exe, model, inputs if input_file else None, labels))
+        if check:
+            progress.stage("compare with the reference")
+            summary["check"] = _check(exe, inputs, outputs)
     if as_json:
         print_json(summary)
     elif not quiet:

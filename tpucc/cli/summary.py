@@ -15,9 +15,11 @@ from tpucc.tables import microseconds, size, table, wrapped
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 
 
-def compile_text(compilation: Compilation, runtime: Runtime, files: Sequence[Path], drawing: tuple[str, float] | None) -> str:
-    """What compile prints: the stages with their times, the program's numbers, the bottleneck, and the page to open."""
-    parts = [_stages(compilation, drawing), _numbers(runtime)]
+def compile_text(
+    compilation: Compilation, runtime: Runtime, files: Sequence[Path], drawing: tuple[str, float] | None, chart: str = ""
+) -> str:
+    """What compile prints: the stages with their times, the program's numbers, the bottleneck, the `chart`, the page to open."""
+    parts = [_stages(compilation, drawing), _numbers(runtime), *([chart] if chart else [])]
     page = next((str(path) for path in files if path.name == "report.html"), None)
     if page:
         parts.append(f"open {printable(page)}")
@@ -118,5 +120,5 @@ def _numbers(runtime: Runtime) -> str:
         ("speed", f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"),
         ("bottleneck", stats["bottleneck"]),
     ]
-    text = "\n".join(f"{label:<15} {value}" for label, value in rows)
+    text = "\n".join(wrapped(f"{label:<15} {value}", " " * 16) for label, value in rows)
     return f"{text}\n\n{wrapped(stats['explanation'])}"

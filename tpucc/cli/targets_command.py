@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import msgspec
 
+from tpucc.cli.columns import filled
 from tpucc.cli.options import set_option
 from tpucc.target import Target, load_target, target_names
 
@@ -21,9 +22,13 @@ def command(name: str | None, overrides: dict[str, str]) -> None:
     for field, value in msgspec.structs.asdict(target).items():
         if value or not target.obstacle:
             click.echo(f"{field} = {_toml(value)}")
-    click.echo(f"# peak: {_peak(target)}; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
+    _comment(f"peak: {_peak(target)}; a weight tile takes {target.tile_fetch_cycles:,} cycles to fetch")
     if target.obstacle:
-        click.echo(f"# a description, for its peak: it {target.obstacle}")
+        _comment(f"a description, for its peak: it {target.obstacle}")
+
+
+def _comment(text: str) -> None:
+    click.echo(filled(text, "# ", "# "))
 
 
 def _list() -> None:

@@ -9,12 +9,14 @@ import click
 
 from tpucc.api import Executable
 from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.fidelity import fidelity
 from tpucc.layers.error import LayerError
 from tpucc.outputs import write_file
 from tpucc.pictures import CHARTS, KINDS, LOSSES, draw_chart, draw_diagrams, draw_losses
+from tpucc.tables import wrapped
 
 
 @click.command("viz")
@@ -25,22 +27,28 @@ from tpucc.pictures import CHARTS, KINDS, LOSSES, draw_chart, draw_diagrams, dra
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: Any) -> None:
     """Draw one picture of MODEL, a source (.tpu) or a program (.tpub)."""
-    exe = executable_from(model, given, quiet)
     place = output or Path(f"{kind}.svg")
-    if kind in CHARTS:
-        text, how = draw_chart(kind, exe.runtime), ""
-    elif kind in LOSSES:
-        text, how = draw_losses(kind, exe.runtime, _errors(exe, model)), ""
-    else:
-        made = exe.compilation
-        graph, layers = (made.graph, made.layers) if made is not None else (None, None)
-        drawn = draw_diagrams((kind,), graph, layers, exe.runtime)
-        if kind not in drawn:
-            raise click.UsageError(f"a program has no {kind} to draw; name its source")
-        text, how = drawn[kind].dot if place.suffix == ".dot" else drawn[kind].svg, f" with {drawn[kind].renderer}"
+    with Progress(not quiet) as progress:
+        exe = executable_from(model, given, quiet, progress)
+        progress.stage("draw")
+        text, how = _drawn(exe, model, kind, place.suffix == ".dot")
     write_file(place, text.encode())
     if not quiet:
-        click.echo(f"{place}: {kind} of {exe.runtime.program.name}{how}")
+        click.echo(wrapped(printable(f"{place}: {kind} of {exe.runtime.program.name}{how}"), "  "))
+
+
+def _drawn(exe: Executable, model: Path, kind: str, as_dot: bool) -> tuple[str, str]:
+    """The picture as text, and in words what laid it out."""
+    if kind in CHARTS:
+        return draw_chart(kind, exe.runtime), ""
+    if kind in LOSSES:
+        return draw_losses(kind, exe.runtime, _errors(exe, model)), ""
+    made = exe.compilation
+    graph, layers = (made.graph, made.layers) if made is not None else (None, None)
+    drawn = draw_diagrams((kind,), graph, layers, exe.runtime)
+    if kind not in drawn:
+        raise click.UsageError(f"a program has no {kind} to draw; name its source")
+    return drawn[kind].dot if as_dot else drawn[kind].svg, f" with {drawn[kind].renderer}"
 
 
 def _errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:

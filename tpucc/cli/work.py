@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import msgspec
 from tpucc.api import Executable
 from tpucc.checking import accuracy, labels_fit
 from tpucc.cli.options import options_from
+from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.driver import Compilation, Observer, Snapshot, compile_source, require_stage
 from tpucc.interop.archive import read_arrays
 from tpucc.numerics import AnyArray
@@ -34,24 +35,24 @@ class Dump:
 
     print_after: str | None = None
     folder: Path | None = None
-    seen: list[str] = field(default_factory=list)
+    progress: Progress = SILENT
 
     def __call__(self, snapshot: Snapshot) -> None:
         if self.print_after in ("all", snapshot.stage) and snapshot.stage not in ("parse", "verify"):
-            click.echo(f"; after {snapshot.stage}")
-            click.echo(snapshot.text())
+            with self.progress.aside():
+                click.echo(f"; after {snapshot.stage}\n{snapshot.text()}")
         if self.folder is not None and snapshot.stage not in ("parse", "verify"):
             write_file(self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}", snapshot.text().encode())
 
 
-def executable_from(path: Path, given: Mapping[str, Any], quiet: bool) -> Executable:
+def executable_from(path: Path, given: Mapping[str, Any], quiet: bool, progress: Progress = SILENT) -> Executable:
     """The executable of a source or of a program. Options of compiling have no effect on a program, and are refused."""
     if path.suffix == PROGRAM_SUFFIX:
         _refuse_options(given)
-        return Executable(Runtime(load_program(path).program))
-    compilation = compiled(path, given, quiet)
+        return Executable(Runtime(load_program(path).program, progress.rounds))
+    compilation = compiled(path, given, quiet, progress=progress)
     assert compilation.program is not None
-    return Executable(Runtime(compilation.program), compilation)
+    return Executable(Runtime(compilation.program, progress.rounds), compilation)
 
 
 def compiled(
@@ -61,16 +62,29 @@ def compiled(
     observer: Observer | None = None,
     stop_after: str | None = None,
     print_after: str | None = None,
+    progress: Progress = SILENT,
 ) -> Compilation:
     """Compiles a source with the options of the command line; prints its warnings to standard error."""
     options = options_from(given, stop_after)
     if print_after not in (None, "all"):
         require_stage(str(print_after), options)
-    compilation = compile_source(read_source(path), path.parent, options, observer)
+    showing = CompileProgress(progress, options)
+
+    def observe(snapshot: Snapshot) -> None:
+        showing(snapshot)
+        if observer is not None:
+            observer(snapshot)
+
+    compilation = compile_source(read_source(path), path.parent, options, observe)
     if not quiet:
-        for warning in compilation.warnings:
-            click.echo(warning if WARNING.search(warning) else wrapped(f"note: {warning}", "  "), err=True)
+        with progress.aside():
+            _print_warnings(compilation.warnings)
     return compilation
+
+
+def _print_warnings(warnings: Sequence[str]) -> None:
+    for warning in warnings:
+        click.echo(warning if WARNING.search(warning) else wrapped(f"note: {warning}", "  "), err=True)
 
 
 def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:

@@ -1,24 +1,27 @@
-"""A timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing: the Trace Event Format, as JSON.
+"""A timeline as a trace for Perfetto (ui.perfetto.dev) or chrome://tracing.
 
 One lane a unit, one slice an instruction that takes time, named by its mnemonic and its layer; the weight shift has a lane of its own,
-so has what the matrix unit waits for. A counter shows the weight FIFO. Times are microseconds at the target's clock; arguments have the
-cycles.
+so has what the matrix unit waits for. Arrows follow each weight tile from its fetch over the shift to the multiply that takes it. Counters
+show the weight FIFO, the unified buffer and the accumulators. Times are microseconds at the target's clock; arguments have the cycles, and
+the line of the source that an instruction's layer comes from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from itertools import chain
 
-import msgspec
 import numpy as np
 
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine, Opcode
+from tpucc.isa.occupancy import accumulators_in_use, rows_in_use, step_function
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
 from tpucc.sim.resolve import resolve
-from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
+from tpucc.sim.traceformat import PROCESS, Clock, Counter, Event, Flow, Instant, Metadata, Place, Slice, Summary, encode_trace
 
 LANES = {
     Engine.HOST: (1, "host"),
@@ -36,73 +39,120 @@ WAITS = {
     Cause.OTHER: "idle",
 }
 
-Event = dict[str, Any]
+
+def trace_events(program: Program, timeline: Timeline, *, compressed: bool = False) -> bytes:
+    """The trace as UTF-8 JSON, gzipped if `compressed`; equal programs give equal bytes. It takes a second for 100,000 instructions."""
+    clock, places = Clock(program.target.clock_hz), _places(program)
+    events: Iterator[Event] = chain(
+        _names(program),
+        _slices(program, timeline, clock, places),
+        _shifts(program, timeline, clock, places),
+        _waits(matrix_segments(program, timeline), clock, places),
+        _arrows(timeline, clock),
+        _depths(timeline, clock),
+        _rows(program, timeline, clock),
+    )
+    about = Summary(_clean(program.name), program.machine, program.target.clock_hz, timeline.makespan)
+    return encode_trace(events, about, compressed=compressed)
 
 
-def trace_events(program: Program, timeline: Timeline) -> bytes:
-    """The trace as UTF-8 JSON; equal programs give equal bytes."""
-    scale = 1e6 / program.target.clock_hz
-    events = [*_names(program), *_slices(program, timeline), *_shifts(program, timeline), *_waits(program, timeline), *_depths(timeline)]
-    for event in events:
-        if "ts" in event:
-            event["ts"] = round(event["ts"] * scale, 6)
-        if "dur" in event:
-            event["dur"] = round(event["dur"] * scale, 6)
-    return msgspec.json.encode({"displayTimeUnit": "ns", "traceEvents": events})
+def _places(program: Program) -> list[Place]:
+    """The place of each layer; of a program without layers, that nothing is known."""
+    lines, file = program.source_text.split("\n"), _clean(program.source)
+
+    def place(name: str, line: int) -> Place:
+        return Place(_clean(name), file, line, _clean(lines[line - 1].strip()) if 0 < line <= len(lines) else "")
+
+    return [place(layer.name, layer.origin.line) for layer in program.layers] or [place("", 0)]
 
 
-def _names(program: Program) -> Iterator[Event]:
-    yield {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": f"{program.name} on {program.machine}"}}
+def _clean(text: str) -> str:
+    """Text that UTF-8 can write: half a surrogate pair, which a string may hold, can't be."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _names(program: Program) -> Iterator[Metadata]:
+    yield Metadata(PROCESS, "process_name", {"name": f"{_clean(program.name)} on {program.machine}"})
     for lane, name in sorted([*LANES.values(), SHIFT_LANE, WAIT_LANE]):
-        yield {"ph": "M", "pid": 1, "tid": lane, "name": "thread_name", "args": {"name": name}}
-        yield {"ph": "M", "pid": 1, "tid": lane, "name": "thread_sort_index", "args": {"sort_index": lane}}
+        yield Metadata(PROCESS, "thread_name", {"name": name}, lane)
+        yield Metadata(PROCESS, "thread_sort_index", {"sort_index": lane}, lane)
 
 
-def _slices(program: Program, timeline: Timeline) -> Iterator[Event]:
+def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Place]) -> Iterator[Slice | Instant]:
     """A slice for each instruction that occupies a unit, a mark for each tag. The program's last interrupt takes no time."""
     records = program.instructions
     touched = effects(records)
-    columns = (records["opcode"], touched.engine, records["index"], touched.rows, program.layer_of, timeline.start, timeline.end)
-    layers = [(layer.name, layer.origin.line) for layer in program.layers] or [("", 0)]
-    for number, (code, engine, index, rows, layer, start, end) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-        opcode = Opcode(code)
-        lane, (name, line) = LANES[engine][0], layers[layer]
-        if engine != Engine.CONTROL and end > start:
-            arguments = {"instruction": number, "layer": name, "line": line, "start": start, "cycles": end - start}
-            detail = {"rows": rows} if rows else {"index": index}
-            yield _slice(lane, f"{opcode.mnemonic} {name}", start, end, {**arguments, **detail})
-        elif opcode == Opcode.DEBUG_TAG:
-            yield {"ph": "i", "pid": 1, "tid": lane, "name": f"tag {index}", "ts": start, "s": "t", "args": {"instruction": number}}
+    lane = np.array([LANES[engine][0] for engine in sorted(LANES)])[touched.engine]
+    shown = np.flatnonzero((touched.engine != Engine.CONTROL) & (timeline.end > timeline.start))
+    start, end = timeline.start[shown], timeline.end[shown]
+    columns = (shown, records["opcode"][shown], lane[shown], records["index"][shown], touched.rows[shown], program.layer_of[shown])
+    numbers = zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)
+    names = {opcode.value: opcode.mnemonic for opcode in Opcode}
+    for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in numbers:
+        place = places[layer]
+        arguments = place.arguments(begin, cycles, number, rows or None, None if rows else index)
+        yield Slice(PROCESS, tid, f"{names[opcode]} {place.layer}", ts, dur, arguments)
+    tags = np.flatnonzero(records["opcode"] == Opcode.DEBUG_TAG)
+    for number, ts in zip(tags.tolist(), clock.times(timeline.start[tags]), strict=True):
+        yield Instant(PROCESS, LANES[Engine.CONTROL][0], f"tag {records['index'][number]}", ts, "t", {"instruction": number})
 
 
-def _slice(lane: int, name: str, start: int, end: int, arguments: Event) -> Event:
-    return {"ph": "X", "pid": 1, "tid": lane, "name": name, "ts": start, "dur": end - start, "args": arguments}
-
-
-def _shifts(program: Program, timeline: Timeline) -> Iterator[Event]:
+def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Place]) -> Iterator[Slice]:
     touched = effects(program.instructions)
-    tile = resolve(program.instructions, touched).tile
     takers = np.flatnonzero(touched.pops)
-    names = [layer.name for layer in program.layers] or [""]
-    columns = (tile[takers], program.layer_of[takers], timeline.tiles.shifting, timeline.tiles.shifted)
-    for number, layer, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        yield _slice(SHIFT_LANE[0], f"tile {number} {names[layer]}", start, end, {"start": start, "cycles": end - start})
+    tile, start, end = resolve(program.instructions, touched).tile[takers], timeline.tiles.shifting, timeline.tiles.shifted
+    columns = (takers, tile, program.layer_of[takers], start, end - start)
+    numbers = zip(*(c.tolist() for c in columns), clock.times(start), clock.durations(start, end), strict=True)
+    for number, tile_index, layer, begin, cycles, ts, dur in numbers:
+        place = places[layer]
+        arguments = place.arguments(begin, cycles, number, tile=tile_index)
+        yield Slice(PROCESS, SHIFT_LANE[0], f"tile {tile_index} {place.layer}", ts, dur, arguments)
 
 
-def _waits(program: Program, timeline: Timeline) -> Iterator[Event]:
-    segments = matrix_segments(program, timeline)
-    columns = (segments.cause, segments.layer, segments.start, segments.end)
-    names = [layer.name for layer in program.layers] or [""]
-    for cause, layer, start, end in zip(*(column.tolist() for column in columns), strict=True):
+def _waits(segments: Segments, clock: Clock, places: list[Place]) -> Iterator[Slice]:
+    """A slice for each stretch in which the matrix unit waits for one reason before one multiply, on behalf of one layer."""
+    key = np.stack([segments.cause, segments.layer, segments.instruction])
+    first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0))[: key.shape[1]])
+    start, end = segments.start[first], np.append(segments.start[first[1:]], segments.end[-1:])
+    columns = (*key[:, first], start, end - start)
+    numbers = zip(*(c.tolist() for c in columns), clock.times(start), clock.durations(start, end), strict=True)
+    for cause, layer, number, begin, cycles, ts, dur in numbers:
         if cause != Cause.ACTIVE:
-            yield _slice(WAIT_LANE[0], WAITS[Cause(cause)], start, end, {"layer": names[layer], "start": start, "cycles": end - start})
+            yield Slice(PROCESS, WAIT_LANE[0], WAITS[Cause(cause)], ts, dur, places[layer].arguments(begin, cycles, number))
 
 
-def _depths(timeline: Timeline) -> Iterator[Event]:
+def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Flow]:
+    """From each tile's fetch over its shift to the multiply that takes it."""
+    tiles, count = timeline.tiles, len(timeline.tiles.taken)
+    ends = (
+        ("s", LANES[Engine.WEIGHTS][0], tiles.asked[:count]),
+        ("t", SHIFT_LANE[0], tiles.shifting),
+        ("f", LANES[Engine.MATRIX][0], tiles.taken),
+    )
+    for phase, lane, cycles in ends:
+        for number, ts in enumerate(clock.times(cycles)):
+            yield Flow(phase, PROCESS, lane, "tile", "tile", number, ts)
+
+
+def _depths(timeline: Timeline, clock: Clock) -> Iterator[Counter]:
     """Tiles in the FIFO, arrived and not yet shifted in, at every change."""
-    times = np.concatenate([timeline.tiles.arrived, timeline.tiles.shifted])
-    changes = np.repeat([1, -1], [len(timeline.tiles.arrived), len(timeline.tiles.shifted)])
-    moments, which = np.unique(times, return_inverse=True)
-    depth = np.cumsum(np.bincount(which, changes, minlength=len(moments))).astype(np.int64)
-    for time, tiles in zip([0, *moments.tolist()], [0, *depth.tolist()], strict=True):
-        yield {"ph": "C", "pid": 1, "name": "weight FIFO", "ts": time, "args": {"tiles": tiles}}
+    arrived, shifted = timeline.tiles.arrived, timeline.tiles.shifted
+    changes = np.repeat(np.array([1, -1]), [len(arrived), len(shifted)])
+    moments, tiles = step_function(np.concatenate([arrived, shifted]), changes)
+    return _counter("weight FIFO", {"tiles": tiles}, moments, clock)
+
+
+def _rows(program: Program, timeline: Timeline, clock: Clock) -> Iterator[Counter]:
+    """Rows of the unified buffer in use, and their bytes, and rows of the accumulators, at every change."""
+    moments, rows = rows_in_use(program.residents, timeline.start, timeline.end)
+    yield from _counter("unified buffer", {"rows": rows, "bytes": rows * program.target.mxu}, moments, clock)
+    moments, rows = accumulators_in_use(program.instructions, timeline.start, timeline.end)
+    yield from _counter("accumulators", {"rows": rows}, moments, clock)
+
+
+def _counter(name: str, series: Mapping[str, Int64], moments: Int64, clock: Clock) -> Iterator[Counter]:
+    """The series of a counter, whose values hold from each of the moments on; they are 0 at first. A viewer makes a track of each."""
+    if not len(moments) or moments[0] > 0:
+        yield Counter(PROCESS, name, 0.0, dict.fromkeys(series, 0))
+    for ts, *values in zip(clock.times(moments), *(column.tolist() for column in series.values()), strict=True):
+        yield Counter(PROCESS, name, ts, dict(zip(series, values, strict=True)))

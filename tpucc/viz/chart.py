@@ -123,7 +123,7 @@ def _hatch(key: str, name: str) -> Markup:
 
 
 def seconds_unit(seconds: float) -> tuple[str, float]:
-    """The unit in which a time is a number from 1 on, and how many of them are a second."""
+    """The largest unit of which `seconds` are one or more, and how many of them a second has."""
     for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
         if seconds * factor >= 1:
             return unit, factor

@@ -63,7 +63,7 @@ def timeline_svg(program: Program, times: Times) -> str:
     top += 30 if names else 0
     parts.append(_layers(program, times, scale, top, top + 28 + 5 * (LANE + LANE_GAP)))
     top += 28
-    for lane in _lanes(program, times):
+    for lane in lanes(program, times):
         parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(program, lane, scale, top)]
         if lane.name == "matrix":
             parts.append(_stalls(times, names, scale, top))
@@ -85,12 +85,13 @@ def _subtitle(program: Program, times: Times) -> str:
     clock = program.target.clock_hz / 1e6
     unit, factor = seconds_unit(times.cycles / program.target.clock_hz)
     time = f"{number(times.cycles / program.target.clock_hz * factor)} {unit}"
-    dense = max(len(lane.starts) for lane in _lanes(program, times)) > SINGLE
+    dense = max(len(lane.starts) for lane in lanes(program, times)) > SINGLE
     bars = "the height of a bar is the share of time that a unit works" if dense else "a bar is an instruction at its unit"
     return f"{time} at {clock:,.0f} MHz on {program.machine}; {bars}."
 
 
-def _lanes(program: Program, times: Times) -> Iterator[Lane]:
+def lanes(program: Program, times: Times) -> Iterator[Lane]:
+    """The five units at work, in the order in which data passes through them."""
     engine = ENGINE_OF[program.instructions["opcode"]]
 
     def lane(name: str, kind: Kind, unit: Engine) -> Lane:

@@ -1,0 +1,132 @@
+"""What commands print fits 80 columns, and no number in a table is cut."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from tpucc.cli.columns import described, filled, prose
+from tpucc.cli.main import COMMANDS, main
+from tpucc.explain import codes
+from tpucc.ops import OPS
+from tpucc.tables import WIDTH, table
+from tpucc.target import target_names
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+WAYS: tuple[tuple[str, ...], ...] = (
+    ("check",),
+    ("profile", "--chart"),
+    ("profile", "--timing", "serial"),
+    ("profile", "--cores", "1,2"),
+    ("profile", "--activation-bits", "16"),
+    ("compile", "--emit", "stats", "-o", "out", "--chart"),
+    ("compile", "--emit", "stats", "-o", "out", "--cores", "2", "-O0"),
+    ("run", "--check"),
+    ("report", "-o", "r.html"),
+    ("viz", "-o", "v.svg"),
+)
+LONG = """
+weights random(seed=1)
+model a_model_whose_name_is_long_enough_to_fill_most_of_a_line(an_input_with_a_name_of_its_own: f32[4, 6] in [-1.0, 1.0]) -> f32[4, 4]:
+    weight first_weights_of_the_model: f32[6, 300]
+    weight second_weights_of_the_model: f32[300, 4]
+    a_hidden_layer_with_quite_a_long_name = relu(an_input_with_a_name_of_its_own @ first_weights_of_the_model)
+    an_output_layer_with_a_long_name_too = a_hidden_layer_with_quite_a_long_name @ second_weights_of_the_model
+    return an_output_layer_with_a_long_name_too
+"""
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert main(list(arguments)) == 0
+    captured = capsys.readouterr()
+    return captured.out.splitlines() + captured.err.splitlines()
+
+
+def require_narrow(lines: list[str]) -> None:
+    """Only a single word may be wider: a path, a name."""
+    wide = [line for line in lines if cell_len(line) > WIDTH and " " in line.strip()]
+    assert not wide
+
+
+@pytest.mark.parametrize("way", WAYS, ids=" ".join)
+@pytest.mark.parametrize("model", ["04_digits_mlp", "05_digits_cnn", "long"])
+def test_models(
+    model: str, way: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "long.tpu").write_text(LONG, "utf-8")
+    source = "long.tpu" if model == "long" else str(PROGRAMS / f"{model}.tpu")
+    lines = printed(capsys, way[0], source, *way[1:])
+    require_narrow(lines)
+    figures = [line for line in lines if re.search(r"\d$", line) and "  " in line]
+    assert not any(re.search(r"\d…", line) for line in figures)
+
+
+def test_a_small_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    require_narrow(printed(capsys, "profile", str(PROGRAMS / "02_iris.tpu"), "--target", "tiny", "--chart"))
+
+
+def test_reference(capsys: pytest.CaptureFixture[str]) -> None:
+    for name in OPS:
+        require_narrow(printed(capsys, "ops", name))
+    for name in target_names():
+        require_narrow(printed(capsys, "targets", name))
+    for command in ("ops", "passes", "targets", "doctor", "explain"):
+        require_narrow(printed(capsys, command))
+
+
+def test_explanations(capsys: pytest.CaptureFixture[str]) -> None:
+    """All but the programs in them, whose lines are the reader's."""
+    for code in codes():
+        text = "\n".join(printed(capsys, "explain", code))
+        require_narrow(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split("\n"))
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    require_narrow(printed(capsys, name, "--help"))
+
+
+def test_a_table_cuts_names_and_never_numbers() -> None:
+    head = ("layer", "kind", *(f"column{i}" for i in range(6)))
+    rows = [("a.very.long.name.of.a.layer." * 3, "conv", *(f"{10**7 + i:,}" for i in range(6))), ("層" * 30, "fc", *"123456")]
+    lines = table(head, rows).split("\n")
+    require_narrow(lines)
+    assert all(f"{10**7 + i:,}" in lines[1] for i in range(6))
+    assert lines[1].startswith("a.very")
+    assert lines[1].split()[0].endswith("…")
+    assert len({cell_len(line) for line in lines}) == 1
+    assert lines[2].split()[1:] == ["fc", *"123456"]
+
+
+def test_columns_stand_two_blanks_apart_where_there_is_room() -> None:
+    assert table(("a", "bb"), [("x", "1"), ("yy", "22")]).split("\n") == ["a   bb", "x    1", "yy  22"]
+
+
+def test_prose_is_filled_and_programs_are_left_alone() -> None:
+    long = "x = " + "1 + " * 40 + "1"
+    text = prose(f"# {'title ' * 20}\n\n{'word ' * 30}\n{'more ' * 3}\n\n- {'item ' * 20}\n\n```tpu\n{long}\n\n  - y\n```\n")
+    assert long in text
+    assert "\n\n  - y\n```" in text
+    assert "word more" in " ".join(text.split())
+    assert "\n  item" in text
+    require_narrow([line for line in text.split("\n") if not line.startswith(("#", "x = "))])
+    assert described("name", 6, "word " * 20).split("\n")[1].startswith(" " * 7 + "word")
+    assert filled("a b", "# ", "# ") == "# a b"
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252", "utf-8"])
+def test_no_encoding_of_the_output_is_a_fault(encoding: str, tmp_path: Path) -> None:
+    (tmp_path / "long.tpu").write_text(LONG, "utf-8")
+    settings, source = {**os.environ, "PYTHONIOENCODING": encoding}, str(tmp_path / "long.tpu")
+    for arguments in (["check", source], ["profile", source, "--chart"], ["doctor"]):
+        command = [sys.executable, "-m", "tpucc", *arguments]
+        result = subprocess.run(command, capture_output=True, env=settings, check=False)
+        assert result.returncode == 0, result.stderr

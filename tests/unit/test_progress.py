@@ -1,0 +1,125 @@
+"""Progress: on a terminal, only for work that takes a while, and gone at the end."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.terminal import on_a_terminal, screen
+from tpucc.cli import progress
+from tpucc.cli.progress import CompileProgress, Progress
+from tpucc.driver import Options, compile_source
+from tpucc.runtime import Runtime
+from tpucc.sources import read_source
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+IRIS = str(PROGRAMS / "02_iris.tpu")
+WAIT = "import time, tpucc.cli.progress as p, tpucc.cli.main as m\np.PATIENCE = 0.0\nm.main({arguments!r})\ntime.sleep(0.05)"
+posix = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
+
+
+class Recorder(Progress):
+    """Keeps what was said instead of showing it."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+        self.said: list[str] = []
+
+    def stage(self, words: str) -> None:
+        self.said.append(words)
+
+
+def test_each_stage_is_named_before_it_runs() -> None:
+    recorder, options, running = Recorder(), Options(), []
+    observer = CompileProgress(recorder, options)
+    made = compile_source(read_source(Path(IRIS)), PROGRAMS, options, lambda s: (running.append(recorder.said[-1]), observer(s))[1])
+    stages = [snapshot.stage for snapshot in made.snapshots]
+    assert [words.split(",")[0] for words in running] == stages
+    counts = [words.split(", ")[1] for words in running[3:]]
+    assert counts == [f"stage {number} of {len(stages)}" for number in range(4, len(stages) + 1)]
+
+
+def test_rounds_are_counted() -> None:
+    program = tpucc.compile(IRIS, params={"batch": 8}).runtime.program
+    recorder = Recorder()
+    Runtime(program, recorder.rounds).run({"x": np.zeros((20, 4), np.float32)})
+    assert recorder.said == [f"execute, round {number} of 3" for number in (1, 2, 3)]
+    Runtime(program, recorder.rounds).run({"x": np.zeros((8, 4), np.float32)})
+    assert len(recorder.said) == 3
+
+
+def slow(shown: bool, seconds: float) -> str:
+    """A script that works for so long, with a warning in the middle."""
+    return (
+        "import sys, time\nfrom tpucc.cli import progress\nprogress.PATIENCE = 0.05\n"
+        f"with progress.Progress({shown}) as p:\n"
+        f"    p.stage('think hard')\n    time.sleep({seconds})\n"
+        "    with p.aside():\n        print('note: aside', file=sys.stderr)\n"
+        f"    p.stage('think [on]')\n    time.sleep({seconds})\n"
+        "print('result')\n"
+    )
+
+
+@posix
+def test_long_work_shows_and_vanishes() -> None:
+    raw = on_a_terminal(["-c", slow(True, 0.6)])
+    assert "think hard" in raw
+    assert "think [on]" in raw
+    assert screen(raw) == ["note: aside", "result"]
+
+
+@posix
+@pytest.mark.parametrize(("shown", "seconds"), [(False, 0.3), (True, 0.0)])
+def test_short_or_quiet_work_shows_nothing(shown: bool, seconds: float) -> None:
+    raw = on_a_terminal(["-c", slow(shown, seconds)])
+    assert raw.split() == ["note:", "aside", "result"]
+
+
+@posix
+def test_no_progress_where_the_terminal_is_dumb() -> None:
+    assert "think" not in on_a_terminal(["-c", slow(True, 0.2)], TERM="dumb")
+
+
+def test_no_progress_in_a_pipe() -> None:
+    result = subprocess.run([sys.executable, "-c", slow(True, 0.3)], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("result\n", "note: aside\n")
+
+
+@posix
+@pytest.mark.parametrize("extra", [[], ["--quiet"], ["--json"]])
+def test_commands_keep_it_from_standard_output(extra: list[str], tmp_path: Path) -> None:
+    command = ["run", IRIS, *extra]
+    code = f"import tpucc.cli.progress as p, tpucc.cli.main as m\np.PATIENCE = 0.0\nm.main({command!r})"
+    raw = on_a_terminal(["-c", code])
+    assert ("stage" in raw) == (not extra)
+    piped = subprocess.run([sys.executable, "-m", "tpucc", *command], capture_output=True, text=True, check=True, env={**os.environ})
+    assert screen(raw) == [line.rstrip() for line in piped.stdout.splitlines()]
+
+
+@posix
+def test_an_error_leaves_the_terminal_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "bad.tpu").write_text("model m(x: f32[2, 3]):\n    return y\n")
+    command = ["profile", str(tmp_path / "bad.tpu")]
+    raw = on_a_terminal(["-c", f"import tpucc.cli.progress as p, tpucc.cli.main as m\np.PATIENCE = 0.0\nassert m.main({command!r}) == 1"])
+    assert raw.count("\x1b[?25l") == raw.count("\x1b[?25h")
+    assert any("error E0201" in line for line in screen(raw))
+
+
+def test_rich_is_not_imported_before_it_is_needed() -> None:
+    code = f"import sys\nfrom tpucc.cli.main import main\nmain(['check', {IRIS!r}])\nassert 'rich' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_patience_is_half_a_second() -> None:
+    assert progress.PATIENCE == 0.5
+    started = time.perf_counter()
+    with Progress(True):
+        pass
+    assert time.perf_counter() - started < 0.1

@@ -1,0 +1,168 @@
+"""Charts for the terminal: each character against a count cycle by cycle, widths, characters and colours."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+
+import tpucc
+from tests.support.pictures import BIDI, HOSTILE, chain_program
+from tests.support.terminal import on_a_terminal
+from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.isa.occupancy import rows_in_use
+from tpucc.isa.program import Program, Resident
+from tpucc.pictures import times_of
+from tpucc.runtime import Runtime
+from tpucc.viz.chart import STALLS
+from tpucc.viz.textcharts import ASCII, BLOCKS, LETTERS, Canvas, buffer_lines, marks_for, most_in_cells, placed, plain, timeline_lines
+
+ROOT = Path(__file__).resolve().parents[2]
+LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}
+NETWORKS = {"iris": [4, 300, 3], "deep": [600, 520, 300, 10], "narrow": [3, 3]}
+
+
+def charts(program: Program, columns: int = 80) -> list[str]:
+    runtime = Runtime(program)
+    times, canvas = times_of(runtime), Canvas(runtime.timeline.makespan, program.target.clock_hz, columns)
+    return [plain(line) for line in (*timeline_lines(program, times, canvas), *buffer_lines(program, times, canvas))]
+
+
+def lane(lines: list[str], name: str, cells: int) -> str:
+    found = next(line for line in lines if line.startswith(f"{name:<9}"))
+    return found.ljust(9 + cells)[9 : 9 + cells]
+
+
+def busy_cycles(starts: np.ndarray, ends: np.ndarray, cycles: int, fine: int) -> np.ndarray:
+    """1 for each of `fine` parts of each cycle in which something runs, by painting interval after interval."""
+    busy = np.zeros(cycles * fine)
+    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+        busy[start * fine : end * fine] = 1
+    return busy
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("columns", [80, 57])
+@pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
+def test_the_height_of_a_block_is_the_share_of_busy_cycles(name: str, columns: int, target: str) -> None:
+    sizes = NETWORKS[name] if target == "tpu_v1" else [size % 9 + 1 for size in NETWORKS[name]]
+    program = chain_program(name, 5, sizes, target)
+    timeline, cells = Runtime(program).timeline, columns - 16
+    engine = ENGINE_OF[program.instructions["opcode"]]
+    lines = charts(program, columns)
+    for unit, number in LANES.items():
+        own = engine == number
+        shares = busy_cycles(timeline.start[own], timeline.end[own], timeline.makespan, cells).reshape(cells, -1).mean(axis=1)
+        wanted = "".join(" ▁▂▃▄▅▆▇█"[int(np.ceil(round(8 * share, 6)))] for share in shares)
+        assert lane(lines, unit, cells) == wanted
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_letter_is_the_stall_that_takes_most_of_a_cell(name: str) -> None:
+    program = chain_program(name, 5, NETWORKS[name])
+    runtime = Runtime(program)
+    times, cells = times_of(runtime), 64
+    shares = {
+        stall: busy_cycles(*times.stalls[stall], times.cycles, cells).reshape(cells, -1).mean(axis=1)
+        for stall in STALLS
+        if stall in times.stalls
+    }
+    lines = charts(program)
+    for cell, letter in enumerate(lane(lines, "  waits", cells)):
+        here = {stall: share[cell] for stall, share in shares.items()}
+        if not any(here.values()):
+            assert letter == " "
+            continue
+        assert here[next(s for s in LETTERS if LETTERS[s] == letter.lower())] == pytest.approx(max(here.values()))
+        assert letter.isupper() == (sum(here.values()) > 0.5 + 1e-9)
+    text = "\n".join(lines)
+    assert all((f"{LETTERS[stall]} {STALLS[stall].meaning}" in text) == bool(share.any()) for stall, share in shares.items())
+
+
+def test_rows_in_use_are_those_of_the_residents_alive() -> None:
+    generator = np.random.default_rng(3)
+    start = np.sort(generator.integers(0, 90, 40)).astype(np.int64)
+    end = start + generator.integers(1, 10, 40)
+    firsts = generator.integers(0, 35, 25).tolist()
+    residents = [Resident("r", 0, 0, int(generator.integers(1, 9)), f, f + int(generator.integers(0, 5))) for f in firsts]
+    counts = np.zeros(101, np.int64)
+    for resident in residents:
+        counts[start[resident.first] : end[resident.last]] += resident.rows
+    moments, rows = rows_in_use(residents, start, end)
+    assert (np.diff(moments) > 0).all()
+    assert rows[-1] == 0
+    np.testing.assert_array_equal(np.concatenate([[0], rows])[np.searchsorted(moments, np.arange(101), "right")], counts)
+    edges = np.linspace(0, 100, 21)
+    np.testing.assert_array_equal(most_in_cells(moments, rows, edges), counts[:100].reshape(20, 5).max(axis=1))
+    assert [len(part) for part in rows_in_use([], start, end)] == [0, 0]
+
+
+def test_the_buffer_chart_ends_at_the_most_rows_in_use() -> None:
+    exe = tpucc.compile(ROOT / "programs" / "05_digits_cnn.tpu")
+    runtime = exe.runtime
+    moments, rows = rows_in_use(runtime.program.residents, runtime.timeline.start, runtime.timeline.end)
+    assert 0 < rows.max() <= runtime.program.peak_rows
+    lines = charts(runtime.program)
+    head = next(index for index, line in enumerate(lines) if line.startswith("unified buffer"))
+    assert f"{rows.max():,} rows in use at once" in lines[head]
+    chart = [line.ljust(73)[9:73] for line in lines[-4:]]
+    heights = np.array([[" ▁▂▃▄▅▆▇█".index(c) for c in line] for line in chart]).sum(axis=0)
+    wanted = most_in_cells(moments, rows, np.linspace(0, runtime.timeline.makespan, 65))
+    np.testing.assert_array_equal(heights, np.ceil(wanted * 32 / rows.max()))
+    assert heights.max() == 32
+
+
+def test_marks_suit_the_encoding() -> None:
+    assert marks_for("utf-8") is BLOCKS
+    assert all(marks_for(name) is ASCII for name in ("ascii", "latin-1", "cp1252", "no such thing", None))
+    assert len(ASCII.heights) == len(BLOCKS.heights) == 9
+
+
+def test_names_stay_text_and_lines_stay_narrow() -> None:
+    program = chain_program("iris", 150, [4, 256, 3])
+    layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, ("\x1b[31m層層層層" + HOSTILE, BIDI), strict=True))
+    for columns in (80, 60, 40, 10, 400):
+        lines = charts(replace(program, layers=layers), columns)
+        assert max(map(cell_len, lines)) <= min(80, max(40, columns))
+        assert not any(c in line for line in lines for c in "\x1b\x00\u202e\n")
+
+
+def test_words_stand_at_their_places_and_never_touch() -> None:
+    assert placed([0, 4, 9], ["abc", "x", "yy"], 12) == "|abc     |yy"
+    assert placed([0, 5, 10], ["abc", "x", "yy"], 12) == "|abc |x"
+    assert placed([0, 5], ["層層", "x"], 12) == "|層層"
+
+
+def test_a_program_without_time_says_so() -> None:
+    program = tpucc.compile(ROOT / "tests" / "programs" / "host_only.tpu").runtime.program
+    assert charts(program) == ["nothing runs on the device, so there is no timeline", "nothing is in the unified buffer"]
+
+
+def profile(*arguments: str, **environment: str) -> str:
+    command = [sys.executable, "-m", "tpucc", "profile", str(ROOT / "programs" / "02_iris.tpu"), "--quiet", *arguments]
+    return subprocess.run(command, capture_output=True, check=True, env={**os.environ, **environment}).stdout.decode()
+
+
+def test_a_pipe_gets_the_table_alone_unless_a_chart_is_asked_for() -> None:
+    bare, chart = profile(PYTHONIOENCODING="utf-8"), profile("--chart", PYTHONIOENCODING="utf-8")
+    assert chart.startswith(bare)
+    assert "timeline:" not in bare
+    assert "█" in chart
+    assert "\x1b" not in chart
+    assert "█" not in profile("--chart", PYTHONIOENCODING="ascii")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
+@pytest.mark.parametrize("without", ["", "1"])
+def test_a_terminal_gets_the_chart_in_colours_unless_told_not_to(without: str) -> None:
+    text = on_a_terminal(["-m", "tpucc", "profile", str(ROOT / "programs" / "02_iris.tpu")], NO_COLOR=without)
+    assert "timeline:" in text
+    assert ("\x1b[" in text) != bool(without)
+    assert re.sub(r"\x1b\[[0-9;]*m", "", text).count("host") >= 1

@@ -1,0 +1,40 @@
+"""Prose and lists for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+WIDTH = 80
+FENCE = "```"
+SET_APART = ("#", "|", "-", " ", FENCE)
+"""How lines begin that are no prose, in Markdown: headings, tables, lists, and what is indented."""
+
+
+def filled(text: str, first: str = "", indent: str = "") -> str:
+    """A sentence in lines of 80 columns: `first` before the first one, `indent` before the others. Words stay whole."""
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def described(name: str, width: int, text: str) -> str:
+    """A name in a column of its own and what it is beside it, in as many lines as that takes."""
+    return filled(text, f"{name:<{width}} ", " " * (width + 1))
+
+
+def prose(markdown: str) -> str:
+    """Markdown with its paragraphs in lines of 80 columns; programs, headings and tables stay as they are."""
+    return "\n".join(_lines(markdown))
+
+
+def _lines(markdown: str) -> Iterator[str]:
+    paragraph: list[str] = []
+    fenced = False
+    for line in f"{markdown.rstrip()}\n".split("\n"):
+        fenced ^= line.startswith(FENCE)
+        if line and not fenced and not line.startswith(SET_APART):
+            paragraph.append(line)
+            continue
+        if paragraph:
+            yield filled(" ".join(paragraph))
+            paragraph.clear()
+        yield filled(line, "", "  ") if line.startswith("- ") and not fenced else line

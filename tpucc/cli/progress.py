@@ -1,0 +1,115 @@
+"""Progress on a terminal: what is being done, on standard error, for work that takes longer than a moment; it vanishes at the end."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from tpucc.diagnostics import printable
+from tpucc.driver import FRONT_STAGES, Options, Snapshot, stage_order
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+PATIENCE = 0.5
+"""Seconds before anything is shown."""
+
+
+class Progress:
+    """A context in which `stage` says what happens now. Nothing is shown unless `shown` and standard error is a terminal.
+
+    The display starts in a thread of its own, so that one long stage shows too, and rich is imported only then.
+    """
+
+    def __init__(self, shown: bool) -> None:
+        self._shown = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+        self._lock = threading.Lock()
+        self._now = ""
+        self._bar: Bar | None = None
+        self._timer = threading.Timer(PATIENCE, self._show)
+        self._timer.daemon = True
+
+    def __enter__(self) -> Self:
+        if self._shown:
+            self._timer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def stage(self, words: str) -> None:
+        """This is done from now on."""
+        with self._lock:
+            self._now = words
+            if self._bar is not None:
+                self._bar.update(self._bar.task_ids[0], description=words)
+
+    def rounds(self, done: int, total: int) -> None:
+        """So many rounds of an execution are done, and the next one begins."""
+        self.stage(f"execute, round {done + 1:,} of {total:,}")
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While something else is printed the display is away."""
+        with self._lock:
+            if self._bar is not None:
+                self._bar.stop()
+            try:
+                yield
+            finally:
+                if self._bar is not None:
+                    self._bar.start()
+
+    def close(self) -> None:
+        """Takes the display away for good."""
+        self._timer.cancel()
+        with self._lock:
+            self._shown = False
+            if self._bar is not None:
+                self._bar.stop()
+                self._bar = None
+
+    def _show(self) -> None:
+        bar = _bar()
+        with self._lock:
+            if self._shown:
+                self._bar = bar
+                self._bar.add_task(self._now, total=None)
+                self._bar.start()
+
+
+class CompileProgress:
+    """An observer of a compilation: names the stage after the one that is done."""
+
+    def __init__(self, progress: Progress, options: Options) -> None:
+        self._progress, self._options = progress, options
+        self._order: tuple[str, ...] = ()
+        progress.stage(FRONT_STAGES[0])
+
+    def __call__(self, snapshot: Snapshot) -> None:
+        number = snapshot.number + 1
+        if number < len(FRONT_STAGES):
+            self._progress.stage(FRONT_STAGES[number])
+            return
+        self._order = self._order or stage_order(self._options)  # not before: an error in the source comes before one in the options
+        if number < len(self._order):
+            self._progress.stage(f"{printable(self._order[number])}, stage {number + 1} of {len(self._order)}")
+
+
+SILENT = Progress(False)
+"""For callers that show nothing."""
+
+
+def _bar() -> Bar:
+    from rich.console import Console  # imported only when there is something to show
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    spinner = "dots" if console.encoding.startswith("utf") else "line"
+    columns = (SpinnerColumn(spinner), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True)

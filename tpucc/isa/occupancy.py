@@ -1,0 +1,63 @@
+"""How much of the unified buffer and of the accumulators is in use, as time goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Records
+from tpucc.isa.program import Resident
+from tpucc.numerics import Int64
+
+
+def rows_in_use(residents: Sequence[Resident], start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The cycles at which the number of rows in use changes, ascending, and the rows in use from each of them on.
+
+    `start` and `end` are the cycles of each instruction. A resident takes its rows from the start of its first instruction to the end of
+    its last. Both results are empty when there are no residents; else the last number is 0.
+    """
+    first, last, rows = np.array([(r.first, r.last, r.rows) for r in residents], np.int64).reshape(-1, 3).T
+    return step_function(np.concatenate([start[first], end[last]]), np.concatenate([rows, -rows]))
+
+
+def step_function(times: Int64, changes: Int64) -> tuple[Int64, Int64]:
+    """The times at which a number that was 0 is another than before, ascending, and the number from each of them on.
+
+    At each of `times`, in any order, it changes by the entry of `changes`.
+    """
+    moments, which = np.unique(times, return_inverse=True)
+    sums = np.zeros(len(moments), np.int64)
+    np.add.at(sums, which, changes)
+    kept = np.flatnonzero(sums)
+    return moments[kept], np.cumsum(sums[kept])
+
+
+def accumulators_in_use(records: Records, start: Int64, end: Int64) -> tuple[Int64, Int64]:
+    """The same of the accumulators of a verified program.
+
+    A row is in use from the start of the multiply that begins a sum in it to the end of the last activate that reads this sum.
+    """
+    touched = effects(records)
+    begins = touched.acc_writes & ~touched.acc_reads
+    own = np.flatnonzero(begins | (touched.acc_reads & ~touched.acc_writes))
+    low, high = touched.acc_start[own], touched.acc_end[own]
+    bounds = np.unique(np.concatenate([low, high]))
+    first, after = np.searchsorted(bounds, low), np.searchsorted(bounds, high)
+    which, strip = _spread(own, first, after)
+    order = np.lexsort((which, strip))
+    which, strip = which[order], strip[order]
+    begun = np.flatnonzero(begins[which])
+    done = np.append(begun[1:], len(which))[: len(begun)] - 1
+    read = done > begun
+    begun, done = begun[read], done[read]
+    rows = np.diff(bounds)[strip[begun]]
+    return step_function(np.concatenate([start[which[begun]], end[which[done]]]), np.concatenate([rows, -rows]))
+
+
+def _spread(values: Int64, first: Int64, after: Int64) -> tuple[Int64, Int64]:
+    """Each value once for each number from its `first` on, up to but not including `after`; and these numbers."""
+    counts = after - first
+    before = np.cumsum(counts) - counts
+    return np.repeat(values, counts), np.repeat(first - before, counts) + np.arange(counts.sum())
