@@ -111,8 +111,8 @@ def _programs() -> Iterator[str]:
 def _savings() -> Iterator[str]:
     yield "## What passes save\n"
     yield (
-        "The same programs with one pass left out (`--omit PASS`), beside all passes. What `fuse-activation` leaves, `compose-tables` fuses "
-        "in integers, so that only without both there are look-ups of their own.\n"
+        "The same programs with one pass left out (`--omit PASS`), beside all passes. What `fuse-activation` leaves, `compose-tables` "
+        "fuses in integers, so that only without both there are look-ups of their own.\n"
     )
     yield "| program | without | cycles | more than with all | fill | tile fetches | instructions | host steps |"
     yield "|---|---|---|---|---|---|---|---|"

@@ -50,7 +50,7 @@ class Geometry:
 
     def ways(self, target: Target, pace: int) -> Mapping[str, int]:
         """Estimated cycles of each way, from the definition: rows over the link, then rows through the unit for each tile."""
-        batch, height, width, channels = self.image
+        _, height, width, channels = self.image
         (rows, columns), (down, across) = self.kernel, self.outputs
         around = self.padded
         return {
