@@ -79,7 +79,7 @@ class RandomProgram:
             "high": high,
             "zero_a": self.choose.choice(EXTREMES),
             "zero_b": self.choose.choice(EXTREMES),
-            "scale_a": self.choose.choice((0.5, 1.0, 0.0371, 1e-3)),
+            "scale_a": self.choose.choice((0.5, 1.0, 0.0371, 1e-3, 1.3e-5)),
             "scale_b": self.choose.choice((0.5, 1.0, 0.7253)),
             "has_table": self.choose.randrange(2),
             "table": self.numbers.integers(-128, 128, 256),
