@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+
+from tests.support.command_line import SMALL
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,3 +26,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def update_golden(request: pytest.FixtureRequest) -> bool:
     """Whether golden files are to be rewritten."""
     return bool(request.config.getoption("--update-golden"))
+
+
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The source file of the small model, alone in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.tpu").write_text(SMALL)
+    return tmp_path / "small.tpu"

@@ -32,6 +32,7 @@ from tpucc.passes.base import Context, Pass
 from tpucc.passes.batch_products import BatchProducts
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.compose_tables import ComposeTables
 from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.cores.division import divisions
 from tpucc.passes.dead_code import DeadCode
@@ -82,6 +83,7 @@ PASSES: tuple[Pass, ...] = (
     FuseActivation(),
     SplitMaps(),
     Quantise(),
+    ComposeTables(),
     DivideBatch(),
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""

@@ -17,7 +17,7 @@ from tpucc.ir.graph import Attributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
 from tpucc.layers.reference import compute
-from tpucc.numerics import AnyArray, Float32, Int8, Int32
+from tpucc.numerics import AnyArray, Float32, Held, Int8, Int32
 
 COUNT, SOAK = 500, 50_000
 PER_TEST = 25
@@ -27,15 +27,21 @@ MOST_WINDOWED = 30_000
 """Values that the slow pools may look at."""
 MOST_SUMS = 3_000
 """Results of a slow product or convolution."""
-EXTREME = np.array([-128, -127, -1, 0, 1, 126, 127], np.int8)
+EXTREME = {
+    8: np.array([-128, -127, -1, 0, 1, 126, 127], np.int8),
+    16: np.array([-32768, -32767, -257, -1, 0, 255, 32766, 32767], np.int16),
+}
+MOST_BIAS = 2**17
 ORIGIN = Origin((Span(1, 1, 1, 2),))
 
 
 class Draw:
-    """Random parts of layers, all from one seed."""
+    """Random parts of layers whose values have `bits`, all from one seed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, bits: int = 8) -> None:
         self.generator = np.random.default_rng(seed)
+        self.bits = bits
+        self.low, self.high = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def integer(self, low: int, high: int) -> int:
         return int(self.generator.integers(low, high, endpoint=True))
@@ -49,34 +55,46 @@ class Draw:
     def pair(self, low: int, high: int) -> tuple[int, int]:
         return self.integer(low, high), self.integer(low, high)
 
-    def int8(self, *shape: int) -> Int8:
+    def values(self, *shape: int) -> Held:
         """Uniform, or nothing but extremes."""
         if self.chance(0.2):
-            return self.generator.choice(EXTREME, shape)
-        return self.generator.integers(-128, 128, shape, np.int8)
+            return self.generator.choice(EXTREME[self.bits], shape)
+        return self._uniform(*shape)
 
-    def weights(self, *shape: int) -> Int8:
-        return np.maximum(self.int8(*shape), -127).astype(np.int8)
+    def weights(self, *shape: int, depth: int) -> Int8:
+        """For sums of `depth` products: so large that none leaves int32, whatever the values, their zero points and the bias."""
+        most = self._most(depth)
+        if self.chance(0.2):
+            return self.generator.choice(np.array([-most, -1, 0, 1, most], np.int8), shape)
+        return self.generator.integers(-most, most, shape, np.int8, endpoint=True)
 
     def bias(self, columns: int) -> Int32:
-        return self.generator.integers(-(2**17), 2**17, columns, np.int32)
+        return self.generator.integers(-MOST_BIAS, MOST_BIAS, columns, np.int32)
 
     def multipliers(self, columns: int, depth: int) -> Float32:
-        """Such that sums of `depth` products fill int8 and go beyond it; or a power of two, for ties."""
+        """Such that sums of `depth` products fill the integers and go beyond them; or a power of two, for ties."""
         if self.chance(0.3):
             return np.full(columns, 2.0 ** -self.integer(1, 15), np.float32)
-        factors: Float32 = (self.generator.uniform(0.2, 3.0, columns) / (80 * np.sqrt(depth))).astype(np.float32)
+        spread = 0.63 * self._most(depth) * np.sqrt(depth)
+        factors: Float32 = (self.generator.uniform(0.2, 3.0, columns) / spread).astype(np.float32)
         return factors
+
+    def _most(self, depth: int) -> int:
+        return min(127, (2**31 - 1 - MOST_BIAS) // (depth * 2**self.bits))
+
+    def _uniform(self, *shape: int) -> Held:
+        return self.generator.integers(self.low, self.high, shape, EXTREME[self.bits].dtype, endpoint=True)
 
     def scale(self) -> float:
         return float(np.float32(self.generator.choice((0.5, 0.25, 1.0, self.generator.uniform(0.001, 2.0)))))
 
     def result(self) -> slow.Result:
-        low, high = (-128, 127) if self.chance(0.5) else (self.integer(-128, 0), self.integer(1, 127))
-        return slow.Result(self.zero(), low, high, self.generator.integers(-128, 128, 256, np.int8) if self.chance(0.3) else None)
+        full = self.chance(0.5)
+        low, high = (self.low, self.high) if full else (self.integer(self.low, 0), self.integer(1, self.high))
+        return slow.Result(self.zero(), low, high, self._uniform(256 if self.bits == 8 else 257) if self.chance(0.3) else None, self.bits)
 
     def zero(self) -> int:
-        return self.one_of((-128, 127, 0, self.integer(-128, 127)))
+        return self.one_of((self.low, self.high, 0, self.integer(self.low, self.high)))
 
     def walk(self, image: tuple[int, int], *, all_real: bool) -> slow.Walk:
         """A window that fits the padded image; with `all_real`, every one of its places has a real pixel."""
@@ -91,11 +109,12 @@ class Draw:
         return slow.Walk((fitting[0], fitting[1]), self.pair(1, 3), (top, bottom, left, right))
 
 
-def computed(attributes: Attributes, shape: tuple[int, ...], *operands: AnyArray) -> Int8:
-    """What the layers' reference says; the result has the declared shape and type."""
-    type_ = TensorType("i8", shape, None, Quantisation(1.0, 0))
+def computed(attributes: Attributes, shape: tuple[int, ...], *operands: AnyArray) -> Held:
+    """What the layers' reference says; the result has the declared shape, and the type of the first operand."""
+    held = operands[0].dtype
+    type_ = TensorType("i8" if held == np.int8 else "i16", shape, None, Quantisation(1.0, 0))
     found = compute(Node("layer", type(attributes).__name__.lower(), (), attributes, type_, ORIGIN), operands)
-    assert (found.dtype, found.shape) == (np.dtype(np.int8), shape)
+    assert (found.dtype, found.shape) == (held, shape)
     return found
 
 
@@ -106,7 +125,7 @@ def folded(bias: Int32, weights: Int8, zero: int) -> Int32:
     return result
 
 
-def table_of(result: slow.Result) -> tuple[Int8, ...]:
+def table_of(result: slow.Result) -> tuple[Held, ...]:
     return () if result.table is None else (result.table,)
 
 
@@ -114,8 +133,9 @@ def check_product(draw: Draw) -> None:
     """A fully connected layer of one to three operands, each with its own depth, zero point and weights."""
     leading = tuple(draw.integer(1, 4) for _ in range(draw.integer(0, 3)))
     columns, depths = draw.one_of(FEW), [draw.one_of(CHANNELS) for _ in range(draw.integer(1, 3))]
-    xs, zeros = [draw.int8(*leading, depth) for depth in depths], [draw.zero() for _ in depths]
-    weights, bias, result = [draw.weights(depth, columns) for depth in depths], draw.bias(columns), draw.result()
+    xs, zeros = [draw.values(*leading, depth) for depth in depths], [draw.zero() for _ in depths]
+    weights = [draw.weights(depth, columns, depth=sum(depths)) for depth in depths]
+    bias, result = draw.bias(columns), draw.result()
     multiplier, taken_in = draw.multipliers(columns, sum(depths)), bias
     for w, zero in zip(weights, zeros, strict=True):
         taken_in = folded(taken_in, w, zero)
@@ -129,8 +149,10 @@ def check_convolution(draw: Draw) -> None:
     walk, channels = draw.walk((height, width), all_real=False), draw.one_of(CHANNELS)
     pixels = int(np.prod(walk.outputs(height, width)))
     filters = draw.one_of([n for n in CHANNELS if n * pixels <= MOST_SUMS] or [1])
-    x, weights, zero = draw.int8(draw.integer(1, 2), height, width, channels), draw.weights(*walk.size, channels, filters), draw.zero()
-    bias, result, multiplier = draw.bias(filters), draw.result(), draw.multipliers(filters, channels * walk.size[0] * walk.size[1])
+    depth = channels * walk.size[0] * walk.size[1]
+    x, zero = draw.values(draw.integer(1, 2), height, width, channels), draw.zero()
+    weights = draw.weights(*walk.size, channels, filters, depth=depth)
+    bias, result, multiplier = draw.bias(filters), draw.result(), draw.multipliers(filters, depth)
     layer = Conv(walk.stride, walk.sides, zero, result.zero, result.low, result.high, result.table is not None)
     shape = (len(x), *walk.outputs(height, width), filters)
     found = computed(layer, shape, x, weights, folded(bias, weights, zero), multiplier, *table_of(result))
@@ -141,10 +163,10 @@ def check_pool(draw: Draw) -> None:
     height, width = draw.pair(1, 9)
     walk = draw.walk((height, width), all_real=True)
     places = int(np.prod(walk.outputs(height, width))) * walk.size[0] * walk.size[1]
-    x = draw.int8(draw.integer(1, 2), height, width, draw.one_of([n for n in CHANNELS if n * places <= MOST_WINDOWED] or [1]))
+    x = draw.values(draw.integer(1, 2), height, width, draw.one_of([n for n in CHANNELS if n * places <= MOST_WINDOWED] or [1]))
     shape = (len(x), *walk.outputs(height, width), x.shape[3])
     np.testing.assert_array_equal(computed(Pool("max", walk.size, walk.stride, walk.sides), shape, x), slow.largest(x, walk))
-    scale, zero, result = draw.scale(), draw.zero(), slow.Result(draw.zero())
+    scale, zero, result = draw.scale(), draw.zero(), slow.Result(draw.zero(), draw.low, draw.high, bits=draw.bits)
     layer = Pool("average", walk.size, walk.stride, walk.sides, scale, zero, result.zero)
     np.testing.assert_array_equal(computed(layer, shape, x), slow.mean(x, zero, walk, scale, result))
 
@@ -153,7 +175,7 @@ def check_element_wise(draw: Draw) -> None:
     """add, subtract and multiply of operands that broadcast, each with its own parameters."""
     shape = tuple(draw.integer(1, 5) for _ in range(draw.integer(1, 3)))
     narrow = tuple(1 if draw.chance(0.3) else size for size in shape)[draw.integer(0, len(shape) - 1) :]
-    a, b = draw.int8(*shape), draw.int8(*narrow)
+    a, b = draw.values(*shape), draw.values(*narrow)
     if draw.chance(0.5):
         a, b = b, a
     wide_a, wide_b = np.broadcast_arrays(a, b)
@@ -162,15 +184,16 @@ def check_element_wise(draw: Draw) -> None:
     for function, sign in (("add", 1), ("subtract", -1)):
         found = computed(Vector(function, *numbers), shape, a, b, *table_of(result))
         np.testing.assert_array_equal(found, slow.sum_of(sign, wide_a, wide_b, scales, zeros, result))
-    found = computed(Vector("multiply", *numbers), shape, a, b, *table_of(result))
-    np.testing.assert_array_equal(found, slow.product_of(wide_a, wide_b, scales[0], zeros, result))
+    scale = scales[0] * 2.0 ** (8 - draw.bits)
+    found = computed(Vector("multiply", scale, *numbers[1:]), shape, a, b, *table_of(result))
+    np.testing.assert_array_equal(found, slow.product_of(wide_a, wide_b, scale, zeros, result))
 
 
 def check_move(draw: Draw) -> None:
     """Rows joined along an axis that isn't the lanes', and rows put around a value."""
     shape = tuple(draw.integer(1, 4) for _ in range(draw.integer(2, 4)))
     axis, count = draw.integer(0, len(shape) - 2), draw.integer(1, 4)
-    parts = [draw.int8(*shape[:axis], draw.integer(1, 4), *shape[axis + 1 :]) for _ in range(count)]
+    parts = [draw.values(*shape[:axis], draw.integer(1, 4), *shape[axis + 1 :]) for _ in range(count)]
     expected = slow.joined(parts, axis)
     np.testing.assert_array_equal(computed(Move("concat", axis), expected.shape, *parts), expected)
     pads, value = (*(draw.pair(0, 3) for _ in shape[1:]), (0, 0)), draw.zero()

@@ -18,10 +18,14 @@ TINY = load_target("tiny")
 
 @dataclass
 class Writer:
-    """Collects a program's parts. Host memory: an input of `rows` × mxu, then an output of as many rows."""
+    """Collects a program's parts. Host memory: an input of `rows` × mxu, then an output of as many rows.
+
+    In a `wide` program they hold half as many rows of 16-bit values.
+    """
 
     target: Target = TINY
     rows: int = 16
+    wide: bool = False
     records: list[Any] = field(default_factory=list)
     layers: list[int] = field(default_factory=list)
     tiles: list[AnyArray] = field(default_factory=list)
@@ -64,8 +68,12 @@ class Writer:
             blocks=np.array(self.blocks, block_dtype(mxu)),
             host=(HostBuffer("x", "input", 0, self.rows), HostBuffer("y", "output", self.rows, self.rows)),
             constants=np.zeros((0, mxu), np.int8),
-            inputs=(Port("x", (self.rows, mxu), 1.0, 0, (self.rows,), (0,)),),
-            outputs=(Port("y", (self.rows, mxu), 1.0, 0, (self.rows,), (1,)),),
+            inputs=(self._port("x", 0),),
+            outputs=(self._port("y", 1),),
             prologue="",
             epilogue="",
         )
+
+    def _port(self, name: str, block: int) -> Port:
+        rows = self.rows // 2 if self.wide else self.rows
+        return Port(name, (rows, self.target.mxu), 1.0, 0, (rows,), (block,), self.wide)

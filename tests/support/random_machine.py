@@ -11,7 +11,7 @@ import numpy as np
 from tests.support.machine import TINY, Writer
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import AnyArray
+from tpucc.numerics import INT8, INT16, POINTS, AnyArray
 from tpucc.target import Target
 
 EXTREMES = (-128, -127, -1, 0, 1, 126, 127)
@@ -20,12 +20,16 @@ EXTREMES = (-128, -127, -1, 0, 1, 126, 127)
 class RandomProgram:
     """A random valid program: nothing is read before it is written, the FIFO is never empty nor too full; rows overlap as they like.
 
-    The shapes that compilers make (chains of multiplies, an activate) are common, so is whatever may come between them.
+    The shapes that compilers make (chains of multiplies, an activate) are common, so is whatever may come between them. In a `wide` program
+    every instruction that computes has 16-bit values, each of two rows that may begin anywhere.
     """
 
-    def __init__(self, seed: int, target: Target = TINY, length: int = 60) -> None:
+    def __init__(self, seed: int, target: Target = TINY, length: int = 60, wide: bool = False) -> None:
         self.choose, self.numbers = random.Random(seed), np.random.default_rng(seed)
-        self.writer = Writer(target, rows=min(24, target.unified_buffer_rows))
+        self.writer = Writer(target, rows=min(24, target.unified_buffer_rows), wide=wide)
+        self.wide, self.width = (Flag.WIDE, 2) if wide else (Flag(0), 1)
+        """The flag of instructions that compute, and the rows of a value."""
+        self.precision = INT16 if wide else INT8
         self.target, self.length = target, length
         self.sums = np.zeros(target.accumulator_rows, np.int64)
         """Products added to each accumulator row; 0: undefined."""
@@ -64,7 +68,8 @@ class RandomProgram:
 
     def _block(self) -> dict[str, Any]:
         mxu = self.target.mxu
-        low, high = sorted(self.choose.sample(range(-128, 128), 2)) if self.choose.random() < 0.4 else (-128, 127)
+        held = self.precision
+        low, high = sorted(self.choose.sample(range(held.low, held.high + 1), 2)) if self.choose.random() < 0.4 else (held.low, held.high)
         big = self.choose.random() < 0.2
         return {
             "bias": self.numbers.integers(-(2**26), 2**26, mxu) if big else self.numbers.integers(-2000, 2000, mxu),
@@ -74,16 +79,17 @@ class RandomProgram:
             "high": high,
             "zero_a": self.choose.choice(EXTREMES),
             "zero_b": self.choose.choice(EXTREMES),
-            "scale_a": self.choose.choice((0.5, 1.0, 0.0371, 1e-3)),
+            "scale_a": self.choose.choice((0.5, 1.0, 0.0371, 1e-3, 1.3e-5)),
             "scale_b": self.choose.choice((0.5, 1.0, 0.7253)),
             "has_table": self.choose.randrange(2),
             "table": self.numbers.integers(-128, 128, 256),
+            "points": self.numbers.integers(held.low, held.high + 1, POINTS),
         }
 
     def _layer(self) -> None:
         """Some column blocks of one layer on the same rows, each followed by its activate or after the next one's multiplies."""
         rows, depth, blocks = self.choose.randint(1, 4), self.choose.randint(1, 3), self.choose.randint(1, 3)
-        sources = [self._start(rows) for _ in range(depth)]
+        sources = [self._start(rows * self.width) for _ in range(depth)]
         unsigned = Flag.UNSIGNED if self.choose.random() < 0.2 else 0
         late = None
         for block in range(blocks):
@@ -104,11 +110,11 @@ class RandomProgram:
     def _multiply(self) -> None:
         rows = self.choose.randint(1, 5)
         self._emit_multiply(
-            self._start(rows), self.choose.randint(0, self.target.accumulator_rows - rows), rows, self.choose.random() < 0.5, 0
+            self._start(rows * self.width), self.choose.randint(0, self.target.accumulator_rows - rows), rows, self.choose.random() < 0.5, 0
         )
 
     def _emit_multiply(self, source: int, acc: int, rows: int, accumulate: bool, unsigned: int) -> None:
-        flags = unsigned | (self._next_tile() if not self.switched or self.choose.random() < 0.8 else 0)
+        flags = self.wide | unsigned | (self._next_tile() if not self.switched or self.choose.random() < 0.8 else 0)
         region = self.sums[acc : acc + rows]
         if accumulate and region.all() and region.max() < 20:
             flags |= Flag.ACCUMULATE
@@ -117,9 +123,9 @@ class RandomProgram:
             region[...] = 1
         if self.choose.random() < 0.2:
             half = 2 if rows % 2 == 0 else 1
-            stride = self.choose.choice((0, 1, 2))
-            pitch = self.choose.choice((0, 1, rows // half))
-            start = self._start((half - 1) * pitch + (rows // half - 1) * stride + 1)
+            stride = self.width * self.choose.choice((0, 1, 2))
+            pitch = self.width * self.choose.choice((0, 1, rows // half))
+            start = self._start((half - 1) * pitch + (rows // half - 1) * stride + self.width)
             self.writer.add(Opcode.CONVOLVE, flags, ub=start, ub_pitch=pitch, ub_stride=stride, acc=acc, outer=half, inner=rows // half)
         else:
             self.writer.add(Opcode.MATRIX_MULTIPLY, flags, ub=source, acc=acc, inner=rows)
@@ -145,24 +151,26 @@ class RandomProgram:
     def _emit_activate(self, acc: int, rows: int) -> None:
         if self.choose.random() < 0.6:
             self.writer.add(Opcode.SET_CONFIGURATION, index=self.choose.randrange(len(self.writer.blocks)))
-        stride = self.choose.choice((1, 1, 1, 2))
-        self.writer.add(Opcode.ACTIVATE, acc=acc, dest=self._start((rows - 1) * stride + 1), dest_stride=stride, inner=rows)
+        stride = self.width * self.choose.choice((1, 1, 1, 2))
+        self.writer.add(
+            Opcode.ACTIVATE, self.wide, acc=acc, dest=self._start((rows - 1) * stride + self.width), dest_stride=stride, inner=rows
+        )
 
     def _vector(self) -> None:
         function = self.choose.choice((Function.COPY, Function.TABLE, Function.ADD, Function.SUBTRACT, Function.MULTIPLY))
         rows, walks = self.choose.randint(1, 4), {}
         fields = ("ub", "dest") if function in (Function.COPY, Function.TABLE) else ("ub", "ub2", "dest")
         for name in fields:
-            stride = self.choose.choice((1, 1, 1, 2) if name == "dest" else (0, 1, 1, 2))
-            walks |= {name: self._start((rows - 1) * stride + 1), f"{name}_stride": stride}
+            stride = self.width * self.choose.choice((1, 1, 1, 2) if name == "dest" else (0, 1, 1, 2))
+            walks |= {name: self._start((rows - 1) * stride + self.width), f"{name}_stride": stride}
         if self.choose.random() < 0.3:
-            walks["dest"], walks["dest_stride"], walks["ub_stride"] = walks["ub"], 1, 1
-            walks["ub"] = walks["dest"] = self._start(rows)
-        flags = self.choose.choice((0, 0, Flag.SPLAT)) | (self.choose.choice((0, 0, Flag.SPLAT2)) if "ub2" in walks else 0)
+            walks["dest_stride"] = walks["ub_stride"] = self.width
+            walks["ub"] = walks["dest"] = self._start(rows * self.width)
+        flags = self.wide | self.choose.choice((0, 0, Flag.SPLAT)) | (self.choose.choice((0, 0, Flag.SPLAT2)) if "ub2" in walks else 0)
         repeats = self.choose.choice((1, 1, 2))
         self.writer.add(Opcode.VECTOR, flags, function=function, inner=rows, **walks)
-        if repeats == 2 and all(walks[name] + 3 * rows <= self.target.unified_buffer_rows for name in fields):
-            again = {name: value + (rows if name in fields else 0) for name, value in walks.items()}
+        if repeats == 2 and all(walks[name] + 3 * rows * self.width <= self.target.unified_buffer_rows for name in fields):
+            again = {name: value + (rows * self.width if name in fields else 0) for name, value in walks.items()}
             self.writer.add(Opcode.VECTOR, flags, function=function, inner=rows, **again)
 
     def _pool(self) -> None:
@@ -170,10 +178,9 @@ class RandomProgram:
         walk = {"outer": self.choose.randint(1, 2), "inner": self.choose.randint(1, 2)}
         window = {"window_outer": self.choose.randint(1, 2), "window_inner": self.choose.randint(1, 3)}
         span = 3 * walk["outer"] + walk["inner"] + 4 * window["window_outer"] + window["window_inner"]
-        self.writer.add(
-            Opcode.POOL, function=function, ub=self._start(span), ub_pitch=3, ub_stride=1, ub2_pitch=4, ub2_stride=1,
-            dest=self._start(8), dest_pitch=3, dest_stride=1, **walk, **window,
-        )  # fmt: skip
+        steps = {"ub_pitch": 3, "ub_stride": 1, "ub2_pitch": 4, "ub2_stride": 1, "dest_pitch": 3, "dest_stride": 1}
+        walks = {name: step * self.width for name, step in steps.items()} | {"ub": self._start(span * self.width)}
+        self.writer.add(Opcode.POOL, self.wide, function=function, dest=self._start(8 * self.width), **walks, **walk, **window)
 
     def _host(self) -> None:
         rows = self.choose.randint(1, 4)

@@ -3,6 +3,8 @@
 Nothing here knows of folded zero points, halos or windows as arrays. A pixel outside the image is skipped, an operand's zero point is
 taken off before it is multiplied, and float32 is a Python float that was packed into four bytes. Two operands of float32 have at most 48
 bits in their product and none too many in their sum for float64 and one rounding to give float32's own result.
+
+Values have 8 bits or 16, as their arrays and `Result.bits` say.
 """
 
 from __future__ import annotations
@@ -13,24 +15,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.numerics import AnyArray, Float32, Int8, Int32
+from tests.support.slow_machine import between
+from tpucc.numerics import AnyArray, Float32, Held, Int8, Int32
 
 Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a sum becomes int8: the zero point, the bounds, and the table of a function, entry 0 that of -128."""
+    """How a sum becomes an integer of `bits`: the zero point, the bounds, and the function that is looked up.
+
+    Of 8 bits the table has all values, entry 0 that of -128. Of 16 bits it has the values at -32768, -32512, …, 32768.
+    """
 
     zero: int
     low: int = -128
     high: int = 127
-    table: Int8 | None = None
+    table: Held | None = None
+    bits: int = 8
 
     def of(self, real: float) -> int:
         """Rounded to even, moved by the zero point, clamped, looked up."""
         value = max(self.low, min(self.high, round(real) + self.zero))
-        return value if self.table is None else int(self.table[value + 128])
+        if self.table is None:
+            return value
+        return int(self.table[value + 128]) if self.bits == 8 else between(self.table.tolist(), value)
+
+    @property
+    def dtype(self) -> np.dtype[np.int8 | np.int16]:
+        return np.dtype(np.int8 if self.bits == 8 else np.int16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +80,10 @@ def requantised(sums: Sequence[int], multiplier: Float32, result: Result) -> lis
     return [result.of(single(single(total) * float(factor))) for total, factor in zip(sums, multiplier, strict=True)]
 
 
-def product(xs: Sequence[Int8], zeros: Sequence[int], weights: Sequence[Int8], bias: Int32, multiplier: Float32, result: Result) -> Int8:
+def product(xs: Sequence[Held], zeros: Sequence[int], weights: Sequence[Int8], bias: Int32, multiplier: Float32, result: Result) -> Held:
     """xs [..., K_i], each with its zero point, times weights [K_i, N]; the bias [N] is that of the real numbers."""
     leading = xs[0].shape[:-1]
-    values = np.empty((*leading, len(bias)), np.int8)
+    values = np.empty((*leading, len(bias)), result.dtype)
     for place in np.ndindex(leading):
         sums = [int(b) for b in bias]
         for x, zero, w in zip(xs, zeros, weights, strict=True):
@@ -80,10 +93,10 @@ def product(xs: Sequence[Int8], zeros: Sequence[int], weights: Sequence[Int8], b
     return values
 
 
-def convolution(x: Int8, zero: int, weights: Int8, bias: Int32, walk: Walk, multiplier: Float32, result: Result) -> Int8:
+def convolution(x: Held, zero: int, weights: Int8, bias: Int32, walk: Walk, multiplier: Float32, result: Result) -> Held:
     """x [B, H, W, C] and weights [R, S, C, F]; the bias [F] is that of the real numbers. Channels are summed in int64."""
     images, height, width, _ = x.shape
-    values = np.empty((images, *walk.outputs(height, width), len(bias)), np.int8)
+    values = np.empty((images, *walk.outputs(height, width), len(bias)), result.dtype)
     centred, wide = x.astype(np.int64) - zero, weights.astype(np.int64)
     for image, i, j in np.ndindex(values.shape[:3]):
         sums = bias.astype(np.int64)
@@ -93,12 +106,12 @@ def convolution(x: Int8, zero: int, weights: Int8, bias: Int32, walk: Walk, mult
     return values
 
 
-def largest(x: Int8, walk: Walk) -> Int8:
+def largest(x: Held, walk: Walk) -> Held:
     """The largest pixel of each window of x [B, H, W, C]."""
     return _windows(x, walk, lambda values: max(values))
 
 
-def mean(x: Int8, zero: int, walk: Walk, scale: float, result: Result) -> Int8:
+def mean(x: Held, zero: int, walk: Walk, scale: float, result: Result) -> Held:
     """The mean of each window's real pixels, times scale: one float32 division, one float32 product."""
 
     def average(values: list[int]) -> int:
@@ -108,17 +121,17 @@ def mean(x: Int8, zero: int, walk: Walk, scale: float, result: Result) -> Int8:
     return _windows(x, walk, average)
 
 
-def _windows(x: Int8, walk: Walk, function: Callable[[list[int]], int]) -> Int8:
+def _windows(x: Held, walk: Walk, function: Callable[[list[int]], int]) -> Held:
     images, height, width, channels = x.shape
-    values = np.empty((images, *walk.outputs(height, width), channels), np.int8)
+    values = np.empty((images, *walk.outputs(height, width), channels), x.dtype)
     for image, i, j, c in np.ndindex(values.shape):
         values[image, i, j, c] = function([int(x[image, y, k, c]) for _, (y, k) in walk.pixels((i, j), height, width)])
     return values
 
 
-def sum_of(sign: int, a: Int8, b: Int8, scales: tuple[float, float], zeros: Pair, result: Result) -> Int8:
+def sum_of(sign: int, a: Held, b: Held, scales: tuple[float, float], zeros: Pair, result: Result) -> Held:
     """a + b or a - b of one shape, every product and the sum rounded to float32."""
-    values = np.empty(a.shape, np.int8)
+    values = np.empty(a.shape, result.dtype)
     for place in np.ndindex(a.shape):
         left = single(single(scales[0]) * (int(a[place]) - zeros[0]))
         right = single(single(scales[1]) * (int(b[place]) - zeros[1]))
@@ -126,19 +139,19 @@ def sum_of(sign: int, a: Int8, b: Int8, scales: tuple[float, float], zeros: Pair
     return values
 
 
-def product_of(a: Int8, b: Int8, scale: float, zeros: Pair, result: Result) -> Int8:
-    """a * b of one shape."""
-    values = np.empty(a.shape, np.int8)
+def product_of(a: Held, b: Held, scale: float, zeros: Pair, result: Result) -> Held:
+    """a * b of one shape; a product of 16-bit values is rounded to float32 before it is scaled."""
+    values = np.empty(a.shape, result.dtype)
     for place in np.ndindex(a.shape):
-        values[place] = result.of(single(single(scale) * ((int(a[place]) - zeros[0]) * (int(b[place]) - zeros[1]))))
+        values[place] = result.of(single(single(scale) * single((int(a[place]) - zeros[0]) * (int(b[place]) - zeros[1]))))
     return values
 
 
-def joined(parts: Sequence[AnyArray], axis: int) -> Int8:
+def joined(parts: Sequence[AnyArray], axis: int) -> AnyArray:
     """The parts one after the other along an axis, element by element."""
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
-    values, start = np.empty(shape, np.int8), 0
+    values, start = np.empty(shape, parts[0].dtype), 0
     for part in parts:
         for place in np.ndindex(part.shape):
             values[tuple(index + start if at == axis else index for at, index in enumerate(place))] = part[place]
@@ -146,9 +159,9 @@ def joined(parts: Sequence[AnyArray], axis: int) -> Int8:
     return values
 
 
-def surrounded(x: Int8, pads: Sequence[Pair], value: int) -> Int8:
+def surrounded(x: Held, pads: Sequence[Pair], value: int) -> Held:
     """`value` before and after each axis of x."""
-    values = np.full([size + before + after for size, (before, after) in zip(x.shape, pads, strict=True)], value, np.int8)
+    values = np.full([size + before + after for size, (before, after) in zip(x.shape, pads, strict=True)], value, x.dtype)
     for place in np.ndindex(x.shape):
         values[tuple(index + before for index, (before, _) in zip(place, pads, strict=True))] = x[place]
     return values

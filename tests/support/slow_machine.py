@@ -1,10 +1,14 @@
-"""The machine in Python integers: slow, independent of the simulator's arithmetic, to compare with."""
+"""The machine in Python integers: slow, independent of the simulator's arithmetic, to compare with.
+
+Memories hold bytes. With the flag `wide` a value is `low + 256 * high`, of a row of low bytes without sign and of the row after it.
+"""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
+from math import floor
 from typing import Any
 
 import numpy as np
@@ -13,6 +17,8 @@ from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int8
 
+HIGH_BYTES = 1
+"""Rows from the low bytes of 16-bit values to their high bytes."""
 Host = Callable[[int, Mapping[str, Int8]], Mapping[str, Int8]]
 
 
@@ -43,11 +49,18 @@ class _SlowMachine:
         for port in self.program.inputs:
             start = self.program.host[port.blocks[0]].start
             for row, values in enumerate(tensors[port.name].tolist() if port.name in tensors else ()):
-                self.host[start + row] = values
+                if port.wide:
+                    self.host[start + 2 * row], self.host[start + 2 * row + HIGH_BYTES] = halves(values)
+                else:
+                    self.host[start + row] = values
 
     def _outputs(self, names: Sequence[str]) -> dict[str, list[list[int]]]:
-        buffers = {port.name: self.program.host[port.blocks[0]] for port in self.program.outputs}
-        return {name: self.host[buffers[name].start : buffers[name].start + buffers[name].rows] for name in names}
+        found = {}
+        for port in self.program.outputs:
+            buffer = self.program.host[port.blocks[0]]
+            rows = self.host[buffer.start : buffer.start + buffer.rows]
+            found[port.name] = list(map(joined, rows[::2], rows[HIGH_BYTES::2])) if port.wide else rows
+        return {name: found[name] for name in names}
 
     def _interrupt_host(self, f: dict[str, int]) -> None:
         if f["index"] < len(self.program.host_steps) and self.host_step is not None:
@@ -57,6 +70,16 @@ class _SlowMachine:
     @staticmethod
     def _walk(f: dict[str, int], name: str) -> list[int]:
         return [f[name] + o * f[f"{name}_pitch"] + i * f[f"{name}_stride"] for o in range(f["outer"]) for i in range(f["inner"])]
+
+    def _load(self, f: dict[str, int], row: int) -> list[int]:
+        """The values that begin in a row."""
+        return joined(self.ub[row], self.ub[row + HIGH_BYTES]) if f["flags"] & Flag.WIDE else list(self.ub[row])
+
+    def _store(self, f: dict[str, int], row: int, values: list[int]) -> None:
+        if f["flags"] & Flag.WIDE:
+            self.ub[row], self.ub[row + HIGH_BYTES] = halves(values)
+        else:
+            self.ub[row] = values
 
     def _read_host_memory(self, f: dict[str, int]) -> None:
         for row in range(f["inner"]):
@@ -70,13 +93,14 @@ class _SlowMachine:
         self.asked.append(f["index"])
 
     def _matrix_multiply(self, f: dict[str, int]) -> None:
-        self._convolve({**f, "ub_pitch": 0, "ub_stride": 1, "outer": 1})
+        self._convolve({**f, "ub_pitch": 0, "ub_stride": 2 if f["flags"] & Flag.WIDE else 1, "outer": 1})
 
     def _convolve(self, f: dict[str, int]) -> None:
         if f["flags"] & Flag.SWITCH:
             self.tile = self.program.tiles[self.asked.pop(0)].tolist()
+        values = 65536 if f["flags"] & Flag.WIDE else 256
         for number, row in enumerate(self._walk(f, "ub")):
-            x = [v % 256 if f["flags"] & Flag.UNSIGNED else v for v in self.ub[row]]
+            x = [v % values if f["flags"] & Flag.UNSIGNED else v for v in self._load(f, row)]
             sums = [sum(x[k] * self.tile[k][n] for k in range(self.mxu)) for n in range(self.mxu)]
             old = self.acc[f["acc"] + number] if f["flags"] & Flag.ACCUMULATE else [0] * self.mxu
             self.acc[f["acc"] + number] = [a + b for a, b in zip(old, sums, strict=True)]
@@ -90,44 +114,69 @@ class _SlowMachine:
         for number, row in enumerate(self._walk(f, "dest")):
             sums = [a + b for a, b in zip(self.acc[f["acc"] + number], block["bias"], strict=True)]
             products = [single(single(a) * m) for a, m in zip(sums, block["multiplier"], strict=True)]
-            self.ub[row] = [self._placed(p) for p in products]
+            self._store(f, row, [self._placed(f, p) for p in products])
 
     def _vector(self, f: dict[str, int]) -> None:
-        sources = [[list(self.ub[row]) for row in self._walk(f, name)] for name in ("ub", "ub2")]
+        names = ("ub", "ub") if f["function"] in (Function.COPY, Function.TABLE) else ("ub", "ub2")
+        sources = [[self._load(f, row) for row in self._walk(f, name)] for name in names]
         for rows, flag in zip(sources, (Flag.SPLAT, Flag.SPLAT2), strict=True):
             if f["flags"] & flag:
                 rows[:] = [[row[0]] * self.mxu for row in rows]
         for row, a, b in zip(self._walk(f, "dest"), *sources, strict=True):
-            self.ub[row] = [self._combined(f["function"], x, y) for x, y in zip(a, b, strict=True)]
+            self._store(f, row, [self._combined(f, x, y) for x, y in zip(a, b, strict=True)])
 
-    def _combined(self, function: int, a: int, b: int) -> int:
+    def _combined(self, f: dict[str, int], a: int, b: int) -> int:
+        function, block = f["function"], self.block
         if function == Function.COPY:
             return a
-        block = self.block
         if function == Function.TABLE:
-            return int(block["table"][a + 128])
+            return self._looked_up(f, a)
         x, y = a - block["zero_a"], b - block["zero_b"]
         if function == Function.MULTIPLY:
-            return self._placed(single(block["scale_a"] * (x * y)))
+            return self._placed(f, single(block["scale_a"] * single(x * y)))
         left, right = single(block["scale_a"] * x), single(block["scale_b"] * y)
-        return self._placed(single(left + right if function == Function.ADD else left - right))
+        return self._placed(f, single(left + right if function == Function.ADD else left - right))
 
     def _pool(self, f: dict[str, int]) -> None:
         offsets = [o * f["ub2_pitch"] + i * f["ub2_stride"] for o in range(f["window_outer"]) for i in range(f["window_inner"])]
-        windows = [[list(self.ub[start + offset]) for offset in offsets] for start in self._walk(f, "ub")]
+        windows = [[self._load(f, start + offset) for offset in offsets] for start in self._walk(f, "ub")]
         for row, window in zip(self._walk(f, "dest"), windows, strict=True):
             lanes = list(zip(*window, strict=True))
             if f["function"] == Function.MAX:
-                self.ub[row] = [max(lane) for lane in lanes]
+                self._store(f, row, [max(lane) for lane in lanes])
             else:
                 sums = [sum(v - self.block["zero_a"] for v in lane) for lane in lanes]
-                self.ub[row] = [self._placed(single(self.block["scale_a"] * single(total)), table=False) for total in sums]
+                means = [single(self.block["scale_a"] * single(total)) for total in sums]
+                self._store(f, row, [self._placed(f, mean, table=False) for mean in means])
 
-    def _placed(self, value: float, table: bool = True) -> int:
+    def _placed(self, f: dict[str, int], value: float, table: bool = True) -> int:
         """Rounded, moved by the zero point, clamped, looked up."""
         block = self.block
         result = min(max(round(Fraction(value)) + block["zero"], block["low"]), block["high"])
-        return int(block["table"][result + 128]) if table and block["has_table"] else int(result)
+        return self._looked_up(f, result) if table and block["has_table"] else int(result)
+
+    def _looked_up(self, f: dict[str, int], value: int) -> int:
+        """The entry of a byte, or what lies on the line between the two points that a 16-bit value is between."""
+        if f["flags"] & Flag.WIDE:
+            return between(self.block["points"], value)
+        return int(self.block["table"][value + 128])
+
+
+def joined(low: Sequence[int], high: Sequence[int]) -> list[int]:
+    """16-bit values of their bytes, all given as -128…127."""
+    return [byte % 256 + 256 * above for byte, above in zip(low, high, strict=True)]
+
+
+def halves(values: Sequence[int]) -> tuple[list[int], list[int]]:
+    """The bytes of 16-bit values, as -128…127: low, high."""
+    return [(value + 128) % 256 - 128 for value in values], [value // 256 for value in values]
+
+
+def between(points: Sequence[int], value: int) -> int:
+    """The function of -32768…32767 with these values at every 256th integer, straight between two, rounded to the nearest, ties up."""
+    index, part = divmod(value + 32768, 256)
+    left, right = Fraction(points[index]), Fraction(points[index + 1])
+    return floor(left + (right - left) * Fraction(part, 256) + Fraction(1, 2))
 
 
 def single(value: float) -> float:

@@ -12,30 +12,11 @@ import numpy as np
 import pytest
 
 import tpucc
-from tpucc.cli.main import COMMANDS, main
+from tests.support.command_line import SMALL, run
+from tpucc.cli.main import COMMANDS
 from tpucc.interop.npz import npz_bytes
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
-SMALL = """
-param batch = 4
-param units = 8
-weights random(seed=1)
-model small(x: f32[batch, 6] in [-1.0, 1.0]) -> f32[batch, 3]:
-    weight w: f32[6, units]
-    weight v: f32[units, 3]
-    return softmax(relu(x @ w) @ v)
-"""
-
-
-@pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.tpu").write_text(SMALL)
-    return tmp_path / "small.tpu"
-
-
-def run(*arguments: str | Path) -> int:
-    return main([str(a) for a in arguments])
 
 
 def test_help_lists_every_command_without_importing_numpy() -> None:
@@ -131,6 +112,27 @@ def test_passes_run_on_graphs_in_text_form(small: Path, capsys: pytest.CaptureFi
     assert "fc(" in capsys.readouterr().out
     assert run("opt", "out/small.graph", "-p", "fuse-activations") == 2
     assert "did you mean fuse-activation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("bits", "held"), [("8", "i8[4, 8]"), ("16", "i16[4, 8]")])
+def test_passes_hold_values_in_as_many_bits_as_asked(small: Path, bits: str, held: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """With the bits and cores of a compilation, the passes make the layers of that compilation."""
+    run("compile", small, "--quiet", "--emit", "graph", "-o", "out")
+    assert run("opt", "out/small.graph", "-p", "place,calibrate,fuse-activation,quantise", "--activation-bits", bits) == 0
+    out = capsys.readouterr().out
+    assert held in out
+    assert ("i16" in out) == (bits == "16")
+    assert run("opt", "out/small.graph", "--activation-bits", "12") == 2
+
+
+def test_passes_divide_among_cores(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run("compile", small, "--quiet", "--emit", "layers", "-o", "whole")
+    run("compile", small, "--quiet", "--emit", "layers", "-o", "part", "--cores", "2")
+    assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "2") == 0
+    assert capsys.readouterr().out == Path("part/small.layers.graph").read_text()
+    assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "3") == 2
+    assert "E0508" in capsys.readouterr().err
+    assert run("opt", "whole/small.layers.graph", "--cores", "0") == 2
 
 
 def test_stages_are_printed_dumped_and_stopped_at(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,28 +8,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tpucc.cli.main import main
+from tests.support.command_line import SMALL, run
 from tpucc.interop.npz import npz_bytes
 
-SOURCE = """
-param batch = 8
-weights random(seed=1)
-model small(x: f32[batch, 6] in [-1.0, 1.0]) -> f32[batch, 3]:
-    weight w: f32[6, 8]
-    weight v: f32[8, 3]
-    return softmax(relu(x @ w) @ v)
-"""
+SOURCE = SMALL.replace("batch = 4", "batch = 8")
 
 
 @pytest.fixture
-def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.tpu").write_text(SOURCE)
-    return tmp_path / "small.tpu"
-
-
-def run(*arguments: str | Path) -> int:
-    return main([str(a) for a in arguments])
+def small(small: Path) -> Path:
+    """The small model with a batch that 2, 4 and 8 cores can share."""
+    small.write_text(SOURCE)
+    return small
 
 
 def test_compile_writes_a_program_that_runs_on_its_cores(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,7 +81,7 @@ def test_operators_that_mix_items_are_the_sources_fault(small: Path, capsys: pyt
     small.write_text(SOURCE.replace("softmax(", "softmax(axis=0, x="))
     assert run("compile", small) == 0
     assert run("compile", small, "--cores", "2") == 1
-    assert "small.tpu:7:12: error E0831" in capsys.readouterr().err
+    assert "small.tpu:8:12: error E0831" in capsys.readouterr().err
 
 
 def test_cores_belong_to_compiling(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

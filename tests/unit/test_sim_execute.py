@@ -16,7 +16,7 @@ from tpucc.diagnostics import InputError
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import AnyArray, Int8
+from tpucc.numerics import AnyArray, Held, Int8
 from tpucc.sim.execute import Interpreter, Simulator
 from tpucc.sim.groups import Group, find_groups
 from tpucc.sim.prepare import prepare
@@ -27,7 +27,7 @@ from tpucc.target import load_target
 V1 = load_target("tpu_v1")
 
 
-def run_all(program: Program, x: Int8) -> list[list[int]]:
+def run_all(program: Program, x: Held) -> list[list[int]]:
     """The output, after asserting that all executors give it, the prepared one twice."""
     expected = Interpreter(program).run({"x": x})["y"]
     simulator = Simulator(program)
@@ -38,17 +38,19 @@ def run_all(program: Program, x: Int8) -> list[list[int]]:
     return values
 
 
-def random_rows(program: Program, seed: int) -> Int8:
-    return np.random.default_rng(seed).integers(-128, 128, program.inputs[0].shape).astype(np.int8)
+def random_rows(program: Program, seed: int) -> Held:
+    (port,) = program.inputs
+    return np.random.default_rng(seed).integers(port.precision.low, port.precision.high + 1, port.shape).astype(port.precision.dtype)
 
 
 def products(program: Program) -> list[Product]:
     return [product for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Products) for product in step.products]
 
 
+@pytest.mark.parametrize("wide", [False, True], ids=["8 bits", "16 bits"])
 @pytest.mark.parametrize("seed", range(200))
-def test_random_programs(seed: int) -> None:
-    program = RandomProgram(seed, length=80).make()
+def test_random_programs(seed: int, wide: bool) -> None:
+    program = RandomProgram(seed, length=80, wide=wide).make()
     run_all(program, random_rows(program, seed))
 
 

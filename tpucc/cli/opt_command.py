@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from tpucc.cli.options import FILE, set_option, target_option
+from tpucc.cli.options import FILE, bits_option, one_count, set_option, target_option
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
 from tpucc.driver import PASSES, run_pass, verify_stage
 from tpucc.interop.archive import read_arrays
 from tpucc.ir.parser import parse_graph
+from tpucc.numerics import INT8, INT16
 from tpucc.outputs import read_file, write_file
 from tpucc.passes.base import Context, Pass, options_of
 from tpucc.plugins import installed_passes, passes_of_file
@@ -30,6 +31,8 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 @target_option
 @set_option
 @click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Inputs for the pass calibrate.")
+@bits_option
+@one_count
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
 def command(
     graph: Path,
@@ -38,6 +41,8 @@ def command(
     target: str,
     overrides: dict[str, str],
     calibrate: Path | None,
+    activation_bits: str | None,
+    cores: int,
     output: Path | None,
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
@@ -45,11 +50,10 @@ def command(
         text = read_file(graph).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProgramError(Diagnostic("E0101", f"{graph.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
-    known: dict[str, Pass] = {step.name: step for step in PASSES}
-    known.update((step.name, step) for step in installed_passes())
-    known.update((step.name, step) for path in pass_files for step in passes_of_file(path))
-    steps = list(_steps(wanted, known))
-    context = Context(load_target(target, overrides), None if calibrate is None else read_arrays(calibrate))
+    steps = list(_steps(wanted, _known(pass_files)))
+    calibration = None if calibrate is None else read_arrays(calibrate)
+    precision = INT16 if activation_bits == "16" else INT8
+    context = Context(load_target(target, overrides), calibration, cores=cores, precision=precision)
     result = parse_graph(text, graph.name, ATTRIBUTES)
     verify_stage(result)
     for step in steps:
@@ -60,6 +64,12 @@ def command(
         click.echo(str(result), nl=False)
     else:
         write_file(output, str(result).encode())
+
+
+def _known(pass_files: Sequence[Path]) -> dict[str, Pass]:
+    """Every pass by its name; those of files win."""
+    known: dict[str, Pass] = {step.name: step for step in (*PASSES, *installed_passes())}
+    return known | {step.name: step for path in pass_files for step in passes_of_file(path)}
 
 
 def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:

@@ -45,6 +45,7 @@ set_option = click.option(
     callback=_pairs("FIELD=VALUE", "--set weight_bandwidth=136e9"),
     help="Change a number of the target.",
 )
+bits_option = click.option("--activation-bits", type=click.Choice(["8", "16"]), help="Width of quantised activations.")
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ def _decorators() -> list[Decorator]:
         click.option("-O", "level", type=click.Choice(["0", "1", "2"]), default="2", show_default=True, help="How much to optimise."),
         click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Add the passes of this file."),
         click.option("--omit", multiple=True, metavar="PASS", help="Leave out an optional pass."),
-        click.option("--activation-bits", type=click.Choice(["8", "16"]), help="Width of quantised activations."),
+        bits_option,
         *(_pass_option(option, step, definition) for option, (step, definition) in pass_options().items()),
     ]
 

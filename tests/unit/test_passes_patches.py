@@ -1,0 +1,242 @@
+"""The host packs pixels for convolutions of few channels: the same numbers, in the way that costs the fewest cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from tests.support.operator_graphs import Model
+from tests.support.rewrites import body, check
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import Quantisation, Range
+from tpucc.numerics import INT8, INT16, AnyArray, Precision
+from tpucc.ops.evaluate import evaluate
+from tpucc.ops.patches import PatchesAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.pack_patches import PackPatches
+from tpucc.target import Target, load_target
+
+TINY, V1 = load_target("tiny"), load_target("tpu_v1")
+Sides = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A convolution of an image [batch, height, width, channels] with `filters` kernels."""
+
+    image: tuple[int, int, int, int]
+    kernel: tuple[int, int]
+    filters: int
+    stride: tuple[int, int] = (1, 1)
+    sides: Sides = (0, 0, 0, 0)
+
+    @property
+    def padded(self) -> tuple[int, int]:
+        top, bottom, left, right = self.sides
+        return self.image[1] + top + bottom, self.image[2] + left + right
+
+    @property
+    def outputs(self) -> tuple[int, int]:
+        return tuple((n - k) // s + 1 for n, k, s in zip(self.padded, self.kernel, self.stride, strict=True))  # type: ignore[return-value]
+
+    def graph(self, seed: int = 0) -> Graph:
+        """Small integers, of which float32 sums are exact."""
+        random, model = np.random.default_rng(seed), Model()
+        kernel = model.constant("stem.k", random.integers(-8, 9, (*self.kernel, self.image[3], self.filters)))
+        return model.build(model.op("conv2d", model.input("x", *self.image), kernel, name="y", stride=self.stride, padding=self.sides))
+
+    def ways(self, target: Target, pace: int) -> Mapping[str, int]:
+        """Estimated cycles of each way, from the definition: rows over the link, then rows through the unit for each tile."""
+        _, height, width, channels = self.image
+        (rows, columns), (down, across) = self.kernel, self.outputs
+        around = self.padded
+        return {
+            "as it is": self._cycles(height * width, channels, rows * columns, target, pace),
+            "padded": self._cycles(around[0] * around[1], channels, rows * columns, target, pace),
+            "lines": self._cycles(around[0] * across, columns * channels, rows, target, pace),
+            "whole": self._cycles(down * across, rows * columns * channels, 1, target, pace),
+        }
+
+    def _cycles(self, pixels: int, lanes: int, positions: int, target: Target, pace: int) -> int:
+        blocks, batch = -(-lanes // target.mxu), self.image[0]
+        link = round(batch * pixels * blocks * pace * target.mxu * target.clock_hz / target.host_bandwidth)
+        products = positions * blocks * -(-self.filters // target.mxu)
+        down, across = self.outputs
+        return link + products * max(batch * down * across * pace, target.mxu)
+
+    def cheapest(self, target: Target, precision: Precision = INT8) -> str:
+        """What is padded is always prepared."""
+        costs = dict(self.ways(target, precision.rows))
+        before = costs.pop("as it is")
+        best = min(costs, key=costs.__getitem__)
+        return best if any(self.sides) or costs[best] < before else "as it is"
+
+
+def drawn(seed: int) -> Geometry:
+    """Odd sizes, all paddings, strides up to 3, and channel counts at both ends and about a tile's edge."""
+    random = np.random.default_rng(seed)
+    kernel = tuple(random.integers(1, 5, 2).tolist())
+    size = tuple((random.integers(0, 7, 2) + kernel).tolist())
+    channels = int(random.choice([1, 2, 3, 4, 5, 9]))
+    sides = tuple(random.integers(0, 3, 4).tolist()) if random.random() < 0.6 else (0, 0, 0, 0)
+    stride = tuple(random.integers(1, 4, 2).tolist())
+    return Geometry((int(random.integers(1, 4)), *size, channels), kernel, int(random.integers(1, 7)), stride, sides)  # type: ignore[arg-type]
+
+
+def packed(graph: Graph, target: Target = TINY, **options: object) -> tuple[Graph, list[str]]:
+    """What the pass makes, and its notes."""
+    context = Context(target, **options)  # type: ignore[arg-type]
+    result = PackPatches().run(graph, context)
+    check(result)
+    assert result.inputs == graph.inputs
+    return result, context.warnings
+
+
+def way_of(graph: Graph, geometry: Geometry) -> str:
+    """Which way a packed graph took, by what its patches are."""
+    found = [node.attributes for node in graph if node.op == "patches"]
+    if not found:
+        return "as it is"
+    (attributes,) = found
+    assert isinstance(attributes, PatchesAttributes)
+    assert attributes.padding == geometry.sides
+    whole, lines = (geometry.kernel, geometry.stride), ((1, geometry.kernel[1]), (1, geometry.stride[1]))
+    found_way = {whole: "whole", lines: "lines", (1, 1): "padded"}
+    return found_way[attributes.size, attributes.stride]  # type: ignore[index]
+
+
+def values(graph: Graph, seed: int = 3) -> list[AnyArray]:
+    random = np.random.default_rng(seed)
+    inputs = {node.name: random.integers(-9, 10, node.type.shape).astype(np.float32) for node in graph.inputs}
+    found = evaluate(graph, inputs)
+    return [found[output.node] for output in graph.outputs]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_numbers_stay_and_the_cheapest_way_wins(seed: int) -> None:
+    geometry = drawn(seed)
+    graph = geometry.graph(seed)
+    for target in (TINY, V1):
+        for precision in (INT8, INT16):
+            result, _ = packed(graph, target, precision=precision)
+            np.testing.assert_array_equal(values(result)[0], values(graph)[0], strict=True)
+            costs, way = geometry.ways(target, precision.rows), way_of(result, geometry)
+            assert costs[way] == costs[geometry.cheapest(target, precision)], (way, costs)
+
+
+def test_every_way_is_among_the_drawn() -> None:
+    found = {drawn(seed).cheapest(target) for seed in range(40) for target in (TINY, V1)}
+    assert found >= {"as it is", "padded", "whole", "lines"}
+
+
+def test_one_channel_is_packed_whole() -> None:
+    """9 rows of 4 lanes over the link and 9 through one tile are 18 cycles; 16 pixels and four positions would be 52."""
+    geometry = Geometry((1, 4, 4, 1), (2, 2), 4)
+    assert geometry.ways(TINY, 1) == {"as it is": 52, "padded": 52, "lines": 30, "whole": 18}
+    result, _ = packed(geometry.graph())
+    assert way_of(result, geometry) == "whole"
+    assert result["y"].attributes.stride == (1, 1)  # type: ignore[union-attr]
+    assert result[result["y"].operands[1]].type.shape == (1, 1, 4, 4)
+
+
+def test_full_lanes_are_left_alone() -> None:
+    """With as many channels as the unit has rows, packing would only repeat pixels on the link: 72 cycles against 52."""
+    geometry = Geometry((1, 4, 4, 4), (2, 2), 4)
+    assert (geometry.ways(TINY, 1)["as it is"], geometry.ways(TINY, 1)["whole"]) == (52, 72)
+    graph = geometry.graph()
+    result, notes = packed(graph)
+    assert body(result) == body(graph)
+    assert not notes
+
+
+def test_full_lanes_are_padded_without_a_note() -> None:
+    geometry = replace(Geometry((1, 4, 4, 4), (2, 2), 4), sides=(0, 1, 0, 1))
+    result, notes = packed(geometry.graph())
+    assert way_of(result, geometry) == "padded"
+    assert result["y"].operands[1] == "stem.k", "the kernel is as it was"
+    assert not notes
+
+
+def test_sixteen_bits_choose_for_themselves() -> None:
+    """A row of 16 bits takes two cycles in the unit and twice as long on the link, but a tile's shift takes as long as before."""
+    geometry = Geometry((3, 6, 4, 64), (3, 2), 1, (1, 2))
+    assert geometry.ways(V1, 1) == {"as it is": 2738, "padded": 2738, "lines": 1369, "whole": 1313}
+    assert geometry.ways(V1, 2) == {"as it is": 3939, "padded": 3939, "lines": 1970, "whole": 2114}
+    ways = [way_of(packed(geometry.graph(), V1, precision=precision)[0], geometry) for precision in (INT8, INT16)]
+    assert ways == ["whole", "lines"]
+
+
+def test_the_choice_is_the_same_for_several_cores() -> None:
+    """Cores give one core's bits, so that no pass before `divide-batch` may ask how many there are."""
+    for seed in range(10):
+        graph = drawn(seed).graph()
+        alone, divided = (packed(graph, V1, cores=cores) for cores in (1, 4))
+        assert body(alone[0]) == body(divided[0])
+        assert alone[1] == divided[1]
+
+
+def test_the_note_says_what_it_gained() -> None:
+    """The stem of ResNet: 7×7 pixels of three channels."""
+    geometry = Geometry((1, 224, 224, 3), (7, 7), 64, (2, 2), (3, 3, 3, 3))
+    _, notes = packed(geometry.graph(), V1)
+    assert notes == ["stem: the host packs 7×7 pixels into a row, so that 147 of 256 lanes are in use instead of 3"]
+
+
+def test_the_note_counts_all_column_blocks() -> None:
+    """Two channels on a unit of four: 5 pixels are 10 lanes of three column blocks."""
+    geometry = Geometry((2, 1, 12, 2), (1, 5), 4)
+    _, notes = packed(geometry.graph())
+    assert notes == ["stem: the host packs 1×5 pixels into a row, so that 10 of 12 lanes are in use instead of 2"]
+
+
+def test_a_value_of_the_device_is_left_alone() -> None:
+    model = Model()
+    x = model.input("x", 1, 5, 5, 1)
+    first = model.op("conv2d", x, model.constant("a.k", np.ones((2, 2, 1, 1))), name="a")
+    second = model.op("conv2d", first, model.constant("b.k", np.ones((2, 2, 1, 3))), name="b", padding=1)
+    result, notes = packed(model.build(second))
+    assert [node.name for node in result if node.op == "patches"] == ["x.patches.1"]
+    assert result["b"].operands == ("a", "b.k")
+    assert len(notes) == 1
+
+
+def test_a_value_that_the_host_computes_is_packed() -> None:
+    model = Model()
+    soft = model.op("softmax", model.input("x", 1, 4, 4, 1), name="soft")
+    result, _ = packed(model.build(model.op("conv2d", soft, model.constant("k", np.ones((2, 2, 1, 1))), name="y")))
+    assert result["soft.patches.1"].operands == ("soft",)
+
+
+def test_two_convolutions_of_an_image_are_packed_each() -> None:
+    model = Model()
+    x = model.input("x", 1, 5, 6, 1)
+    names = [model.op("conv2d", x, model.constant(f"{n}.k", np.full((n, 2, 1, 3), n)), name=f"y{n}", stride=n) for n in (1, 2)]
+    graph = model.build(*names)
+    result, notes = packed(graph)
+    assert len([node for node in result if node.op == "patches"]) == 2
+    assert len(notes) == 2
+    for found, expected in zip(values(result), values(graph), strict=True):
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_pinned_and_computed_operands_are_left_alone() -> None:
+    graph = Geometry((1, 4, 4, 1), (2, 2), 4).graph()
+    pinned = Quantisation(0.5, 0)
+    for name in ("x", "stem.k"):
+        nodes = [replace(node, type=node.type.with_quantisation(pinned)) if node.name == name else node for node in graph]
+        other = graph.with_nodes(nodes)
+        assert PackPatches().run(other, Context(TINY)) == other
+
+
+def test_patches_have_the_range_and_the_place() -> None:
+    graph = Geometry((1, 4, 4, 1), (2, 2), 4).graph()
+    nodes = [replace(node, type=node.type.with_range(Range(-1.0, 2.0))) if node.name == "x" else node for node in graph]
+    result, _ = packed(graph.with_nodes(nodes))
+    patches = result["x.patches.1"]
+    assert patches.type.range == Range(-1.0, 2.0)
+    assert patches.origin == graph["y"].origin.by("pack-patches")
+    assert result["y"].origin == graph["y"].origin
+    assert result["y"].type == graph["y"].type

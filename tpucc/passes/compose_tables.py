@@ -1,0 +1,108 @@
+"""Chains of 8-bit functions: a layer and the look-ups that follow it are one layer with one table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import ClassVar
+
+import numpy as np
+
+from tpucc.ir.array import Array
+from tpucc.ir.graph import Graph, Node
+from tpucc.layers.kinds import Conv, Fc, Vector
+from tpucc.layers.reference import look_up
+from tpucc.numerics import Int8
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.passes.base import Context
+from tpucc.passes.rewriter import Rewriter
+
+
+@dataclass(frozen=True)
+class ComposeTables:
+    """Gives a layer the table of the look-up that alone reads it, and so on along the chain.
+
+    A function of an int8 value has 256 values, so that the table of a function of a function is `second[first]`, entry by entry: not a bit
+    changes, and each look-up less is one pass over the unified buffer less. The layer's own requantisation and clamp stay, and act before
+    the table; scale and zero point become those of the chain's end. int16 values are interpolated between points, which doesn't compose.
+    """
+
+    name: ClassVar[str] = "compose-tables"
+    summary: ClassVar[str] = "makes one table of functions of functions, and applies it in the layer before"
+    level: ClassVar[int] = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter = Rewriter(graph, self.name)
+        done: set[str] = set()
+        for node in rewriter:
+            if node.name in done:
+                continue
+            if looked_up := _chain(graph, node):
+                done.update(other.name for other in looked_up)
+                _compose(rewriter, node, looked_up)
+            else:
+                rewriter.put(node)
+        return rewriter.build()
+
+
+def _chain(graph: Graph, root: Node) -> list[Node]:
+    """The look-ups that follow a layer with a table or room for one, each the only reader of what is before it."""
+    found: list[Node] = []
+    last = root
+    while (reader := _only_look_up(graph, last)) is not None:
+        found.append(reader)
+        last = reader
+    return found
+
+
+def _only_look_up(graph: Graph, node: Node) -> Node | None:
+    """The look-up that nothing but which reads an int8 layer; None where there is none, or the layer can't take its table."""
+    takes = isinstance(node.attributes, Fc | Conv | Vector) and node.type.dtype == "i8" and node.name not in graph.output_nodes
+    readers = graph.users[node.name]
+    return readers[0] if takes and len(readers) == 1 and _is_look_up(readers[0]) else None
+
+
+def _is_look_up(node: Node) -> bool:
+    return isinstance(node.attributes, Vector) and node.attributes.function == "table"
+
+
+def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:
+    """Puts one layer in the place of the root, and the table before it."""
+    last, origin = looked_up[-1], root.origin.merged(*(node.origin for node in looked_up))
+    entries = rewriter.constant(f"{last.name}.table", Array(_composed(rewriter.graph, (root, *looked_up))), origin)
+    kept = root.operands[:-1] if _has_table(root) else root.operands
+    made = replace(root, name=_name(root, last), operands=(*kept, entries.name), attributes=_with_table(root))
+    rewriter.put(replace(made, type=last.type, origin=origin))
+    for node in (root, *looked_up):
+        if node.name != made.name:
+            rewriter.alias(node, made.name)
+
+
+def _composed(graph: Graph, chain: Sequence[Node]) -> Int8:
+    """The table of all tables of the chain, int8 [256]."""
+    first, *others = (_entries(graph, node) for node in chain if _has_table(node))
+    return reduce(lambda before, table: look_up(table, before).astype(np.int8), others, first)
+
+
+def _name(root: Node, last: Node) -> str:
+    """A layer goes by the value that it computes, which is now the chain's end; a product by its weights, as before."""
+    layer = root.attributes
+    by_weights = isinstance(layer, Conv) or (isinstance(layer, Fc) and not layer.moves)
+    return root.name if by_weights else last.name
+
+
+def _has_table(node: Node) -> bool:
+    return _is_look_up(node) or (isinstance(node.attributes, Fc | Conv | Vector) and node.attributes.table)
+
+
+def _with_table(root: Node) -> Fc | Conv | Vector:
+    assert isinstance(root.attributes, Fc | Conv | Vector)
+    return root.attributes if _is_look_up(root) else replace(root.attributes, table=True)
+
+
+def _entries(graph: Graph, node: Node) -> Int8:
+    """The table of a layer, its last operand."""
+    held = graph[node.operands[-1]].attributes
+    assert isinstance(held, ConstantAttributes)
+    return held.value.data.astype(np.int8)
