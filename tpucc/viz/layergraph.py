@@ -48,7 +48,7 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
 
 
 def _counts(graph: Graph) -> str:
-    device = sum(_on_device(node) for node in graph)
+    device = sum(node.op in LAYERS for node in graph)
     host = sum(not _on_device(node) and node.op not in CONSTANTS | {"input", "quantize", "dequantize"} for node in graph)
     return f"{counted(device, 'layer')} on the device in {_held(graph)}, {counted(host, 'operator')} on the host in float32"
 

@@ -17,7 +17,7 @@ from tpucc.viz.page.given import Accuracy, PageInput, Picture, Waits
 from tpucc.viz.page.inline import colours, inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
-from tpucc.viz.page.summary import microseconds, share, summary
+from tpucc.viz.page.summary import share, summary, time_text
 from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, joined, tag
 from tpucc.viz.text import percent, shown
@@ -72,8 +72,9 @@ def _facts(given: PageInput) -> Iterator[str]:
     stats, accuracy = given.statistics, given.accuracy
     if accuracy is not None:
         yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
-    yield f"{counted(stats.cycles, 'cycle')}, {microseconds(stats.seconds)}"
-    yield f"{printable(stats.bottleneck)} bound"
+    yield f"{counted(stats.cycles, 'cycle')}, {time_text(stats.seconds)}"
+    if stats.cycles:
+        yield f"{printable(stats.bottleneck)} bound"
 
 
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:

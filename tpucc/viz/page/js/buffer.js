@@ -66,7 +66,7 @@ const buffer = (() => {
     context.fillStyle = colours.of("soft");
     context.fillText(`unified buffer: at most ${words.counted(machine.peak_rows, "row")} in use, ${share}${bound}`, axis.LEFT, 11);
     context.textAlign = "end";
-    context.fillText(words.number(machine.peak_rows), axis.LEFT - 6, y(machine.peak_rows) + 10);
+    if (machine.peak_rows) context.fillText(words.number(machine.peak_rows), axis.LEFT - 6, y(machine.peak_rows) + 10);
     context.fillText("row 0", axis.LEFT - 6, height - 6);
     context.textAlign = "start";
   }
@@ -80,7 +80,7 @@ const buffer = (() => {
   }
 
   function light(chosen, found) {
-    lit = found;
+    lit = found?.idle ? null : found;
     view.soon();
   }
 

@@ -10,7 +10,7 @@ const diagrams = (() => {
   }
 
   function light(name, svg, chosen, lit) {
-    svg.classList.toggle("some", lit !== null);
+    svg.classList.toggle("some", lit !== null && !lit.idle);
     model.diagrams[name].forEach((origins, id) => {
       const box = document.getElementById(`${name}-b${id}`);
       if (!box) return;

@@ -79,6 +79,7 @@ const inspector = (() => {
       element("h2", title[0].toUpperCase() + title.slice(1)),
       ...held,
       ...words.about(chosen).map((sentence, index) => element("p", sentence, index === 0 && chosen.kind === "instruction" ? "code" : "")),
+      ...(lit.idle ? [element("p", "Nothing of the program comes from it.", "soft")] : []),
       ...waiting(lit),
       ...related(chosen, lit),
     );

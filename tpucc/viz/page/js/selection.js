@@ -6,12 +6,18 @@ const selection = (() => {
   let lit = null;
   let view = "";
 
+  /** What lights up; `idle` if that is nothing, as with a comment: then the rest doesn't recede. */
+  function resolved(wanted) {
+    const found = links.resolve(wanted);
+    return { ...found, idle: found.origins.size === 0 && found.layers.size === 0 };
+  }
+
   const same = (a, b) => (a === b) || (a && b && a.kind === b.kind && a.id === b.id && a.place === b.place && a.diagram === b.diagram);
   const current = () => held ?? under;
 
   function tell(before, source) {
     if (same(before, current())) return;
-    lit = current() ? links.resolve(current()) : null;
+    lit = current() ? resolved(current()) : null;
     for (const listener of listeners) listener(current(), lit, source);
   }
 

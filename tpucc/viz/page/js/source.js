@@ -7,10 +7,17 @@ const source = (() => {
     return line ? { kind: "line", id: Number(line.dataset.line) } : null;
   };
 
+  /** Scrolls down or up, never to the side, until the line can be seen. */
+  function reveal(line) {
+    const top = line.offsetTop - panel.offsetTop;
+    const bottom = top + line.offsetHeight - panel.clientHeight;
+    panel.scrollTop = Math.min(top, Math.max(bottom, panel.scrollTop));
+  }
+
   function light(chosen, lit, from) {
     for (const line of lines) line.classList.toggle("lit", lit?.lines.has(Number(line.dataset.line)) ?? false);
     const first = panel.querySelector(".lit");
-    if (first && from !== "source" && selection.held()) first.scrollIntoView({ block: "nearest" });
+    if (first && from !== "source" && selection.held()) reveal(first);
   }
 
   function start() {

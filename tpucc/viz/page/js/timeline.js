@@ -104,7 +104,7 @@ const timeline = (() => {
   }
 
   function light(chosen, found, from) {
-    lit = found && {
+    lit = found && !found.idle && {
       units: lanes.units.map((lane) => lanes.part(lane, lane.name === "shift" ? (_, place) => found.fetches.has(place) : (item) => found.instructions[item])),
       stalls: lanes.stalls.map((lane) => lanes.part(lane, (item) => found.instructions[item])),
     };
