@@ -28,8 +28,8 @@ ROWS = 64
 """At most so many rows of the calibration inputs are measured on, spread evenly; fewer when they would take more than `WORK`."""
 WORK, CALL, VALUE = 3 * 10**8, 10**5, 50
 """Multiply-accumulates that the errors of a model are worth, some tenths of a second; what a layer costs beside, and each of its values."""
-DEVICE, ALONE, COMPARED = "device:", "alone:", "compared:"
-"""What names begin with that stand beside those of the operator graph, in which no name has a colon."""
+DEVICE, ALONE, COMPARED = "\0device ", "\0alone ", "\0compared "
+"""What names begin with that stand beside those of the operator graph: weights' keys may have any character that a source can."""
 
 
 def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:

@@ -196,6 +196,50 @@ model names(x: f32[4, 5]) -> f32[4, 5]:
     assert all(error.sqnr > 25 for error in errors)
 
 
+def small(folder: Path, body: str) -> tuple[LayerError, ...]:
+    """The errors of a model of x [8, 6] with these lines, on 40 rows."""
+    np.savez(folder / "c.npz", x=drawn(9, 40, 6))
+    head = 'weights random(seed=1)\ncalibration "c.npz"\nmodel small(x: f32[8, 6]):\n    weight a: f32[6, 6]\n'
+    return errors_of(tpucc.compile_source(head + body, folder=folder))
+
+
+def test_parameters_that_the_source_fixes_at_the_edge(tmp_path: Path) -> None:
+    """`quantize` of an input is measured against what it reads; after it, what it lost is lost in float32 too."""
+    edge, product = small(tmp_path, "    return dequantize(quantize(x, 0.01, 28), 0.01, 28) @ a\n")
+    x = drawn(9, 40, 6)
+    assert (edge.kind, edge.layer, edge.limits) == ("quantize", -1, pytest.approx((-1.56, 0.99)))
+    assert edge.below == pytest.approx((x < -1.565).mean())
+    assert edge.above == pytest.approx((x > 0.995).mean())
+    assert product.sqnr == product.own_sqnr > 30 > edge.sqnr
+
+
+def test_what_the_host_hands_back_carries_its_errors(tmp_path: Path) -> None:
+    errors = small(tmp_path, "    return softmax(x @ a) @ a\n")
+    assert [error.name for error in errors] == ["x.i8", "matmul", "softmax.i8", "matmul.1"]
+    back = errors[2]
+    assert back.kind == "quantize"
+    assert back.own_sqnr > back.sqnr + 1
+
+
+def test_a_batch_that_cannot_be_divided_is_measured_whole(tmp_path: Path) -> None:
+    np.savez(tmp_path / "c.npz", x=drawn(9, 100, 6))
+    source = """
+weights random(seed=1)
+calibration "c.npz"
+model turned(x: f32[100, 6]) -> f32[6, 100]:
+    weight a: f32[6, 6]
+    return transpose(tanh(x @ a), (1, 0))
+"""
+    errors = errors_of(tpucc.compile_source(source, folder=tmp_path))
+    assert {(error.rows, error.values) for error in errors} == {(100, 600)}
+
+
+def test_a_model_of_the_host_has_no_layers(tmp_path: Path) -> None:
+    np.savez(tmp_path / "c.npz", x=drawn(9, 40, 6))
+    source = 'calibration "c.npz"\nmodel host(x: f32[8, 6]):\n    return softmax(x)\n'
+    assert errors_of(tpucc.compile_source(source, folder=tmp_path)) == ()
+
+
 def test_without_examples_nothing_is_measured(tmp_path: Path) -> None:
     exe = tpucc.compile_source(MAPS.replace('calibration "c.npz"', ""))
     assert errors_of(exe) == ()
