@@ -55,6 +55,8 @@ SHOTS = (
     Shot("assembly", "view=assembly&instruction=100"),
     Shot("passes", "view=passes&line=18", (click("#view-passes button:has-text('fuse-bias')"),)),
     Shot("roofline", "view=roofline&layer=2"),
+    Shot("error", "view=error&layer=2"),
+    Shot("ranges", "view=ranges&layer=2"),
 )
 
 PIXELS = """async (png) => {
