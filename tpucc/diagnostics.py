@@ -176,6 +176,8 @@ def did_you_mean(word: str, candidates: Iterable[str]) -> str:
 
 def printable(text: str) -> str:
     """`text` with control and bidirectional characters escaped, safe for a terminal."""
+    if text.isprintable():
+        return text
     return "".join(_escaped(c) if unicodedata.category(c) in ("Cc", "Cf", "Cs", "Zl", "Zp") else c for c in text)
 
 

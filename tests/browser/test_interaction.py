@@ -171,7 +171,7 @@ def test_keys_move_hold_and_let_go(report: Path, open_page: OpenPage) -> None:
     assert selected(page) == {"kind": "line", "id": 17}
     page.keyboard.press("Escape")
     assert selected(page) is None
-    for number, tab in enumerate(page.get_by_role("tab").all(), 1):
+    for number, tab in enumerate(page.get_by_role("tab").all()[:9], 1):
         page.keyboard.press(str(number))
         assert tab.get_attribute("aria-selected") == "true"
         assert page.locator("[role='tabpanel']:visible").count() == 1

@@ -63,19 +63,19 @@ def test_no_text_is_small_or_cut_or_lies_on_another(draw: Callable[[str, Sequenc
 
 def test_headlines_say_what_is_left_and_what_saturates() -> None:
     quiet = network()[:3]
-    assert histograms.headline("net", quiet) == f"net: h is the least exact, {quiet[2].sqnr:.1f} dB; nothing saturates"
+    assert histograms.histograms_headline("net", quiet) == f"net: h is the least exact, {quiet[2].sqnr:.1f} dB; nothing saturates"
     assert error_picture.headline("net", quiet) == (
         f"net: {quiet[2].sqnr:.1f} dB are left at h, which loses the most, {quiet[2].own_sqnr:.1f} dB alone; nothing saturates"
     )
     loud = network()
     share = loud[3].saturated
     assert share > 0.1
-    assert histograms.headline("net", loud).endswith(f"; {share:.0%} of fc2 saturates".replace("%", " %"))
+    assert histograms.histograms_headline("net", loud).endswith(f"; {share:.0%} of fc2 saturates".replace("%", " %"))
     twice = [*loud, replace(loud[3], name="fc3", below=0.5, above=0.25)]
-    assert histograms.headline("net", twice).endswith("; 2 layers saturate, most of all 75 % of fc3")
+    assert histograms.histograms_headline("net", twice).endswith("; 2 layers saturate, most of all 75 % of fc3")
     exact = [replace(error, sqnr=math.inf, own_sqnr=math.inf) for error in quiet]
     assert error_picture.headline("net", exact) == "net: nothing is lost at h; nothing saturates"
-    assert histograms.headline("net", exact) == "net: every layer is exact; nothing saturates"
+    assert histograms.histograms_headline("net", exact) == "net: every layer is exact; nothing saturates"
 
 
 def test_bars_of_the_ratios_are_in_proportion() -> None:

@@ -68,8 +68,11 @@ def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
     lines = Lines(origins)
     before: list[int] = []
     shown: list[dict[str, Any]] = []
+    graph: Graph | None = None
     for stage in stages:
-        after = lines.of(stage.graph)
+        if stage.graph is graph:
+            continue
+        graph, after = stage.graph, lines.of(stage.graph)
         rows = _compared(before, after) if shown else [(line, KEPT) for line in after]
         counts = [sum(kind == wanted for _, kind in rows) for wanted in (ADDED, REMOVED)]
         if not shown or any(counts):
