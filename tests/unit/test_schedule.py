@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.device_graphs import TINY, V1, Device, assert_computes, chain, compiled, lstm
+from tests.support.loop_orders import scheduled
 from tpucc.diagnostics import LimitError
 from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
@@ -74,6 +75,29 @@ def test_accumulators_are_used_in_turn() -> None:
     assert place_groups(tiles).tolist() == [0, 8, 16, 24]
 
 
+@pytest.mark.parametrize(
+    ("room", "starts"),
+    # Six chunks of 4 rows, three after the other alive at once. The second three begin behind the first and go on at row 0, unless
+    # what is left over at the end (3 rows of 15) would make them meet their own first one.
+    [
+        (24, [0, 4, 8, 12, 16, 20]),
+        (20, [0, 4, 8, 12, 16, 0]),
+        (16, [0, 4, 8, 12, 0, 4]),
+        (15, [0, 4, 8, 0, 4, 8]),
+        (12, [0, 4, 8, 0, 4, 8]),
+    ],
+)
+def test_accumulators_go_on_at_the_first_row(room: int, starts: list[int]) -> None:
+    """Chunks that just became free are used last, so that activate has the time of all others."""
+    tiles = lower(chain(12, 8, 8), machine(accumulator_rows=room, unified_buffer_rows=200))
+    order = tuple((n, k, chunk) for n in range(2) for k in range(2) for chunk in [(0, 4), (4, 4), (8, 4)])
+    program = scheduled(tiles, [order])
+    assert program is not None
+    assert verify(program) == ()
+    code = program.instructions
+    assert code["acc"][code["opcode"] == Opcode.ACTIVATE].tolist() == starts
+
+
 def test_accumulators_that_cannot_hold_a_sum() -> None:
     tiles = lower(chain(8, 9, 13), TINY)
     with pytest.raises(LimitError) as error:
@@ -91,6 +115,18 @@ def test_groups_that_do_not_fit_side_by_side_take_what_is_free() -> None:
     rest = [index for index in range(len(code)) if index not in order]
     starts = place_groups(replace(tiles, instructions=code[order + rest]))
     assert sorted(starts.tolist()) == [0, 0, 8]
+
+
+@pytest.mark.parametrize(("sizes", "room", "starts"), [((4, 7, 7, 4), 21, [0, 4, 11, 0]), ((3, 7, 7, 4), 20, [0, 0, 7, 14])])
+def test_groups_that_live_together_never_meet(sizes: tuple[int, ...], room: int, starts: list[int]) -> None:
+    """After one group come three that live together, the last of which doesn't fit behind the others: it goes to row 0 if it ends where the
+    three began, or before. Where it would go further, the three begin at row 0."""
+    tiles = lower(chain(8, 4, 16), machine(accumulator_rows=room, unified_buffer_rows=200))
+    code = tiles.instructions
+    (_, m1, m2, m3), (a0, a1, a2, _) = np.flatnonzero(code["group"] >= 0).reshape(4, 2).T.tolist()
+    order = [*range(a0 + 1), m1, m2, a1 - 1, a1, m3, a2 - 1, a2]
+    rest = [index for index in range(len(code)) if index not in order]
+    assert place_groups(replace(tiles, instructions=code[order + rest], groups=sizes)).tolist() == starts
 
 
 def test_weights_are_asked_for_as_early_as_the_fifo_allows() -> None:

@@ -21,6 +21,8 @@ from tpucc.target import Target
 
 ISSUE_CYCLES = 10
 """What an instruction is taken to cost, so that few are preferred: the average is 10 to 20 cycles (Jouppi et al., ISCA 2017, section 2)."""
+ISSUE_SHARE = 4
+"""But it costs no more than a fourth of a tile's shift: on a unit of a few rows ten cycles would outweigh the work itself."""
 
 Chunk = tuple[int, int]
 """First row and number of rows."""
@@ -83,7 +85,8 @@ class _Cut:
         step = (problem.deep - 1) * max(fetch, group) + last
         instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
         tail = problem.target.pipeline_cycles + self.chunk * problem.pace
-        return self.groups * problem.wide * step + tail + ISSUE_CYCLES * instructions
+        issue = min(ISSUE_CYCLES, problem.target.tile_shift_cycles // ISSUE_SHARE)
+        return self.groups * problem.wide * step + tail + issue * instructions
 
     def _stall(self) -> int:
         """Cycles that the matrix unit waits, a column block, for activate to free accumulators."""

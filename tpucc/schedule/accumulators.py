@@ -1,12 +1,13 @@
 """Accumulator rows for the groups of a tile program.
 
-Groups go round the accumulators like round a ring: the rows just used are used again as late as possible, so that activate empties some
-while the matrix unit fills others.
+Groups go round the accumulators like round a ring, each for itself: the rows just used are used again as late as possible, so that activate
+empties some while the matrix unit fills others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 
@@ -31,10 +32,20 @@ def place_groups(tiles: TileProgram) -> Int64:
         if total > room:
             starts[cohort] = _squeezed(cohort, sizes, first, last, room)
             continue
-        place = place if place + total <= room else 0
-        starts[cohort] = place + np.cumsum(sizes) - sizes
-        place += total
+        starts[cohort] = found = _ring(sizes, place, room)
+        place = found[-1] + sizes[-1]
     return starts
+
+
+def _ring(sizes: Sequence[int], place: int, room: int) -> list[int]:
+    """Places one after the other from `place` on and, past the end, from row 0; all from row 0 where the ring would close on itself."""
+    starts, at = list[int](), place
+    for size in sizes:
+        at = at if at + size <= room else 0
+        starts.append(at)
+        at += size
+    closed = starts[-1] < place < at
+    return [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)] if closed else starts
 
 
 def _lives(tiles: TileProgram) -> tuple[Int64, Int64]:
