@@ -77,3 +77,13 @@ def test_hostile_names_add_no_element_that_acts(open_page: OpenPage, tmp_path: P
     assert page.evaluate(acting) == []
     links = "[...document.querySelectorAll('[href], [src], [action]')].map((e) => e.getAttribute('href') ?? e.getAttribute('src') ?? '')"
     assert [link for link in page.evaluate(links) if not link.startswith(("#", "data:"))] == []
+
+
+def test_all_views_but_the_endless_ones_are_printed(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path))
+    page.emulate_media(media="print")
+    shown = {view.get_attribute("id") for view in page.locator("[role='tabpanel']:visible").all()}
+    every = {view.get_attribute("id") for view in page.locator("[role='tabpanel']").all()}
+    assert every - shown == {"view-assembly", "view-passes"}
+    assert page.locator("#source, #timeline, #buffer").evaluate_all("(found) => found.every((one) => one.clientHeight > 50)")
+    assert not page.locator("#inspector, nav, #search").first.is_visible()

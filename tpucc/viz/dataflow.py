@@ -154,7 +154,9 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
     count = len(program.layers)
     flow = _layer_flow(program, touched, moving)
     instructions = np.bincount(program.layer_of, minlength=count)
-    boxes = [_layer_box(program, layer, int(instructions[layer]), cycles) for layer in range(count)]
+    total = sum(cycles)
+    times = [f"{counted(own, 'cycle')}, {percent(own, total)}" if own else "" for own in cycles]
+    boxes = [_layer_box(program, layer, int(instructions[layer]), times[layer] if times else "") for layer in range(count)]
     boxes += [_port_box("host input", port) for port in program.inputs] + [_port_box("host output", port) for port in program.outputs]
     starts = np.full(count, len(touched), np.int64)
     np.minimum.at(starts, program.layer_of[moving].astype(np.int64), moving)
@@ -203,7 +205,7 @@ def _sum(rows: Sequence[tuple[str, int, int]]) -> str:
     return counted(total, "row")
 
 
-def _layer_box(program: Program, layer: int, count: int, cycles: Sequence[int]) -> Box:
+def _layer_box(program: Program, layer: int, count: int, time: str) -> Box:
     info = program.layers[layer]
     inputs, outputs = info.weights
     details = [f"{info.kind} {inputs:,} → {outputs:,}" if inputs else info.kind]
@@ -211,8 +213,8 @@ def _layer_box(program: Program, layer: int, count: int, cycles: Sequence[int]) 
     if info.tile_fills:
         words.insert(0, counted(len(info.tile_fills), "tile"))
     details.append(", ".join(words))
-    if layer < len(cycles) and cycles[layer]:
-        details.append(f"{counted(int(cycles[layer]), 'cycle')}, {percent(cycles[layer], sum(cycles))}")
+    if time:
+        details.append(time)
     kind = Kind.MATRIX if info.weights[0] else Kind.HOST if info.kind in ("move", "host") else Kind.VECTOR
     return Box(info.name, kind, tuple(details), origins=(info.origin,), signature=f"{info.kind} {info.weights}")
 

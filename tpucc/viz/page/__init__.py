@@ -44,7 +44,7 @@ def page(given: PageInput) -> str:
         facts=escaped(" · ".join(_facts(given))),
         source=_source(given.program.source_text, stats),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
-        views=joined(_view(name, body) for name, _, body in tabs),
+        views=joined(_view(*tab) for tab in tabs),
         data=_data(given),
         script=script(),
     )
@@ -103,8 +103,8 @@ def _tab(name: str, title: str) -> Markup:
     return tag("button", escaped(title), attributes=attributes)
 
 
-def _view(name: str, body: Markup) -> Markup:
-    attributes = {"role": "tabpanel", "id": f"view-{name}", "aria-labelledby": f"tab-{name}", "data-view": name}
+def _view(name: str, title: str, body: Markup) -> Markup:
+    attributes = {"role": "tabpanel", "id": f"view-{name}", "aria-labelledby": f"tab-{name}", "data-title": title}
     return Markup(str(tag("section", body or Markup(" "), attributes=attributes, class_="view")) + "\n")
 
 
