@@ -1,7 +1,6 @@
 """What is inside the boxes that stand for several: pictures to open, and to open boxes in again, as many as the budget allows.
 
 Each is a part of the full diagram, collapsed again where it is still too large. Repeated runs come first, then the rest level by level.
-Diagrams of up to a few dozen boxes are laid out fastest for each of their boxes, and small ones are often equal: see `render`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from tpucc.viz.part import Period, Whole
 
 BUDGET = 1500
 """Boxes in all insides of a page."""
-READABLE = 80
+READABLE = 60
 """Boxes that one of them may have, before they are collapsed."""
 LISTED = 12
 """Members that are named."""

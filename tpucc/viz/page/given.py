@@ -11,6 +11,7 @@ import numpy.typing as npt
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.viz.diagram import Box
+from tpucc.viz.insides import Inside
 from tpucc.viz.page.stages import Stage
 from tpucc.viz.statistics import Statistics
 from tpucc.viz.timeline import Times
@@ -23,6 +24,14 @@ class Picture:
     name: str
     svg: str
     boxes: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a box of a diagram stands for, with the picture that opens; the SVG is empty where there is none."""
+
+    inside: Inside
+    svg: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -62,3 +71,4 @@ class PageInput:
     accuracy: Accuracy | None = None
     notes: Sequence[str] = field(default=())
     renderer: str = ""
+    openings: Sequence[Opening] = field(default=())

@@ -17,6 +17,14 @@ const inspector = (() => {
     return made;
   }
 
+  /** A button that opens a box that stands for several. */
+  function opening(chosen) {
+    if (!insides.behind(chosen)) return [];
+    const made = element("button", "open", "open");
+    made.addEventListener("click", () => diagrams.open(chosen));
+    return [made];
+  }
+
   function section(title, wanted, texts) {
     if (!wanted.length) return [];
     const items = document.createElement("ul");
@@ -79,6 +87,7 @@ const inspector = (() => {
       element("h2", title[0].toUpperCase() + title.slice(1)),
       ...held,
       ...words.about(chosen).map((sentence, index) => element("p", sentence, index === 0 && chosen.kind === "instruction" ? "code" : "")),
+      ...opening(chosen),
       ...waiting(lit),
       ...related(chosen, lit),
     );
