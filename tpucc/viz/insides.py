@@ -92,9 +92,9 @@ def _opened(closed: _Closed, budget: int) -> tuple[Inside, list[_Closed]]:
 
 
 def _title(closed: _Closed) -> str:
-    """`fc1 · line 9: 3 operators`, `250 × 18 operators: period 2 of 250`."""
+    """`fc1 · line 9: 3 operators`, `250 × 18 operators: period 2 of 250 equal ones`."""
     period, title = closed.period, closed.box.title
     if period.repeats > 1:
-        return f"{title}: period {period.number + 1} of {period.repeats:,}, which are equal"
+        return f"{title}: period {period.number + 1} of {period.repeats:,} equal ones"
     size = counted(len(period.members), closed.whole.diagram.noun)
     return title if title == size else f"{title}: {size}"

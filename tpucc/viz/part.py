@@ -84,10 +84,7 @@ class Whole:
         leaving = self._stubs((edge.head for edge in edges if edge.head not in held), words)
         tails = entering.place | {index: len(entering.boxes) + number for number, index in enumerate(inner)}
         heads = {index: len(entering.boxes) + len(inner) + place for index, place in leaving.place.items()}
-        moved = [
-            replace(edge, tail=tails[edge.tail], head=tails[edge.head] if edge.head in held else heads[edge.head])
-            for edge in edges
-        ]
+        moved = [replace(edge, tail=tails[edge.tail], head=tails[edge.head] if edge.head in held else heads[edge.head]) for edge in edges]
         inside, clusters = self._boxes(inner, tails, period.likes())
         boxes = (*entering.boxes, *inside, *leaving.boxes)
         crowded = {entering.shared, leaving.shared + len(entering.boxes) + len(inner) if leaving.shared >= 0 else -1}

@@ -111,10 +111,12 @@ const diagrams = (() => {
     });
   }
 
-  /** Opens a box that stands for several, in its tab. */
+  /** Opens a box that stands for several, in its tab, and lets go of it: all that is inside would be lit. */
   function open(chosen) {
     const name = insides.behind(chosen);
-    if (name) views.show(name, false);
+    if (!name) return;
+    if (selection.same(selection.held(), chosen)) selection.hold(null, "open");
+    views.show(name, false);
   }
 
   /** Goes out of what is open in a diagram, a step. Nothing happens in the diagram itself. */

@@ -13,7 +13,8 @@ const keyboard = (() => {
   const keys = [
     { keys: ["/"], does: "search", run: () => search.focus() },
     { keys: ["Escape"], shown: "Esc", does: "let go of the selection; when nothing is held, as Backspace", run: () => letGo() },
-    { keys: ["Enter"], does: "open the held box, if it stands for several (its outline is double)", run: () => diagrams.open(selection.held()) },
+    { keys: ["Enter"], does: "open the box that is held or has the focus, if it is a double one", run: () => diagrams.open(selection.held()) },
+    { keys: [], shown: "Space", does: "hold the box that has the focus" },
     { keys: ["Backspace"], does: "go back out of an open box", run: () => diagrams.leave(views.current()) },
     { keys: ["j", "n"], does: "the next line, layer, tile, instruction or buffer", run: () => move(1) },
     { keys: ["k", "p"], does: "the one before", run: () => move(-1) },
@@ -70,7 +71,7 @@ const keyboard = (() => {
       row.insertCell().textContent = entry.does;
     }
     const mouse = document.createElement("p");
-    mouse.textContent = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a box that stands for several.";
+    mouse.textContent = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
     const close = document.createElement("button");
     close.textContent = "close";
     close.addEventListener("click", () => dialog.close());

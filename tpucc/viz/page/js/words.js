@@ -55,7 +55,7 @@ const words = (() => {
       const { row, column } = tilePlace(id, place);
       return `tile (${row}, ${column}) of ${layers[id].name}`;
     },
-    box: (chosen) => (insides.of(chosen) ? `${insides.of(chosen).title}, ${placeOf(chosen)}` : `box ${chosen.id + 1} ${placeOf(chosen)}`),
+    box: (chosen) => `${insides.of(chosen) ? `${insides.of(chosen).title}, a box` : `box ${chosen.id + 1}`} ${placeOf(chosen)}`,
     origin: ({ id }) => (model.origins[id].line ? `a node from line ${model.origins[id].line}` : "a node that a pass made"),
   };
 
