@@ -17,10 +17,11 @@ from tpucc.viz.dataflow import program_diagram
 from tpucc.viz.diagram import Diagram
 from tpucc.viz.errors import error_svg
 from tpucc.viz.histograms import histograms_svg
+from tpucc.viz.insides import insides
 from tpucc.viz.layergraph import layer_diagram
 from tpucc.viz.memory import memory_svg
 from tpucc.viz.operators import operator_diagram
-from tpucc.viz.page import Accuracy, PageInput, Picture, Waits
+from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Waits
 from tpucc.viz.page import page as draw_page
 from tpucc.viz.page.stages import Stage
 from tpucc.viz.render import Rendered, render, render_all
@@ -31,6 +32,8 @@ from tpucc.viz.timeline import Times, timeline_svg
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
+INSIDES_LIMIT = 5.0
+"""Seconds for laying out what opens in them."""
 CHARTS = ("tiles", "memory", "timeline", "roofline")
 LOSSES = ("histograms", "error")
 """Charts of the layers' errors, for which there must be examples."""
@@ -135,8 +138,16 @@ def page(
             accuracy=accuracy,
             notes=notes,
             renderer=next((drawn.renderer for drawn in diagrams.values()), ""),
+            openings=_openings(diagrams),
         )
     )
+
+
+def _openings(diagrams: Mapping[str, Rendered]) -> list[Opening]:
+    """What opens in the diagrams. It is laid out apart from them: whatever happens here, they stay as they are."""
+    found = insides([drawn.full for drawn in diagrams.values()])
+    pictures = iter(render_all([inside.diagram for inside in found if inside.diagram], INSIDES_LIMIT))
+    return [Opening(inside, next(pictures).svg if inside.diagram else "") for inside in found]
 
 
 def times_of(runtime: Runtime) -> Times:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,23 +27,55 @@ Run = tuple[int, int, int]
 """Start, length of one period, number of periods; in groups."""
 
 
+@dataclass(frozen=True, slots=True)
+class Collapsed:
+    """A diagram that may stand for a larger one.
+
+    For each box of `diagram`, `members` are the boxes of the larger one that it stands for, without the small ones beside those, and
+    `repeats` is how many equal periods they are, one after the other; 1 where they aren't.
+    """
+
+    diagram: Diagram
+    members: tuple[tuple[int, ...], ...]
+    repeats: tuple[int, ...]
+
+
 def collapsed(diagram: Diagram, readable: int = READABLE) -> Diagram:
     """The diagram itself if it has few boxes, else one of at most `readable`: collapsed by layer, by repetition, by stretches."""
-    if len(diagram.main_boxes) <= readable:
-        return diagram
-    layers = _layers(diagram)
+    return collapse(diagram, readable).diagram
+
+
+def collapse(diagram: Diagram, readable: int = READABLE) -> Collapsed:
+    """As `collapsed`, with what each box stands for. Boxes that are `outside` count for nothing and stay."""
+    inner = [index for index in diagram.main_boxes if not diagram.boxes[index].outside]
+    if len(inner) <= readable:
+        return Collapsed(diagram, tuple((index,) for index in range(len(diagram.boxes))), (1,) * len(diagram.boxes))
+    stretches, repeats = _grouped(diagram, inner, readable)
+    before, after = ([[[index]] for index in stubs] for stubs in _stubs(diagram, inner))
+    return _joined(diagram, [*before, *stretches, *after], repeats)
+
+
+def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[Group]], dict[int, int]]:
+    """The stretches, and how often those repeat that do, by their first box."""
+    layers = _layers(diagram, inner)
     if len(layers) <= readable:
-        return _joined(diagram, [[layer] for layer in layers], {})
+        return [[layer] for layer in layers], {}
     runs = _runs([_signature(diagram, layer) for layer in layers])
     groups, repeats = _repeated(layers, runs)
-    return _joined(diagram, _stretches(groups, readable), repeats)
+    return _stretches(groups, readable), repeats
 
 
-def _layers(diagram: Diagram) -> list[Group]:
+def _stubs(diagram: Diagram, inner: Group) -> tuple[Group, Group]:
+    """The boxes outside, those before the others and those after them."""
+    stubs = [index for index in diagram.main_boxes if diagram.boxes[index].outside]
+    return [index for index in stubs if index < inner[0]], [index for index in stubs if index > inner[-1]]
+
+
+def _layers(diagram: Diagram, inner: Group) -> list[Group]:
     """Each layer's boxes as one group, every other box as its own; ordered by their last boxes."""
     members: dict[int, Group] = defaultdict(list)
     found: dict[int, Group] = {}
-    for index in diagram.main_boxes:
+    for index in inner:
         cluster = diagram.boxes[index].cluster
         if cluster >= 0 and diagram.clusters[cluster].layer:
             members[cluster].append(index)
@@ -116,23 +148,23 @@ def _stretches(groups: list[Group], readable: int) -> list[list[Group]]:
     return [groups[a:b] for a, b in itertools.pairwise(bounds)]
 
 
-def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, int]) -> Diagram:
-    home: dict[int, int] = {}
-    for place, stretch in enumerate(stretches):
-        home.update((index, place) for group in stretch for index in group)
+def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, int]) -> Collapsed:
+    members = [tuple(index for group in stretch for index in group) for stretch in stretches]
+    home = {index: place for place, indices in enumerate(members) for index in indices}
+    times = [repeats.get(indices[0], 1) if len(stretch) == 1 else 1 for stretch, indices in zip(stretches, members, strict=True)]
     kept = {cluster: number for number, cluster in enumerate(i for i, c in enumerate(diagram.clusters) if not c.layer)}
-    boxes = [_box(diagram, stretch, repeats, kept) for stretch in stretches]
+    boxes = [_box(diagram, indices, count, kept) for indices, count in zip(members, times, strict=True)]
     edges = _edges(diagram, home)
-    boxes, edges = _with_small(diagram, stretches, boxes, edges)
+    small = _with_small(diagram, members, boxes, edges)
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
-    note = (
-        f"{counted(len(diagram.main_boxes), diagram.noun)} in {counted(len(stretches), 'box', 'boxes')}; a double box stands for several. "
-    )
-    return replace(diagram, subtitle=note + diagram.subtitle, boxes=tuple(boxes), edges=tuple(edges), clusters=clusters)
+    count = sum(not diagram.boxes[index].outside for index in diagram.main_boxes)
+    drawn = sum(not box.outside for box in boxes) - len(small)
+    note = f"{counted(count, diagram.noun)} in {counted(drawn, 'box', 'boxes')}; a double box stands for several. "
+    drawing = replace(diagram, subtitle=note + diagram.subtitle, boxes=tuple(boxes), edges=tuple(edges), clusters=clusters)
+    return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
 
-def _box(diagram: Diagram, stretch: list[Group], repeats: dict[int, int], kept: dict[int, int]) -> Box:
-    members = [index for group in stretch for index in group]
+def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int]) -> Box:
     boxes = [diagram.boxes[index] for index in members]
     cluster = kept.get(boxes[0].cluster, -1) if len({box.cluster for box in boxes}) == 1 or boxes[0].cluster in kept else -1
     if len(boxes) == 1:
@@ -140,15 +172,12 @@ def _box(diagram: Diagram, stretch: list[Group], repeats: dict[int, int], kept: 
     kind = Counter(box.kind for box in boxes).most_common(1)[0][0]
     kind = next((box.kind for box in boxes if box.kind == "matrix"), kind)
     origins = tuple(dict.fromkeys(origin for box in boxes for origin in box.origins))
-    count = repeats.get(members[0], 0) if len(stretch) == 1 else 0
-    titles = [box.title for box in boxes[: len(boxes) // count if count else None]]
-    head = _name(diagram, members)
-    if count:
-        head = f"{count:,} × {counted(len(titles), diagram.noun)}"
+    titles = [box.title for box in boxes[: len(boxes) // count]]
+    head = f"{count:,} × {counted(len(titles), diagram.noun)}" if count > 1 else _name(diagram, members)
     return Box(head, kind, (_summary(titles), *_span(boxes)), cluster, origins=origins, stands_for=len(boxes))
 
 
-def _name(diagram: Diagram, members: Group) -> str:
+def _name(diagram: Diagram, members: Sequence[int]) -> str:
     clusters = {diagram.boxes[index].cluster for index in members}
     if len(clusters) == 1 and (cluster := clusters.pop()) >= 0 and diagram.clusters[cluster].layer:
         return diagram.clusters[cluster].label
@@ -190,11 +219,12 @@ def _edge_label(labels: list[tuple[str, ...]], tails: int) -> tuple[str, ...]:
     return (f"{tails} × {shapes[0]}" if len(shapes) == 1 else counted(tails, "value"),)
 
 
-def _with_small(diagram: Diagram, stretches: list[list[Group]], boxes: list[Box], edges: list[Edge]) -> tuple[list[Box], list[Edge]]:
-    """The small boxes of those that were not collapsed stay with them."""
-    alone = {stretch[0][0]: place for place, stretch in enumerate(stretches) if len(stretch) == 1 and len(stretch[0]) == 1}
-    for box in diagram.boxes:
-        if box.small and box.beside in alone:
-            edges.append(Edge(len(boxes), alone[box.beside]))
-            boxes.append(replace(box, beside=alone[box.beside]))
-    return boxes, edges
+def _with_small(diagram: Diagram, members: list[tuple[int, ...]], boxes: list[Box], edges: list[Edge]) -> list[int]:
+    """The small boxes of those that were not collapsed stay with them; returns which those are."""
+    alone = {indices[0]: place for place, indices in enumerate(members) if len(indices) == 1}
+    found = [index for index, box in enumerate(diagram.boxes) if box.small and box.beside in alone]
+    for index in found:
+        box = diagram.boxes[index]
+        edges.append(Edge(len(boxes), alone[box.beside]))
+        boxes.append(replace(box, beside=alone[box.beside]))
+    return found

@@ -21,7 +21,8 @@ class Box:
     """One box. Texts are as the user wrote them; they are escaped where they are drawn.
 
     `beside` is the box (an index) that a small one, for weights, stands beside, or -1. `signature` is equal for boxes that do the same
-    to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture.
+    to the same shapes. `origins` are where the box comes from. `stands_for` counts the boxes of the full picture. `name` is what lists
+    call it, if not its title. One that is `outside` stands at the edge of a picture for where values come from or go to.
     """
 
     title: str
@@ -32,6 +33,13 @@ class Box:
     origins: tuple[Origin, ...] = ()
     signature: str = ""
     stands_for: int = 1
+    name: str = ""
+    outside: bool = False
+
+    @property
+    def called(self) -> str:
+        """What it is called among others, in full."""
+        return self.name or self.title
 
     @property
     def lines(self) -> tuple[int, ...]:
@@ -43,6 +51,11 @@ class Box:
         return self.beside >= 0
 
     @property
+    def minor(self) -> bool:
+        """Whether its text is small."""
+        return self.small or self.outside
+
+    @property
     def texts(self) -> tuple[str, ...]:
         return (shown(self.title), *map(shown, self.details))
 
@@ -50,10 +63,10 @@ class Box:
     def size(self) -> tuple[float, float]:
         """Width and height in pixels, from the text."""
         head, *rest = self.texts
-        first = text_width(head, SMALL if self.small else NORMAL, bold=not self.small)
+        first = text_width(head, SMALL if self.minor else NORMAL, bold=not self.minor)
         width = max([first, *(text_width(text, SMALL) for text in rest)])
-        height = ((SMALL if self.small else NORMAL) + SMALL * len(rest)) * LINE_HEIGHT
-        pad_x, pad_y = (8.0, 3.0) if self.small else (PADDING_X, PADDING_Y)
+        height = ((SMALL if self.minor else NORMAL) + SMALL * len(rest)) * LINE_HEIGHT
+        pad_x, pad_y = (8.0, 3.0) if self.minor else (PADDING_X, PADDING_Y)
         return round(max(MIN_WIDTH if not self.small else 0.0, width + 2 * pad_x)), round(height + 2 * pad_y)
 
 

@@ -39,7 +39,7 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
             boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own))
     for output in graph.outputs:
         edges.append(_edge(graph[output.node], index, len(boxes)))
-        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output"))
+        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
@@ -82,7 +82,7 @@ def _box(node: Node, graph: Graph, segment: int) -> Box:
             kind, title, details = Kind.MOVE, f"move {function}", ()
     signature = f"{title} {node.type.brief}"
     cluster = segment if _on_device(node) else -1
-    return Box(title, kind, (node.name, *details), cluster, origins=(node.origin,), signature=signature)
+    return Box(title, kind, (node.name, *details), cluster, origins=(node.origin,), signature=signature, name=node.name)
 
 
 def _product(node: Node, graph: Graph) -> tuple[str, ...]:

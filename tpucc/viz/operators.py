@@ -59,7 +59,7 @@ class _Picture:
         for output in self.graph.outputs:
             node = self.graph[output.node]
             self.edges.append(self._edge(node, len(self.boxes)))
-            self.boxes.append(Box("output", Kind.HOST, (output.name,), signature="output"))
+            self.boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
         name = self.graph.name
         return Diagram("graph", "operator", f"{name}: {self._counts()}", SUBTITLE, tuple(self.boxes), tuple(self.edges), self.clusters)
 
@@ -76,7 +76,8 @@ class _Picture:
         self.index[node.name] = own = len(self.boxes)
         details = _details(node)
         signature = f"{node.op} {node.type.brief}"
-        self.boxes.append(Box(node.op, kind_of(node.op), details, self.cluster_of.get(node.name, -1), -1, (node.origin,), signature))
+        cluster = self.cluster_of.get(node.name, -1)
+        self.boxes.append(Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), signature, name=node.name))
         for operand in self.graph.operands(node):
             if operand.name in self.index:
                 self.edges.append(self._edge(operand, own))

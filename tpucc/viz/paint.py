@@ -98,7 +98,8 @@ def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
     width, height = rect.right - rect.left, rect.bottom - rect.top
     radius = min(RADIUS[box.kind], height / 2)
     behind = kind_rect(box.kind, rect.left + 4, rect.top + 4, width, height, rx=radius) if box.stands_for > 1 else NOTHING
-    shape = kind_rect(box.kind, rect.left, rect.top, width, height, rx=radius, stroke_width=1.0 if box.small else 1.4)
+    stroke: dict[str, Value] = {"stroke-width": 1.0 if box.minor else 1.4, "stroke-dasharray": "4 3" if box.outside else None}
+    shape = kind_rect(box.kind, rect.left, rect.top, width, height, rx=radius, **stroke)
     words = "\n".join((*box.texts, *([origin_text(box.lines)] if box.lines else [])))
     classes = " ".join(("box", *(f"line-{number}" for number in box.lines)))
     inside = joined([title(words), behind, shape, _texts(box, rect)])
@@ -108,10 +109,10 @@ def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
 
 def _texts(box: Box, rect: Rect) -> Markup:
     x = (rect.left + rect.right) / 2
-    size = SMALL if box.small else NORMAL
+    size = SMALL if box.minor else NORMAL
     total = (size + SMALL * len(box.details)) * LINE_HEIGHT
     y = (rect.top + rect.bottom - total) / 2 + size
-    parts = [label(box.texts[0], x, y, size, "ink", "middle", font_weight=None if box.small else "bold")]
+    parts = [label(box.texts[0], x, y, size, "ink", "middle", font_weight=None if box.minor else "bold")]
     for text in box.texts[1:]:
         y += SMALL * LINE_HEIGHT
         parts.append(label(text, x, y, SMALL, "soft", "middle"))

@@ -44,7 +44,7 @@ class Renderer:
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A picture, the diagram as it was drawn, its source, who laid it out, and what was tried in vain before.
+    """A picture, the diagram as it was drawn, its source, who laid it out, what was tried in vain before, and the diagram in full.
 
     Box number n of the diagram is the element `KEY-bn` of the picture.
     """
@@ -53,7 +53,8 @@ class Rendered:
     diagram: Diagram
     dot: str
     renderer: str
-    failures: tuple[str, ...] = ()
+    failures: tuple[str, ...]
+    full: Diagram
 
 
 class RenderError(Exception):
@@ -82,11 +83,12 @@ def render(diagram: Diagram, limit: float = LIMIT) -> Rendered:
 
 def render_all(diagrams: Sequence[Diagram], limit: float = LIMIT) -> list[Rendered]:
     """The diagrams as SVG, those with too many boxes collapsed, all laid out in one child process."""
-    diagrams = [collapsed(diagram) for diagram in diagrams]
+    full, diagrams = diagrams, [collapsed(diagram) for diagram in diagrams]
     sources = [dot_source(diagram) for diagram in diagrams]
     layouts, name, failures = _laid_out(diagrams, sources, limit)
     pictures = [painted(d, wrapped(d, layout)) for d, layout in zip(diagrams, layouts, strict=True)]
-    return [Rendered(*drawn, name, failures) for drawn in zip(pictures, diagrams, sources, strict=True)]
+    drawn = zip(pictures, diagrams, sources, full, strict=True)
+    return [Rendered(svg, diagram, dot, name, failures, whole) for svg, diagram, dot, whole in drawn]
 
 
 def _laid_out(diagrams: Sequence[Diagram], sources: Sequence[str], limit: float) -> tuple[list[Layout], str, tuple[str, ...]]:

@@ -13,7 +13,7 @@ from string import Template
 import msgspec
 
 from tpucc.diagnostics import counted, printable
-from tpucc.viz.page.given import Accuracy, PageInput, Picture, Waits
+from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
 from tpucc.viz.page.inline import colours, inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
@@ -22,10 +22,10 @@ from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, joined, tag
 from tpucc.viz.text import percent, shown
 
-__all__ = ["SCRIPTS", "Accuracy", "PageInput", "Picture", "Waits", "page", "script"]
+__all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Waits", "page", "script"]
 
 SCRIPTS = (
-    "decode", "model", "links", "selection", "words", "source", "diagrams", "tiles", "list", "assembly", "passes",
+    "decode", "model", "links", "selection", "insides", "words", "source", "zooming", "diagrams", "tiles", "list", "assembly", "passes",
     "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
@@ -45,6 +45,7 @@ def page(given: PageInput) -> str:
         source=_source(given.program.source_text, stats),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
+        insides=joined(_template(opening) for opening in given.openings if opening.svg),
         data=_data(given),
         script=script(),
     )
@@ -95,6 +96,11 @@ def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
 def _picture(picture: Picture) -> Markup:
     kind = "picture" if picture.boxes else "picture chart"
     return tag("div", inlined(picture.svg), class_=kind, tabindex=0)
+
+
+def _template(opening: Opening) -> Markup:
+    """A picture that waits to be opened: no part of the document until then."""
+    return Markup(str(tag("template", inlined(opening.svg), id=f"inside-{opening.inside.name}")) + "\n")
 
 
 def _tab(name: str, title: str) -> Markup:

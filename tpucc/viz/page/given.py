@@ -12,6 +12,7 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
 from tpucc.viz.diagram import Box
+from tpucc.viz.insides import Inside
 from tpucc.viz.page.stages import Stage
 from tpucc.viz.statistics import Statistics
 from tpucc.viz.timeline import Times
@@ -24,6 +25,14 @@ class Picture:
     name: str
     svg: str
     boxes: tuple[Box, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What a box of a diagram stands for, with the picture that opens; the SVG is empty where there is none."""
+
+    inside: Inside
+    svg: str = ""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -64,3 +73,4 @@ class PageInput:
     accuracy: Accuracy | None = None
     notes: Sequence[str] = field(default=())
     renderer: str = ""
+    openings: Sequence[Opening] = field(default=())

@@ -6,24 +6,26 @@ there is one for each instruction are packed: see `columns`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import counted, printable
 from tpucc.isa.disassembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.viz.chart import STALLS
+from tpucc.viz.diagram import Box
 from tpucc.viz.errors import decibels
 from tpucc.viz.page.columns import deltas, octets, plain
-from tpucc.viz.page.given import PageInput, Waits
+from tpucc.viz.page.given import Opening, PageInput, Waits
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import stages_payload
-from tpucc.viz.text import number, percent
+from tpucc.viz.text import number, percent, shown
 from tpucc.viz.timeline import Times
 
 SWITCH = 128
@@ -47,11 +49,8 @@ def payload(given: PageInput) -> dict[str, Any]:
         "shifts": deltas(given.times.shift_starts),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
-        "diagrams": {
-            picture.name: [[origins.number(origin) for origin in box.origins] for box in picture.boxes]
-            for picture in given.pictures
-            if picture.boxes
-        },
+        "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
+        "insides": {opening.inside.name: _inside(opening) for opening in given.openings},
         "stages": stages_payload(given.stages, origins),
     }
     return {**found, **origins.payload()}
@@ -101,6 +100,23 @@ def _error(error: LayerError) -> str:
     """What quantising costs the layer, in a sentence."""
     beyond = f"; {percent(error.saturated, 1)} of its values saturate" if error.saturated else ""
     return f"Its scale is {number(error.scale)}. {decibels(error.sqnr)} of signal to noise, {decibels(error.own_sqnr)} alone{beyond}."
+
+
+def _diagrams(given: PageInput) -> Iterator[tuple[str, Sequence[Box]]]:
+    """Everything with boxes: the diagrams, and what opens in them."""
+    yield from ((picture.name, picture.boxes) for picture in given.pictures if picture.boxes)
+    yield from ((opening.inside.name, opening.inside.diagram.boxes) for opening in given.openings if opening.inside.diagram)
+
+
+def _inside(opening: Opening) -> dict[str, Any]:
+    inside = opening.inside
+    return {
+        "title": shown(inside.title),
+        "size": counted(inside.count, inside.noun),
+        "count": inside.count,
+        "members": [shown(name) for name in inside.members],
+        "opens": inside.diagram is not None,
+    }
 
 
 def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:

@@ -1,84 +1,153 @@
-/** Diagrams that came as SVG: their boxes light up, and can be pointed at and held; they zoom with Ctrl and the wheel, and drag. */
+/** Diagrams that came as SVG: their boxes light up, and can be pointed at, held and, if they stand for several, opened. */
 const diagrams = (() => {
-  const STEP = 1.25;
-  const [LEAST, MOST] = [0.1, 8];
+  const places = new Map();
 
-  /** The box under an event: its number in the diagram `name`. */
-  function boxOf(event, name) {
-    const box = event.target.closest(`[id^="${name}-b"]`);
-    return box ? { kind: "box", diagram: name, id: Number(box.id.slice(name.length + 2)) } : null;
+  /** The place of one diagram: its frame with the picture in it, and the way to that picture above. */
+  class Place {
+    constructor(name) {
+      this.name = this.shown = name;
+      this.frame = document.querySelector(`#view-${name} .picture`);
+      this.pictures = new Map([[name, this.frame.querySelector("svg")]]);
+      this.scrolled = new Map();
+      this.crumbs = document.createElement("div");
+      this.crumbs.className = "crumbs";
+      this.crumbs.hidden = true;
+      this.crumbs.setAttribute("role", "navigation");
+      this.crumbs.setAttribute("aria-label", "where this is");
+      this.frame.before(this.crumbs);
+      this.zoom = zooming.zoomable(this.frame, () => this.svg);
+      marked(this.svg, name);
+    }
+
+    /** The picture that is shown, made when it is opened for the first time. */
+    get svg() {
+      if (!this.pictures.has(this.shown)) this.pictures.set(this.shown, marked(insides.picture(this.shown), this.shown));
+      return this.pictures.get(this.shown);
+    }
+
+    /** The box under an event. */
+    boxOf(event) {
+      const box = event.target.closest(`[id^="${this.shown}-b"]`);
+      return box ? { kind: "box", diagram: this.shown, id: Number(box.id.slice(this.shown.length + 2)) } : null;
+    }
+
+    /** Puts another picture into the frame, with the keyboard's focus if it was there, and scrolled as it was left. */
+    show(name) {
+      if (name === this.shown || (name !== this.name && !insides.opens(name))) return;
+      const [left, focused] = [this.shown, this.frame.contains(document.activeElement)];
+      this.scrolled.set(left, [this.frame.scrollLeft, this.frame.scrollTop]);
+      this.shown = name;
+      this.frame.replaceChildren(this.svg);
+      this.crumbs.hidden = name === this.name;
+      this.crumbs.replaceChildren(...way(name));
+      this.frame.scrollTo(...(this.scrolled.get(name) ?? [0, 0]));
+      if (focused) this.focus(left);
+      this.light(selection.current(), selection.lit());
+    }
+
+    /** Focuses the box that one came out of, or the frame. */
+    focus(left) {
+      const box = insides.around(left) === this.shown ? document.getElementById(`${this.shown}-b${left.slice(left.lastIndexOf("-") + 1)}`) : null;
+      (box ? focusable(box) : this.frame).focus({ preventScroll: true });
+    }
+
+    light(chosen, lit) {
+      this.svg.classList.toggle("some", lit !== null && !lit.idle);
+      model.diagrams[this.shown].forEach((origins, id) => {
+        const box = document.getElementById(`${this.shown}-b${id}`);
+        if (!box) return;
+        box.classList.toggle("lit", lit !== null && origins.some((origin) => lit.origins.has(origin)));
+        box.classList.toggle("held", selection.same(chosen, { kind: "box", diagram: this.shown, id }));
+      });
+    }
+
+    listen() {
+      const { frame, name } = this;
+      const dragged = zooming.draggable(frame);
+      frame.addEventListener("mouseover", (event) => selection.point(this.boxOf(event), name));
+      frame.addEventListener("mouseleave", () => selection.point(null, name));
+      frame.addEventListener("click", (event) => {
+        event.preventDefault();
+        if (!dragged()) selection.hold(this.boxOf(event), name);
+      });
+      frame.addEventListener("dblclick", (event) => open(this.boxOf(event)));
+      frame.addEventListener("keydown", (event) => this.press(event));
+    }
+
+    /** On a box that has the keyboard's focus the space bar holds it, and Enter opens it; a box that doesn't open is a link, and held. */
+    press(event) {
+      const box = this.boxOf(event);
+      if (!box || !(event.key === " " || (event.key === "Enter" && insides.behind(box)))) return;
+      event.preventDefault();
+      event.stopPropagation();
+      if (event.key === " ") selection.hold(box, this.name);
+      else open(box);
+    }
   }
 
-  function light(name, svg, chosen, lit) {
-    svg.classList.toggle("some", lit !== null && !lit.idle);
-    model.diagrams[name].forEach((origins, id) => {
-      const box = document.getElementById(`${name}-b${id}`);
-      if (!box) return;
-      box.classList.toggle("lit", lit !== null && origins.some((origin) => lit.origins.has(origin)));
-      box.classList.toggle("held", selection.same(chosen, { kind: "box", diagram: name, id }));
+  const focusable = (box) => box.querySelector("a") ?? box;
+
+  /** A picture whose boxes say which of them open, and can be reached by the keyboard. */
+  function marked(svg, name) {
+    for (const box of svg.querySelectorAll(`[id^="${name}-b"]`)) {
+      const chosen = { kind: "box", diagram: name, id: Number(box.id.slice(name.length + 2)) };
+      if (!insides.behind(chosen)) continue;
+      box.classList.add("opens");
+      box.querySelector("title").textContent += "\ndouble click or Enter: open";
+      focusable(box).setAttribute("tabindex", "0");
+    }
+    return svg;
+  }
+
+  /** The way to a picture: a button for each one around it. */
+  function way(name) {
+    return insides.trail(name).map((step) => {
+      const here = step === name;
+      const crumb = document.createElement(here ? "span" : "button");
+      crumb.textContent = insides.title(step);
+      if (here) crumb.setAttribute("aria-current", "location");
+      else crumb.addEventListener("click", () => views.show(step, false));
+      return crumb;
     });
+  }
+
+  /** Opens a box that stands for several, in its tab, and lets go of it: all that is inside would be lit. */
+  function open(chosen) {
+    const name = insides.behind(chosen);
+    if (!name) return;
+    if (selection.same(selection.held(), chosen)) selection.hold(null, "open");
+    views.show(name, false);
+  }
+
+  /** Goes out of what is open in a diagram, a step. Nothing happens in the diagram itself. */
+  function leave(name) {
+    const outer = insides.around(places.get(name)?.shown ?? "");
+    if (outer) views.show(outer, false);
   }
 
   /** Brings the first box that is lit to where it can be seen. */
   function reveal(name) {
-    const box = document.querySelector(`#view-${name} .lit`);
-    box?.scrollIntoView({ block: "center", inline: "center" });
+    document.querySelector(`#view-${name} .lit`)?.scrollIntoView({ block: "center", inline: "center" });
   }
 
-  function zoomable(frame, svg) {
-    const [width, height] = [svg.width.baseVal.value, svg.height.baseVal.value];
-    let scale = 1;
-    function to(wanted, x = frame.clientWidth / 2, y = frame.clientHeight / 2) {
-      const next = Math.min(MOST, Math.max(LEAST, wanted));
-      const [left, top] = [(frame.scrollLeft + x) / scale, (frame.scrollTop + y) / scale];
-      scale = next;
-      svg.setAttribute("width", width * scale);
-      svg.setAttribute("height", height * scale);
-      frame.scrollTo(left * scale - x, top * scale - y);
-    }
-    frame.addEventListener("wheel", (event) => {
-      if (!event.ctrlKey && !event.metaKey) return;
-      event.preventDefault();
-      const place = frame.getBoundingClientRect();
-      to(scale * STEP ** -Math.sign(event.deltaY), event.clientX - place.left, event.clientY - place.top);
-    }, { passive: false });
-    return { by: (steps) => to(scale * STEP ** steps), fit: () => to(Math.min(1, frame.clientWidth / width)) };
-  }
-
-  /** Dragging moves the picture. A drag is no click. */
-  function draggable(frame) {
-    let from = null;
-    frame.addEventListener("pointerdown", (event) => {
-      if (event.button === 0) from = { x: event.clientX, y: event.clientY, left: frame.scrollLeft, top: frame.scrollTop, far: false };
-    });
-    window.addEventListener("pointermove", (event) => {
-      if (!from) return;
-      const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
-      from.far ||= Math.hypot(dx, dy) > 4;
-      if (from.far) frame.scrollTo(from.left - dx, from.top - dy);
-    });
-    window.addEventListener("pointerup", () => setTimeout(() => (from = null)));
-    return () => from?.far ?? false;
-  }
-
-  function open(name) {
-    const frame = document.querySelector(`#view-${name} .picture`);
-    const svg = frame.querySelector("svg");
-    const dragged = draggable(frame);
-    frame.addEventListener("mouseover", (event) => selection.point(boxOf(event, name), name));
-    frame.addEventListener("mouseleave", () => selection.point(null, name));
-    frame.addEventListener("click", (event) => {
-      event.preventDefault();
-      if (!dragged()) selection.hold(boxOf(event, name), name);
-    });
+  function place(name) {
+    const made = new Place(name);
+    made.listen();
+    places.set(name, made);
     selection.listen((chosen, lit, from) => {
-      light(name, svg, chosen, lit);
+      made.light(chosen, lit);
       if (lit && from !== name && selection.held()) reveal(name);
     });
-    zooms.set(name, zoomable(frame, svg));
   }
 
-  const zooms = new Map();
-
-  return { start: () => Object.keys(model.diagrams).forEach(open), zoom: (name) => zooms.get(name), reveal };
+  return {
+    start: () => Object.keys(model.diagrams).filter((name) => insides.root(name) === name).forEach(place),
+    zoom: (name) => places.get(name)?.zoom,
+    /** What is shown in the tab `name`: the name itself, but for a diagram in which something is open. */
+    shown: (name) => places.get(name)?.shown ?? name,
+    show: (name) => places.get(insides.root(name))?.show(name),
+    open,
+    leave,
+    reveal,
+  };
 })();

@@ -17,6 +17,14 @@ const inspector = (() => {
     return made;
   }
 
+  /** A button that opens a box that stands for several. */
+  function opening(chosen) {
+    if (!insides.behind(chosen)) return [];
+    const made = element("button", "open", "open");
+    made.addEventListener("click", () => diagrams.open(chosen));
+    return [made];
+  }
+
   function section(title, wanted, texts) {
     if (!wanted.length) return [];
     const items = document.createElement("ul");
@@ -80,6 +88,7 @@ const inspector = (() => {
       ...held,
       ...words.about(chosen).map((sentence, index) => element("p", sentence, index === 0 && chosen.kind === "instruction" ? "code" : "")),
       ...(lit.idle ? [element("p", "Nothing of the program comes from it.", "soft")] : []),
+      ...opening(chosen),
       ...waiting(lit),
       ...related(chosen, lit),
     );

@@ -12,10 +12,13 @@ const keyboard = (() => {
 
   const keys = [
     { keys: ["/"], does: "search", run: () => search.focus() },
-    { keys: ["Escape"], shown: "Esc", does: "let go of the selection", run: () => selection.hold(null, "keyboard") },
+    { keys: ["Escape"], shown: "Esc", does: "let go of the selection; when nothing is held, as Backspace", run: () => letGo() },
+    { keys: ["Enter"], does: "open the box that is held or has the focus, if it is a double one", run: () => diagrams.open(selection.held()) },
+    { keys: [], shown: "Space", does: "hold the box that has the focus" },
+    { keys: ["Backspace"], does: "go back out of an open box", run: () => diagrams.leave(views.current()) },
     { keys: ["j", "n"], does: "the next line, layer, tile, instruction or buffer", run: () => move(1) },
     { keys: ["k", "p"], does: "the one before", run: () => move(-1) },
-    ...views.names.slice(0, 9).map((name, index) => ({ keys: [String(index + 1)], does: document.getElementById(`tab-${name}`).textContent, run: () => views.show(name) })),
+    ...views.names.slice(0, 9).map((name, index) => ({ keys: [String(index + 1)], does: document.getElementById(`tab-${name}`).textContent, run: () => views.turn(name) })),
     { keys: ["[", "]"], does: "the pass before, the next pass", run: (event) => passes.move(event.key === "]" ? 1 : -1) },
     { keys: ["+", "="], shown: "+", does: "zoom in: time, or the diagram that is shown", run: () => zoom(1) },
     { keys: ["-"], does: "zoom out", run: () => zoom(-1) },
@@ -24,6 +27,11 @@ const keyboard = (() => {
     { keys: ["t"], does: "light or dark", run: () => theme() },
     { keys: ["?"], does: "this list", run: () => dialog.showModal() },
   ];
+
+  function letGo() {
+    if (selection.held()) selection.hold(null, "keyboard");
+    else diagrams.leave(views.current());
+  }
 
   function zoom(steps) {
     const diagram = diagrams.zoom(views.current());
@@ -47,7 +55,8 @@ const keyboard = (() => {
 
   function press(event) {
     const typing = event.target.closest?.("input, select, dialog[open]");
-    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    const pressing = event.key === "Enter" && event.target.closest?.("button, a");
+    if (typing || pressing || event.ctrlKey || event.metaKey || event.altKey) return;
     const found = keys.find((entry) => entry.keys.includes(event.key));
     if (!found) return;
     event.preventDefault();
@@ -62,7 +71,7 @@ const keyboard = (() => {
       row.insertCell().textContent = entry.does;
     }
     const mouse = document.createElement("p");
-    mouse.textContent = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom.";
+    mouse.textContent = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
     const close = document.createElement("button");
     close.textContent = "close";
     close.addEventListener("click", () => dialog.close());

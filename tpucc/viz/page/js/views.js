@@ -5,10 +5,12 @@ const views = (() => {
   const hooks = { assembly: () => assembly.shown(), passes: () => passes.shown() };
   let current = names[0];
 
-  /** Shows a view by its name. */
-  function show(name) {
+  /** Shows a view by its name, or what is open in a diagram by its own; `reveal` brings what is lit into sight. */
+  function show(wanted, reveal = true) {
+    const name = insides.root(wanted);
     if (!names.includes(name)) return;
     current = name;
+    diagrams.show(wanted);
     for (const tab of tabs) {
       const on = tab.dataset.view === name;
       tab.setAttribute("aria-selected", String(on));
@@ -16,12 +18,15 @@ const views = (() => {
       document.getElementById(`view-${tab.dataset.view}`).classList.toggle("on", on);
     }
     hooks[name]?.();
-    if (selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
-    selection.show(name === names[0] ? "" : name);
+    if (reveal && selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
+    selection.show(name === names[0] ? "" : diagrams.shown(name));
   }
 
+  /** Shows a tab as it was left. */
+  const turn = (name) => show(diagrams.shown(name));
+
   function start() {
-    for (const tab of tabs) tab.addEventListener("click", () => show(tab.dataset.view));
+    for (const tab of tabs) tab.addEventListener("click", () => turn(tab.dataset.view));
     for (const row of document.querySelectorAll("[data-layers]")) linked(row, row.dataset.layers.split(" ").map(Number));
     show(current);
   }
@@ -35,5 +40,5 @@ const views = (() => {
     selection.listen((_, lit) => row.classList.toggle("lit", lit !== null && ids.some((id) => lit.layers.has(id))));
   }
 
-  return { start, show, names, current: () => current };
+  return { start, show, turn, names, current: () => current };
 })();

@@ -40,6 +40,12 @@ const words = (() => {
     return sums.map((sum, cause) => [waits.causes[cause].meaning, sum]).filter(([, sum]) => sum).sort((a, b) => b[1] - a[1]);
   }
 
+  /** Where a box is, in words. */
+  function placeOf({ diagram }) {
+    const [root, ...opened] = insides.trail(diagram);
+    return opened.length ? `inside ${insides.title(diagram)}` : `of the ${root === "graph" ? "operator graph" : `${root} diagram`}`;
+  }
+
   const titles = {
     line: ({ id }) => `line ${id}`,
     layer: ({ id }) => `${layers[id].name}, a layer of kind ${layers[id].kind}`,
@@ -49,7 +55,7 @@ const words = (() => {
       const { row, column } = tilePlace(id, place);
       return `tile (${row}, ${column}) of ${layers[id].name}`;
     },
-    box: ({ id, diagram }) => `box ${id + 1} of the ${diagram === "graph" ? "operator graph" : `${diagram} diagram`}`,
+    box: (chosen) => `${insides.of(chosen) ? `${insides.of(chosen).title}, a box` : `box ${chosen.id + 1}`} ${placeOf(chosen)}`,
     origin: ({ id }) => (model.origins[id].line ? `a node from line ${model.origins[id].line}` : "a node that a pass made"),
   };
 
@@ -61,7 +67,7 @@ const words = (() => {
     instruction: ({ id }) => ofInstruction(id),
     buffer: ({ id }) => ofBuffer(buffers[id]),
     tile: ({ id, place }) => ofTile(id, place),
-    box: ({ id, diagram }) => madeBy(model.diagrams[diagram][id]),
+    box: (chosen) => [...standsFor(insides.of(chosen)), ...madeBy(model.diagrams[chosen.diagram][chosen.id])],
     origin: ({ id }) => madeBy([id]),
   };
 
@@ -108,6 +114,15 @@ const words = (() => {
   function ordinal(count) {
     const ending = { 1: "st", 2: "nd", 3: "rd" }[count % 10];
     return `${number(count)}${ending && Math.floor(count / 10) % 10 !== 1 ? ending : "th"}`;
+  }
+
+  /** The members of a box that stands for several, the first few of them by name. */
+  function standsFor(inside) {
+    if (!inside) return [];
+    const more = inside.count - inside.members.length;
+    const named = [...inside.members, ...(more ? [`and ${number(more)} more`] : [])];
+    const closed = inside.opens ? [] : ["It does not open: the page has no room for more pictures."];
+    return [`It stands for ${inside.size}: ${named.join(", ")}.`, ...closed];
   }
 
   const madeBy = (chosen) => {
