@@ -62,12 +62,13 @@ def _with_pictures(
 ) -> Artifacts:
     started = time.perf_counter()
     diagrams = pictures.draw_diagrams(pictures.DIAGRAMS, compilation.graph, compilation.layers, runtime)
+    errors = fidelity(compilation, runtime)
     if "svg" in kinds:
         files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
         files |= {f"{kind}.svg": pictures.draw_chart(kind, runtime).encode() for kind in pictures.CHARTS}
+        files |= {f"{kind}.svg": pictures.draw_losses(kind, runtime, errors).encode() for kind in pictures.LOSSES if errors}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        errors = fidelity(compilation, runtime)
         files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, compilation.warnings, errors).encode()
     return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started)
 

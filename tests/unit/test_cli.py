@@ -42,6 +42,13 @@ def test_compile_writes_the_files_of_the_contract(small: Path, capsys: pytest.Ca
     assert max(map(len, out.splitlines())) <= 80
 
 
+def test_compile_draws_errors_where_there_are_examples(small: Path) -> None:
+    np.savez("x.npz", x=np.ones((8, 6), np.float32))
+    assert run("compile", small, "--quiet", "-o", "without") == run("compile", small, "--quiet", "-o", "with", "--calibrate", "x.npz") == 0
+    without, found = ({path.name for path in Path(folder).iterdir()} for folder in ("without", "with"))
+    assert found - without == {"histograms.svg", "error.svg"}
+
+
 def test_stats_have_the_keys_of_the_contract(small: Path) -> None:
     run("compile", small, "--quiet", "-o", "out")
     stats = json.loads(Path("out/stats.json").read_text())
