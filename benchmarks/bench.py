@@ -17,6 +17,7 @@ import numpy as np
 
 import tpucc
 from tpucc.api import Executable
+from tpucc.artifacts import artifacts
 from tpucc.checking import random_inputs
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
@@ -32,7 +33,8 @@ model chain(x: f32[batch, width]):
         x = relu(x @ w)
     return x
 """
-RESNET = Path(__file__).resolve().parents[1] / "programs" / "11_resnet50.tpu"
+PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
+RESNET = PROGRAMS / "11_resnet50.tpu"
 SIZES = (2, 20, 200, 2000, 20000)
 """Layers of one tile: each makes about five instructions."""
 ROUNDS = 15
@@ -130,6 +132,19 @@ def million() -> None:
     print(f"  the numbers made from it     {counting:8.2f} s")
 
 
+def reports() -> None:
+    """Pages beside the compilations that they show: seconds, and the size of the file."""
+    print("reports: drawing and writing the page, beside compiling")
+    print(f"  {'program':<18} {'instructions':>12} {'compile s':>10} {'page s':>8} {'ratio':>6} {'MB':>6}")
+    for name in ("05_digits_cnn", "11_resnet50", "10_imdb_lstm"):
+        exe, compiled = timed(lambda name=name: tpucc.compile(PROGRAMS / f"{name}.tpu"))
+        assert exe.compilation is not None
+        started = time.perf_counter()
+        made = artifacts(exe.compilation, exe.runtime, name, ("report",)).files["report.html"]
+        drawn, count = time.perf_counter() - started, len(exe.runtime.program.instructions)
+        print(f"  {name:<18} {count:12,} {compiled:10.2f} {drawn:8.2f} {drawn / compiled:6.2f} {len(made) / 1e6:6.2f}")
+
+
 def timed(function: Callable[[], Executable]) -> tuple[Executable, float]:
     """What a function gives, and the seconds it took."""
     started = time.perf_counter()
@@ -138,7 +153,7 @@ def timed(function: Callable[[], Executable]) -> tuple[Executable, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parts = {"execution": execution, "compiling": compiling, "tiles": tiles, "resnet": resnet, "million": million}
+    parts = {"execution": execution, "compiling": compiling, "tiles": tiles, "resnet": resnet, "reports": reports, "million": million}
     parser.add_argument("part", nargs="?", choices=tuple(parts), help="only this part")
     part = parser.parse_args().part
     for name, function in parts.items():
