@@ -69,6 +69,35 @@ def test_halves_in_turn_and_parts_that_follow() -> None:
     assert max(following.sizes) - min(following.sizes) <= 1
 
 
+def sums(device: Device) -> str:
+    """Nine steps of 16 rows, a cycle each; 16 rows go in and out."""
+    h = device.input("x", 16, 4)
+    for number in range(9):
+        h = device.vector(f"h{number}", "add", h, h)
+    return h
+
+
+def windows(device: Device) -> str:
+    """Nine pools of two images of 8 lines, each of six windows of three pixels and two of two: 176 cycles an image, whose rows are 64."""
+    h = device.input("x", 2, 8, 8, 4)
+    for number in range(9):
+        h = device.pool(f"h{number}", "max", h, (1, 3), sides=(0, 0, 1, 1))
+    return h
+
+
+@pytest.mark.parametrize(
+    ("model", "slower", "lead"),
+    # Half of the sums: 8 cycles a step, 8 * slower for a transfer. The last steps must hide the outputs to the last cycle.
+    # One image: 256 cycles for its inputs, hidden by two steps (the lead is one, for the second begins when the first is through); its
+    # outputs take no less, so that the last two steps of the other half must still be to come.
+    [(sums, 1, 1), (sums, 2, 2), (sums, 3, 3), (sums, 4, 3), (windows, 4, 2)],
+)
+def test_a_half_leads_by_what_transfers_take(model: Callable[[Device], str], slower: int, lead: int) -> None:
+    """But by no more than a third of all steps."""
+    target = msgspec.structs.replace(ROOMY, host_bandwidth=ROOMY.host_bandwidth / slower)
+    assert [split.lead for split in splits_of(model, target)[:-1]] == [0, lead]
+
+
 def order(tiles: TileProgram) -> list[tuple[str, str]]:
     """Layer and part of each product, in program order, without repetitions."""
     found: list[tuple[str, str]] = []

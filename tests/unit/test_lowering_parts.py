@@ -93,3 +93,24 @@ def test_tensors_between_are_whole() -> None:
     assert {tensor.name for tensor in plan.joined(split) if tensor.data is None} == {"p", "g", "f", "y"}
     assert [split.first(part) for part in range(3)] == [0, 3, 5]
     assert plan.joined(Split(even(7, 3))) == frozenset()
+
+
+def test_an_output_of_the_parts_is_written_when_all_are_done() -> None:
+    """The pool's result is gathered part by part in one tensor, which the host gets once, and whole."""
+    device = Device()
+    graph = device.build(rows_at_the_end(device), "p")
+    programs = [tiles for tiles in lowerings(graph, target(150)) if any("until f, which is done for all" in note for note in tiles.notes)]
+    assert programs
+    for tiles in programs:
+        assert [port.splits for port in tiles.outputs if port.name == "p"] == [(6,)]
+        verify_tiles(tiles)
+        assert_computes(graph, schedule(tiles))
+
+
+def test_a_program_with_steps_of_the_host_does_all_in_parts() -> None:
+    """Parts of one segment would have to wait for the host, who takes the whole batch."""
+    graph = built(rows_at_the_end)
+    assert joined(rows_at_the_end, 150)
+    programs = list(lowerings(graph, target(150), segments={node.name: int(node.name in ("f", "y")) for node in graph}))
+    assert programs
+    assert not any("which is done for all" in note for tiles in programs for note in tiles.notes)

@@ -1,0 +1,77 @@
+"""Which of several programs the driver takes: the clock is a list of numbers here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from tests.support.device_graphs import TINY, chain
+from tpucc import search
+from tpucc.isa.program import Program
+from tpucc.lowering.lower import lowerings
+from tpucc.lowering.tileprogram import TileProgram
+
+ROOMY = msgspec.structs.replace(TINY, name="roomy", unified_buffer_rows=4000, accumulator_rows=64)
+
+
+class Clock:
+    """Says these cycles one after the other, and keeps the programs that it was asked about."""
+
+    def __init__(self, *cycles: int) -> None:
+        self.left = list(cycles)
+        self.asked: list[Program] = []
+
+    def __call__(self, program: Program) -> SimpleNamespace:
+        self.asked.append(program)
+        return SimpleNamespace(makespan=self.left.pop(0))
+
+
+@pytest.fixture(scope="module")
+def candidates() -> Sequence[TileProgram]:
+    found = list(lowerings(chain(30, 6, 6, 5), ROOMY))
+    assert len(found) > 2
+    return found[:3]
+
+
+@pytest.mark.parametrize(
+    ("cycles", "best"),
+    [((1000, 970, 980), 1), ((1000, 971, 980), 0), ((1000, 1200, 900), 2), ((1000, 800, 700), 2), ((1000, 1000, 1000), 0)],
+)
+def test_the_fastest_that_gains_enough(
+    candidates: Sequence[TileProgram], cycles: tuple[int, ...], best: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three percent are enough, and less is not worth another shape of program."""
+    monkeypatch.setattr(search, "time_program", Clock(*cycles))
+    tiles, program = search.fastest(iter(candidates), 1)
+    assert program is not None
+    assert (tiles.instructions == candidates[best].instructions).all()
+    assert (best == 0) == (tiles is candidates[0])
+    assert tiles.notes == program.notes
+    if best:
+        assert tiles.notes == (f"{candidates[best].notes[0]}: {cycles[best]:,} cycles instead of 1,000",)
+
+
+def test_programs_are_timed_with_all_their_cores(candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock(3, 2, 1)
+    monkeypatch.setattr(search, "time_program", clock)
+    _, program = search.fastest(iter(candidates), 4)
+    assert program is not None
+    assert {asked.cores for asked in clock.asked} == {4}
+    assert program.cores == 4
+
+
+def test_others_than_a_large_program_are_not_even_made(candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch) -> None:
+    def first_only() -> object:
+        yield candidates[0]
+        pytest.fail("a second candidate was asked for")
+
+    monkeypatch.setattr(search, "LARGEST", len(candidates[0].instructions) - 1)
+    assert search.fastest(first_only(), 1) == (candidates[0], None)  # type: ignore[arg-type]
+
+
+def test_an_only_candidate_is_not_timed(candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "time_program", Clock())
+    assert search.fastest(iter(candidates[:1]), 1) == (candidates[0], None)
