@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tpucc.diagnostics import counted
 from tpucc.viz.collapse import Collapsed, collapse
 from tpucc.viz.diagram import Box, Diagram
-from tpucc.viz.part import Period, Whole
+from tpucc.viz.part import Part, Period, Whole
 
 BUDGET = 1500
 """Boxes in all insides of a page."""
@@ -54,7 +54,7 @@ def insides(diagrams: Sequence[Diagram], budget: int = BUDGET) -> list[Inside]:
     order = itertools.count()
     waiting: list[tuple[bool, int, _Closed]] = []
     for diagram in diagrams:
-        for closed in _closed(diagram.key, collapse(diagram), range(len(diagram.boxes)), Whole(diagram)):
+        for closed in _closed(diagram.key, collapse(diagram), Part(diagram, tuple(range(len(diagram.boxes)))), Whole(diagram)):
             heapq.heappush(waiting, (closed.period.repeats == 1, next(order), closed))
     found: list[Inside] = []
     while waiting:
@@ -67,12 +67,13 @@ def insides(diagrams: Sequence[Diagram], budget: int = BUDGET) -> list[Inside]:
     return found
 
 
-def _closed(name: str, picture: Collapsed, whole_of: Sequence[int], whole: Whole) -> Iterator[_Closed]:
-    """The boxes of a picture that stand for several. `whole_of` says which boxes of the whole diagram the picture's members are."""
+def _closed(name: str, picture: Collapsed, part: Part, whole: Whole) -> Iterator[_Closed]:
+    """The boxes of a picture of `part` that stand for several."""
+    origins = part.origins()
     for index, box in enumerate(picture.diagram.boxes):
         if box.stands_for > 1:
-            members = [whole_of[member] for member in picture.members[index]]
-            yield _Closed(f"{name}-{index}", box, whole, Period(members, picture.repeats[index]))
+            members = [part.whole[member] for member in picture.members[index]]
+            yield _Closed(f"{name}-{index}", box, whole, Period(members, picture.repeats[index], origins))
 
 
 def _opened(closed: _Closed, budget: int) -> tuple[Inside, list[_Closed]]:
@@ -88,7 +89,7 @@ def _opened(closed: _Closed, budget: int) -> tuple[Inside, list[_Closed]]:
     if len(picture.diagram.boxes) > budget:
         return listed, []
     opened = Inside(closed.name, closed.box.title, whole.diagram.noun, count, members, picture.diagram)
-    return opened, list(_closed(closed.name, picture, part.whole, whole))
+    return opened, list(_closed(closed.name, picture, part, whole))
 
 
 def _title(closed: _Closed) -> str:

@@ -16,10 +16,14 @@ SUBTITLE = "The dashed boxes are outside: where values come from, and where they
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """One of the `repeats` equal stretches of a diagram's boxes that follow each other in `members`."""
+    """One of the `repeats` equal stretches of a diagram's boxes that follow each other in `members`.
+
+    `origins` are those of members that already stand for others: of what is opened within a period.
+    """
 
     members: Sequence[int]
     repeats: int = 1
+    origins: Mapping[int, tuple[Origin, ...]] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
@@ -49,6 +53,9 @@ class Part:
 
     diagram: Diagram
     whole: tuple[int, ...]
+
+    def origins(self) -> dict[int, tuple[Origin, ...]]:
+        return {index: box.origins for index, box in zip(self.whole, self.diagram.boxes, strict=True) if index >= 0}
 
 
 @dataclass(slots=True)
@@ -85,34 +92,33 @@ class Whole:
         tails = entering.place | {index: len(entering.boxes) + number for number, index in enumerate(inner)}
         heads = {index: len(entering.boxes) + len(inner) + place for index, place in leaving.place.items()}
         moved = [replace(edge, tail=tails[edge.tail], head=tails[edge.head] if edge.head in held else heads[edge.head]) for edge in edges]
-        inside, clusters = self._boxes(inner, tails, period.likes())
+        inside, clusters = self._boxes(inner, tails, period)
         boxes = (*entering.boxes, *inside, *leaving.boxes)
         crowded = {entering.shared, leaving.shared + len(entering.boxes) + len(inner) if leaving.shared >= 0 else -1}
         whole = (*(-1 for _ in entering.boxes), *inner, *(-1 for _ in leaving.boxes))
         return Part(Diagram(key, self.diagram.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters), whole)
 
-    def _boxes(
-        self, inner: Sequence[int], place: Mapping[int, int], likes: Mapping[int, Sequence[int]]
-    ) -> tuple[list[Box], tuple[Cluster, ...]]:
+    def _boxes(self, inner: Sequence[int], place: Mapping[int, int], period: Period) -> tuple[list[Box], tuple[Cluster, ...]]:
         """The boxes inside, and the frames around them. One layer alone has none: its name is the picture's title."""
         boxes = [self.diagram.boxes[index] for index in inner]
         used = sorted({box.cluster for box in boxes if not box.small and box.cluster >= 0})
         alone = len({box.cluster for box in boxes if not box.small}) == 1
         kept = [cluster for cluster in used if not (alone and self.diagram.clusters[cluster].layer)]
-        number = {cluster: new for new, cluster in enumerate(kept)}
+        number, likes = {cluster: new for new, cluster in enumerate(kept)}, period.likes()
         found = [
             replace(
                 box,
                 cluster=number.get(box.cluster, -1),
                 beside=place[box.beside] if box.small else -1,
-                origins=self._origins(likes.get(index, (index,))),
+                origins=self._origins(likes.get(index, (index,)), period.origins),
             )
             for index, box in zip(inner, boxes, strict=True)
         ]
         return found, tuple(self.diagram.clusters[cluster] for cluster in kept)
 
-    def _origins(self, indices: Iterable[int]) -> tuple[Origin, ...]:
-        return tuple(dict.fromkeys(origin for index in indices for origin in self.diagram.boxes[index].origins))
+    def _origins(self, indices: Iterable[int], known: Mapping[int, tuple[Origin, ...]]) -> tuple[Origin, ...]:
+        boxes = self.diagram.boxes
+        return tuple(dict.fromkeys(origin for index in indices for origin in known.get(index, boxes[index].origins)))
 
     def _stubs(self, outside: Iterable[int], words: Mapping[int, str]) -> _Stubs:
         indices = sorted(set(outside))
@@ -121,7 +127,7 @@ class Whole:
         if others := indices[len(named) :]:
             stubs.shared = len(named)
             stubs.place |= dict.fromkeys(others, len(named))
-            stubs.boxes.append(Box(counted(len(others), "other"), Kind.HOST, origins=self._origins(others), outside=True))
+            stubs.boxes.append(Box(counted(len(others), "other"), Kind.HOST, origins=self._origins(others, {}), outside=True))
         return stubs
 
     def _stub(self, index: int, words: Mapping[int, str]) -> Box:

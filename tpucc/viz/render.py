@@ -83,12 +83,12 @@ def render(diagram: Diagram, limit: float = LIMIT) -> Rendered:
 
 def render_all(diagrams: Sequence[Diagram], limit: float = LIMIT) -> list[Rendered]:
     """The diagrams as SVG, those with too many boxes collapsed, all laid out in one child process."""
-    full, diagrams = diagrams, [collapsed(diagram) for diagram in diagrams]
-    sources = [dot_source(diagram) for diagram in diagrams]
-    layouts, name, failures = _laid_out(diagrams, sources, limit)
-    pictures = [painted(d, wrapped(d, layout)) for d, layout in zip(diagrams, layouts, strict=True)]
-    drawn = zip(pictures, diagrams, sources, full, strict=True)
-    return [Rendered(svg, diagram, dot, name, failures, whole) for svg, diagram, dot, whole in drawn]
+    small = [collapsed(diagram) for diagram in diagrams]
+    sources = [dot_source(diagram) for diagram in small]
+    layouts, name, failures = _laid_out(small, sources, limit)
+    pictures = [painted(d, wrapped(d, layout)) for d, layout in zip(small, layouts, strict=True)]
+    drawn = zip(pictures, small, sources, diagrams, strict=True)
+    return [Rendered(svg, diagram, dot, name, failures, full) for svg, diagram, dot, full in drawn]
 
 
 def _laid_out(diagrams: Sequence[Diagram], sources: Sequence[str], limit: float) -> tuple[list[Layout], str, tuple[str, ...]]:

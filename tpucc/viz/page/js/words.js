@@ -43,7 +43,7 @@ const words = (() => {
   /** Where a box is, in words. */
   function placeOf({ diagram }) {
     const [root, ...opened] = insides.trail(diagram);
-    return opened.length ? `inside ${insides.title(diagram)}` : `of the ${root === "graph" ? "operator graph" : `${root} diagram`}`;
+    return opened.length ? `inside “${insides.title(diagram)}”` : `of the ${root === "graph" ? "operator graph" : `${root} diagram`}`;
   }
 
   const titles = {
@@ -55,7 +55,7 @@ const words = (() => {
       const { row, column } = tilePlace(id, place);
       return `tile (${row}, ${column}) of ${layers[id].name}`;
     },
-    box: (chosen) => `${insides.of(chosen) ? `${insides.of(chosen).title}, a box` : `box ${chosen.id + 1}`} ${placeOf(chosen)}`,
+    box: (chosen) => `box ${insides.of(chosen) ? `“${insides.of(chosen).title}”` : chosen.id + 1} ${placeOf(chosen)}`,
     origin: ({ id }) => (model.origins[id].line ? `a node from line ${model.origins[id].line}` : "a node that a pass made"),
   };
 
