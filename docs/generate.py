@@ -27,7 +27,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
-from tpucc.viz.textcharts import Canvas, buffer_lines, plain, timeline_lines
+from tpucc.viz.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
 from tpucc.viz.waves import random_work, waves_svg
 
 DOCS = Path(__file__).resolve().parent

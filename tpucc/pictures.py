@@ -13,22 +13,22 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
-from tpucc.viz.dataflow import program_diagram
-from tpucc.viz.diagram import Diagram
-from tpucc.viz.errors import error_svg
-from tpucc.viz.histograms import histograms_svg
-from tpucc.viz.insides import insides
-from tpucc.viz.layergraph import layer_diagram
-from tpucc.viz.memory import memory_svg
-from tpucc.viz.operators import operator_diagram
+from tpucc.viz.charts.errors import error_svg
+from tpucc.viz.charts.histograms import histograms_svg
+from tpucc.viz.charts.memory import memory_svg
+from tpucc.viz.charts.roofline import Work, roofline_svg
+from tpucc.viz.charts.tiles import tiles_svg as draw_tiles
+from tpucc.viz.charts.timeline import Times, timeline_svg
+from tpucc.viz.diagrams.dataflow import program_diagram
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.insides import insides
+from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.diagrams.render import Rendered, render, render_all
 from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Waits
 from tpucc.viz.page import page as draw_page
 from tpucc.viz.page.stages import Stage
-from tpucc.viz.render import Rendered, render, render_all
-from tpucc.viz.roofline import Work, roofline_svg
 from tpucc.viz.statistics import read_statistics
-from tpucc.viz.tiles import tiles_svg as draw_tiles
-from tpucc.viz.timeline import Times, timeline_svg
 
 DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""

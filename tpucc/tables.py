@@ -11,7 +11,7 @@ from tpucc.pictures import works_of
 from tpucc.runtime import Runtime
 from tpucc.sim.counts import WAYS
 from tpucc.target import Target, machine_name
-from tpucc.viz.roofline import Work
+from tpucc.viz.charts.roofline import Work
 
 if TYPE_CHECKING:
     from rich.text import Text

@@ -17,8 +17,8 @@ from tpucc.numerics import Int64
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.target import load_target
+from tpucc.viz.charts.timeline import Times
 from tpucc.viz.text import text_width
-from tpucc.viz.timeline import Times
 
 HOSTILE = '<script>alert("1")</script>\\'
 BIDI = "a\u202eb\nc\x00d\"'&\uffff<b>]]>"

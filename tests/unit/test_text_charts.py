@@ -21,8 +21,19 @@ from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program, Resident
 from tpucc.pictures import times_of
 from tpucc.runtime import Runtime
-from tpucc.viz.chart import STALLS
-from tpucc.viz.textcharts import ASCII, BLOCKS, LETTERS, Canvas, buffer_lines, marks_for, most_in_cells, placed, plain, timeline_lines
+from tpucc.viz.charts.chart import STALLS
+from tpucc.viz.charts.textcharts import (
+    ASCII,
+    BLOCKS,
+    LETTERS,
+    Canvas,
+    buffer_lines,
+    marks_for,
+    most_in_cells,
+    placed,
+    plain,
+    timeline_lines,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}

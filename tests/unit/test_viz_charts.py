@@ -12,13 +12,13 @@ import pytest
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.target import load_target
-from tpucc.viz.chart import STALLS, Scale, coverage, ticks
-from tpucc.viz.memory import bytes_text, memory_svg
+from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
+from tpucc.viz.charts.memory import bytes_text, memory_svg
+from tpucc.viz.charts.roofline import Work, bandwidth_text, rate_text, ridge, roofline_svg
+from tpucc.viz.charts.tiles import largest_layers, tiles_svg
+from tpucc.viz.charts.timeline import SINGLE, Times, headline, timeline_svg
 from tpucc.viz.palette import Kind
-from tpucc.viz.roofline import Work, bandwidth_text, rate_text, ridge, roofline_svg
 from tpucc.viz.text import fitted, number, percent, shown, text_width
-from tpucc.viz.tiles import largest_layers, tiles_svg
-from tpucc.viz.timeline import SINGLE, Times, headline, timeline_svg
 
 LANES = ("host", "weights", "shift", "matrix", "activate")
 

@@ -9,12 +9,12 @@ import pytest
 from tests.support.pictures import branching, chain_program, dense_chain, hostile, layer_chain, recurrent
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
-from tpucc.viz.collapse import READABLE, collapsed
-from tpucc.viz.dataflow import SMALL_PROGRAM, program_diagram
-from tpucc.viz.diagram import Diagram
-from tpucc.viz.dot import dot_source
-from tpucc.viz.layergraph import layer_diagram
-from tpucc.viz.operators import clusters, kind_of, operator_diagram
+from tpucc.viz.diagrams.collapse import READABLE, collapsed
+from tpucc.viz.diagrams.dataflow import SMALL_PROGRAM, program_diagram
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.dot import dot_source
+from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.operators import clusters, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "dot"

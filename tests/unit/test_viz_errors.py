@@ -15,10 +15,10 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.types import Quantisation
 from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.numerics import INT8, quantise
-from tpucc.viz import errors as error_picture
-from tpucc.viz import histograms
-from tpucc.viz.errors import error_svg
-from tpucc.viz.histograms import histograms_svg
+from tpucc.viz.charts import errors as error_picture
+from tpucc.viz.charts import histograms
+from tpucc.viz.charts.errors import error_svg
+from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.palette import INKS
 
 DRAWN = pytest.mark.parametrize("draw", [error_svg, histograms_svg], ids=["error", "histograms"])

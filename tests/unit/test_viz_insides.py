@@ -11,15 +11,15 @@ import pytest
 
 from tests.support.pictures import HOSTILE, chain_program, dense_chain, layer_chain, recurrent
 from tpucc.diagnostics import Origin, Span
-from tpucc.viz.collapse import READABLE, collapse
-from tpucc.viz.dataflow import program_diagram
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.insides import BUDGET, LISTED, Inside, insides
-from tpucc.viz.layergraph import layer_diagram
-from tpucc.viz.operators import operator_diagram
+from tpucc.viz.diagrams.collapse import READABLE, collapse
+from tpucc.viz.diagrams.dataflow import program_diagram
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.insides import BUDGET, LISTED, Inside, insides
+from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.diagrams.render import VARIABLE, render_all
 from tpucc.viz.palette import Kind
 from tpucc.viz.part import MOST_STUBS, Period, Whole
-from tpucc.viz.render import VARIABLE, render_all
 
 ALL = 10**6
 """A budget that suffices."""

@@ -11,15 +11,16 @@ from pathlib import Path
 import pytest
 
 from tests.support.pictures import BIDI, HOSTILE, branching, dense_chain, hostile, layer_chain, recurrent
-from tpucc.viz.collapse import collapsed
-from tpucc.viz.diagram import Box, Diagram, Edge
-from tpucc.viz.graphviz_layout import read_layouts
-from tpucc.viz.layergraph import layer_diagram
-from tpucc.viz.layout import Layout, Rect, box_rect, label_rect, layered
-from tpucc.viz.operators import operator_diagram
+from tpucc.viz.diagrams.collapse import collapsed
+from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
+from tpucc.viz.diagrams.graphviz_layout import read_layouts
+from tpucc.viz.diagrams.layergraph import layer_diagram
+from tpucc.viz.diagrams.layout import Layout, box_rect, label_rect, layered
+from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.diagrams.render import BUILT_IN, VARIABLE, render, render_all, renderers
+from tpucc.viz.diagrams.wrap import WIDTH, split, wrapped
 from tpucc.viz.palette import KINDS, Kind
-from tpucc.viz.render import BUILT_IN, VARIABLE, render, render_all, renderers
-from tpucc.viz.wrap import WIDTH, split, wrapped
+from tpucc.viz.rect import Rect
 
 SVG = "{http://www.w3.org/2000/svg}"
 DIAGRAMS = {
@@ -121,8 +122,8 @@ def test_the_built_in_layout_can_be_asked_for(monkeypatch: pytest.MonkeyPatch) -
 
 def test_without_any_renderer_there_is_a_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("tpucc.viz.render.shutil.which", lambda _: None)
-    monkeypatch.setattr("tpucc.viz.render.util.find_spec", lambda _: None)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", lambda _: None)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
     assert [link.available for link in renderers()] == [False, False, True]
     found = render(DIAGRAMS["iris"])
     assert found.renderer == BUILT_IN
@@ -132,9 +133,9 @@ def test_without_any_renderer_there_is_a_picture(monkeypatch: pytest.MonkeyPatch
 def only(monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
     """The chain has this program, and then only the built-in layout."""
     monkeypatch.setenv(VARIABLE, str(program))
-    monkeypatch.setattr("tpucc.viz.render.util.find_spec", lambda _: None)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: None)
     which = {str(program): str(program)}
-    monkeypatch.setattr("tpucc.viz.render.shutil.which", which.get)
+    monkeypatch.setattr("tpucc.viz.diagrams.render.shutil.which", which.get)
 
 
 def script(folder: Path, body: str) -> Path:
@@ -184,8 +185,8 @@ def test_a_program_that_is_not_there_is_not_available(monkeypatch: pytest.Monkey
 
 def test_an_old_pygraphviz_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    monkeypatch.setattr("tpucc.viz.render.util.find_spec", lambda _: object())
-    monkeypatch.setattr("tpucc.viz.render.metadata.version", lambda _: "1.14")
+    monkeypatch.setattr("tpucc.viz.diagrams.render.util.find_spec", lambda _: object())
+    monkeypatch.setattr("tpucc.viz.diagrams.render.metadata.version", lambda _: "1.14")
     link = next(link for link in renderers() if link.name == "pygraphviz")
     assert not link.available
     assert "too old" in link.detail

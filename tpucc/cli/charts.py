@@ -12,8 +12,8 @@ from typing import TextIO
 import click
 
 from tpucc.runtime import Runtime
+from tpucc.viz.charts.textcharts import COLUMNS, Canvas, Line, buffer_lines, lane_lines, marks_for, plain, timeline_lines
 from tpucc.viz.palette import Kind
-from tpucc.viz.textcharts import COLUMNS, Canvas, Line, buffer_lines, lane_lines, marks_for, plain, timeline_lines
 
 STYLES: Mapping[Kind, str] = MappingProxyType(
     {Kind.HOST: "dim", Kind.WEIGHTS: "yellow", Kind.MATRIX: "bright_blue", Kind.VECTOR: "green", Kind.MOVE: "", Kind.BOUNDARY: "magenta"}

@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 import tpucc
-from tpucc.viz.render import renderers
+from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
 EXTRAS = {"pygraphviz": "draws diagrams where there is no system Graphviz", "onnxruntime": "a second opinion in the tests"}

@@ -1,6 +1,5 @@
 """Pictures of every stage.
 
-Graphs: `operators`, `layergraph` and `dataflow` make a `Diagram` of a stage, `collapse` makes a large one small, `dot` writes it as DOT,
-`render` has it laid out (by Graphviz in a child process, or by `layout`), `wrap` cuts long ones into lines, `paint` makes the SVG. Charts:
-`tiles`, `memory`, `timeline`, `roofline` and `breakdown` write SVG at once. `report` puts all of them on one page. Colours are `palette`'s.
+`diagrams` are graphs, laid out by Graphviz; `charts` write SVG at once; `waves` show an array of elements cycle by cycle; `page` is the
+report, which links them all. What they share: colours (`palette`), markup (`svg`), the widths of texts (`text`), headings, rectangles.
 """

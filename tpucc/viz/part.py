@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Origin, counted
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 
 MOST_STUBS = 8

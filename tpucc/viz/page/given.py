@@ -11,11 +11,11 @@ import numpy.typing as npt
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
-from tpucc.viz.diagram import Box
-from tpucc.viz.insides import Inside
+from tpucc.viz.charts.timeline import Times
+from tpucc.viz.diagrams.diagram import Box
+from tpucc.viz.diagrams.insides import Inside
 from tpucc.viz.page.stages import Stage
 from tpucc.viz.statistics import Statistics
-from tpucc.viz.timeline import Times
 
 
 @dataclass(frozen=True, slots=True)

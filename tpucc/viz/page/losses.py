@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
 from tpucc.layers.error import LayerError
-from tpucc.viz.errors import ALONE, MARKS, MOST, decibels, facts, headline, worst
-from tpucc.viz.histograms import READING, histogram_svg, histograms_headline
+from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, worst
+from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
 from tpucc.viz.page.inline import inlined
 from tpucc.viz.svg import Markup, escaped, joined, tag
 from tpucc.viz.text import number, percent, shown

@@ -17,16 +17,16 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
-from tpucc.viz.chart import STALLS
-from tpucc.viz.diagram import Box
-from tpucc.viz.errors import decibels
+from tpucc.viz.charts.chart import STALLS
+from tpucc.viz.charts.errors import decibels
+from tpucc.viz.charts.timeline import Times
+from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
 from tpucc.viz.page.origins import Origins
 from tpucc.viz.page.owners import owners
 from tpucc.viz.page.stages import stages_payload
 from tpucc.viz.text import number, percent, shown
-from tpucc.viz.timeline import Times
 
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""

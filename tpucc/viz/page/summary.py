@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
-from tpucc.viz.breakdown import breakdown_svg
-from tpucc.viz.chart import seconds_unit
-from tpucc.viz.memory import bytes_text
+from tpucc.viz.charts.breakdown import breakdown_svg
+from tpucc.viz.charts.chart import seconds_unit
+from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.page.inline import inlined
 from tpucc.viz.statistics import LayerStatistics, Statistics

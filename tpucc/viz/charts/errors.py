@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
 from tpucc.layers.error import LayerError
-from tpucc.viz.chart import WIDTH, Scale, ticks
-from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.charts.chart import WIDTH, Scale, ticks
+from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, number, percent, shown

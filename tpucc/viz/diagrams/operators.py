@@ -12,9 +12,9 @@ from tpucc.diagnostics import counted, listed, printable
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table, View
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label
 from tpucc.viz.palette import Kind
-from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
 
 MOVES = frozenset({"reshape", "flatten", "slice", "transpose", "concat", "pad"})
 JOINS = frozenset({"add", "sub"})

@@ -15,7 +15,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted
 from tpucc.numerics import Int64
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 
 READABLE = 200
 """Boxes that a picture may have, small ones not counted."""

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from tpucc.layers.error import LayerError
-from tpucc.viz.chart import WIDTH, Scale
-from tpucc.viz.errors import NAME, decibels, facts, kind_of, kinds_of, saturation, signed
-from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.charts.chart import WIDTH, Scale
+from tpucc.viz.charts.errors import NAME, decibels, facts, kind_of, kinds_of, saturation, signed
+from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import ink_fill, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, ink_rect, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL, fitted, number, percent, shown, text_width

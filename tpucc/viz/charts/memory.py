@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
-from tpucc.viz.chart import WIDTH, Scale, cycle_axis, row_axis
-from tpucc.viz.layout import Rect
-from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis, row_axis
+from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
 

@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tpucc.viz.diagram import Diagram
-from tpucc.viz.layout import HEADROOM, MARGIN, Frame, Layout, Point, Rect, Route, box_rect, hull, label_rect
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.layout import HEADROOM, MARGIN, Frame, Layout, Route, box_rect, label_rect
+from tpucc.viz.rect import Point, Rect, hull
 
 WIDTH = 1140.0
 """Pixels that a line should not pass."""

@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
-from tpucc.viz.collapse import collapsed
-from tpucc.viz.diagram import Diagram
-from tpucc.viz.dot import dot_source
-from tpucc.viz.graphviz_layout import read_layouts
-from tpucc.viz.layout import Layout, layered
-from tpucc.viz.paint import painted
-from tpucc.viz.wrap import wrapped
+from tpucc.viz.diagrams.collapse import collapsed
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.dot import dot_source
+from tpucc.viz.diagrams.graphviz_layout import read_layouts
+from tpucc.viz.diagrams.layout import Layout, layered
+from tpucc.viz.diagrams.paint import painted
+from tpucc.viz.diagrams.wrap import wrapped
 
 VARIABLE = "TPUCC_DOT"
 BUILT_IN = "built-in layout"

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
 from tpucc.target import Target
-from tpucc.viz.beside import Room
-from tpucc.viz.chart import Scale
-from tpucc.viz.layout import Point, Rect
-from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.charts.beside import Room
+from tpucc.viz.charts.chart import Scale
+from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
+from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import SMALL, number, percent, shown, text_width
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tpucc.viz.layout import Point, Rect
-from tpucc.viz.paint import HALO
+from tpucc.viz.heading import HALO
+from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, Value, joined, label, line
 from tpucc.viz.text import SMALL, text_width
 

@@ -12,8 +12,8 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.viz.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, seconds_unit, stall_legend
-from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, seconds_unit, stall_legend
+from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, number, percent, shown, text_width

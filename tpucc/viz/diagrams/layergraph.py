@@ -10,10 +10,10 @@ from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.partition import partition
 from tpucc.layers.summary import weight_shape
 from tpucc.numerics import PRECISIONS
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.operators import kind_of
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.operators import kind_of
+from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label
 from tpucc.viz.palette import Kind
-from tpucc.viz.values import CONSTANTS, attribute_label, constant_label, edge_label
 
 ROLES = ("bias", "multipliers", "table")
 SUBTITLE = "Thick arrows carry {}, where an integer q stands for scale · (q - zero point); what stands in a frame runs on the device."

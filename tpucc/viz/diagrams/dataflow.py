@@ -17,7 +17,7 @@ from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import Function, Opcode
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.numerics import Int64
-from tpucc.viz.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import percent
 

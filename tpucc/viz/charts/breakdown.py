@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tpucc.viz.chart import STALLS, hatch_fill, hatches
+from tpucc.viz.charts.chart import STALLS, hatch_fill, hatches
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.statistics import Breakdown
 from tpucc.viz.svg import Markup, ink_rect, joined, label, picture, tag, title

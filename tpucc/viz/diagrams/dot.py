@@ -10,7 +10,7 @@ from html import escape
 
 import graphviz
 
-from tpucc.viz.diagram import Box, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
 from tpucc.viz.text import NORMAL, SMALL, shown

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tpucc.viz.diagram import Diagram
-from tpucc.viz.layout import Frame, Layout, Point, Rect, Route, straight
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
+from tpucc.viz.rect import Point, Rect
 
 
 class Placed(msgspec.Struct):

@@ -9,23 +9,8 @@ import itertools
 from collections import defaultdict
 from dataclasses import dataclass, replace
 
-from tpucc.viz.diagram import Diagram
-
-Point = tuple[float, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Rect:
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def meets(self, other: Rect) -> bool:
-        return self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
-
-    def moved(self, dx: float, dy: float) -> Rect:
-        return Rect(self.left + dx, self.top + dy, self.right + dx, self.bottom + dy)
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.rect import Point, Rect, hull
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +50,6 @@ def label_rect(diagram: Diagram, route: Route) -> Rect | None:
         return None
     (x, y), (width, height) = route.label, diagram.edges[route.edge].size
     return Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-
-
-def hull(rects: list[Rect]) -> Rect:
-    """The smallest rectangle around all; a point when there is none."""
-    if not rects:
-        return Rect(0.0, 0.0, 0.0, 0.0)
-    return Rect(min(r.left for r in rects), min(r.top for r in rects), max(r.right for r in rects), max(r.bottom for r in rects))
 
 
 def straight(points: list[Point]) -> tuple[Point, ...]:

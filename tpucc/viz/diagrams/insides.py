@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import counted
-from tpucc.viz.collapse import Collapsed, collapse
-from tpucc.viz.diagram import Box, Diagram
+from tpucc.viz.diagrams.collapse import Collapsed, collapse
+from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.part import Part, Period, Whole
 
 BUDGET = 1500

@@ -16,10 +16,10 @@ import numpy as np
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.viz.chart import STALLS, coverage, seconds_unit, ticks
+from tpucc.viz.charts.chart import STALLS, coverage, seconds_unit, ticks
+from tpucc.viz.charts.timeline import Lane, Times, lanes, layer_spans
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import number, shown
-from tpucc.viz.timeline import Lane, Times, lanes, layer_spans
 
 COLUMNS, LEAST_COLUMNS = 80, 40
 NAMES, SHARES = 9, 7

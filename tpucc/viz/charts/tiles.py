@@ -12,8 +12,8 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.viz.chart import WIDTH
-from tpucc.viz.paint import EDGE, heading
+from tpucc.viz.charts.chart import WIDTH
+from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, ink_line
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, number_text, picture, tag, title
 from tpucc.viz.text import NORMAL, SMALL, broken, number, percent, shown, text_width

@@ -1,0 +1,55 @@
+"""What stands above a picture: its title, how to read it, and what its colours mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.viz.palette import INKS, KINDS, Kind, ink_line
+from tpucc.viz.svg import Markup, Value, joined, kind_rect, label, tag
+from tpucc.viz.text import LARGE, NORMAL, SMALL, shown, text_width
+
+EDGE = 20.0
+"""The margin around a picture."""
+RADIUS = {Kind.MATRIX: 3.0, Kind.VECTOR: 10.0, Kind.MOVE: 3.0, Kind.WEIGHTS: 8.0, Kind.BOUNDARY: 3.0, Kind.HOST: 10.0}
+HALO: dict[str, Value] = {
+    "class": "f-soft h-paper",
+    "stroke": INKS["paper"].light,
+    "stroke-width": 4,
+    "stroke-linejoin": "round",
+    "paint-order": "stroke",
+}
+"""Attributes of text that lines may cross: it is drawn on a rim of the page's colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """Title, reading aid and legend above a picture: their markup, and the size they take."""
+
+    markup: Markup
+    width: float
+    height: float
+
+
+def heading(name: str, subtitle: str, kinds: tuple[Kind, ...], quantised: bool = False, width: float = 0.0) -> Heading:
+    """The title in large type, the subtitle, and a swatch with its meaning for every kind."""
+    name, subtitle = shown(name, 160), shown(subtitle, 240)
+    width = max(width, text_width(name, LARGE, bold=True), text_width(subtitle, NORMAL), 420.0)
+    parts = [label(name, EDGE, EDGE + LARGE, LARGE, font_weight="bold")]
+    height = LARGE + 8
+    if subtitle:
+        parts.append(label(subtitle, EDGE, EDGE + height + NORMAL, NORMAL, "soft"))
+        height += NORMAL + 8
+    x, y = EDGE, EDGE + height
+    for key, words in [*((str(kind), KINDS[kind].meaning) for kind in kinds), *([("int8", "quantised values")] if quantised else [])]:
+        step = 20 + text_width(words, SMALL) + 18
+        if x + step > EDGE + width and x > EDGE:
+            x, y = EDGE, y + 20
+        parts += [_swatch(key, x, y + 4), label(words, x + 20, y + 14)]
+        x += step
+    return Heading(joined(parts), width, y - EDGE + (34 if kinds else 14))
+
+
+def _swatch(key: str, x: float, y: float) -> Markup:
+    if key == "int8":
+        return tag("line", attributes=ink_line("soft"), x1=x, y1=y + 6, x2=x + 15, y2=y + 6, stroke_width=2.5)
+    return kind_rect(Kind(key), x, y, 14, 12, rx=min(4.0, RADIUS[Kind(key)]))
