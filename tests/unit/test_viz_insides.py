@@ -17,9 +17,9 @@ from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.insides import BUDGET, LISTED, Inside, insides
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.diagrams.part import MOST_STUBS, Period, Whole
 from tpucc.viz.diagrams.render import VARIABLE, render_all
 from tpucc.viz.palette import Kind
-from tpucc.viz.part import MOST_STUBS, Period, Whole
 
 ALL = 10**6
 """A budget that suffices."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from tpucc.diagnostics import counted
 from tpucc.viz.diagrams.collapse import Collapsed, collapse
 from tpucc.viz.diagrams.diagram import Box, Diagram
-from tpucc.viz.part import Part, Period, Whole
+from tpucc.viz.diagrams.part import Part, Period, Whole
 
 BUDGET = 1500
 """Boxes in all insides of a page."""
