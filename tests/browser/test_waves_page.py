@@ -65,13 +65,14 @@ def waves(tmp_path_factory: pytest.TempPathFactory) -> Waves:
 
 
 def cycle_of(page: Page) -> int:
-    """The cycle that the page shows: in its heading, its slider and its address alike."""
-    heading = re.fullmatch(r"cycle (\d+)", page.inner_text("#number"))
-    assert heading is not None
-    number = int(heading[1])
-    assert page.input_value("#cycle") == heading[1]
-    assert page.evaluate("location.hash") == f"#cycle-{number}"
-    return number
+    """The cycle that the page shows: in its heading, its slider and its address alike; read at once, as it may be playing."""
+    shown = "['#number', '#cycle'].map((place) => document.querySelector(place))"
+    heading, slider, address = page.evaluate(f"(([number, cycle]) => [number.innerText, cycle.value, location.hash])({shown})")
+    found = re.fullmatch(r"cycle (\d+)", heading)
+    assert found is not None
+    assert slider == found[1]
+    assert address == f"#cycle-{found[1]}"
+    return int(found[1])
 
 
 def told(page: Page) -> list[str]:
