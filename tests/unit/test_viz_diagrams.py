@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+import tpucc
 from tests.support.pictures import branching, chain_program, dense_chain, hostile, layer_chain, recurrent
 from tpucc.ir.graph import Graph
 from tpucc.ops import OPS
@@ -170,3 +172,17 @@ def test_collapsing_keeps_the_limit_every_box_and_the_order(graph: Graph, limit:
 def test_large_graphs_are_quick() -> None:
     diagram = collapsed(operator_diagram(recurrent(4000)))
     assert len(diagram.main_boxes) <= READABLE
+
+
+PROGRAMS = Path(__file__).parents[2] / "programs"
+
+
+def test_rows_of_constants_are_no_layers_values() -> None:
+    """One layer brings the row of zero points that all borders are filled from; no arrow says that they read it from that layer."""
+    program = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu").runtime.program
+    assert any(buffer.kind == "constant" for buffer in program.host)
+    diagram = program_diagram(program)
+    names = [box.title for box in diagram.boxes]
+    ends = {(names[edge.tail], names[edge.head]) for edge in diagram.edges}
+    layers = ["host input", *(layer.name for layer in program.layers if layer.name in names), "host output"]
+    assert ends == set(pairwise(layers))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import Effects, effects
@@ -170,7 +171,10 @@ def _port_box(title: str, port: Port) -> Box:
 
 
 def _layer_flow(program: Program, touched: Effects, moving: Int64) -> Flow:
-    """As between instructions, but equal accesses in a row of instructions of one layer count once."""
+    """As between instructions, but equal accesses in a row of instructions of one layer count once.
+
+    Constants (rows of zero points, for borders) belong to no layer, although one brings them for all.
+    """
     flow = Flow()
     count, inputs = len(program.layers), len(program.inputs)
     for number, port in enumerate(program.inputs):
@@ -179,8 +183,10 @@ def _layer_flow(program: Program, touched: Effects, moving: Int64) -> Flow:
     layers = program.layer_of.tolist()
     seen: set[Access] = set()
     before = -1
+    constant = _constant_rows(program)
     for index, accesses in _accesses(touched, moving):
-        layer = layers[index]
+        brought = any(memory == "host" and not written and constant[start] for memory, start, _, written in accesses)
+        layer = -1 if brought else layers[index]
         if layer != before:
             seen.clear()
             before = layer
@@ -193,6 +199,14 @@ def _layer_flow(program: Program, touched: Effects, moving: Int64) -> Flow:
         for buffer in map(program.host.__getitem__, port.blocks):
             flow.read(count + inputs + number, "host", buffer.start, buffer.start + buffer.rows)
     return flow
+
+
+def _constant_rows(program: Program) -> npt.NDArray[np.bool_]:
+    """For each row of host memory whether it is a constant."""
+    found = np.zeros(program.host_rows + 1, np.bool_)
+    for buffer in program.host:
+        found[buffer.start : buffer.start + buffer.rows] = buffer.kind == "constant"
+    return found
 
 
 def _sum(rows: Sequence[tuple[str, int, int]]) -> str:
