@@ -174,6 +174,20 @@ def test_clamp_and_table(value: int, clamped: int) -> None:
         assert run_all(writer.program(), np.full((1, 4), value, np.int8)) == [[expected] * 4]
 
 
+def test_products_of_16_bits_are_rounded_before_they_are_scaled() -> None:
+    """Thousands of them: scaling one factor first would round a few to another integer."""
+    target = msgspec.structs.replace(TINY, mxu=64, unified_buffer_rows=320)
+    writer = Writer(target, rows=160, wide=True)
+    writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=160)
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(scale_a=1.3e-5, zero_a=-7, zero_b=5, low=-32768, high=32767))
+    strides = {"ub_stride": 2, "ub2_stride": 2, "dest_stride": 2}
+    writer.add(Opcode.VECTOR, Flag.WIDE, function=Function.MULTIPLY, ub=0, ub2=2, dest=160, inner=79, **strides)
+    writer.add(Opcode.WRITE_HOST_MEMORY, ub=160, host=160, inner=160)
+    program = writer.program()
+    found = run_all(program, random_rows(program, 11))
+    assert np.ptp(found) > 40_000
+
+
 def test_recurrent_steps_share_their_weights() -> None:
     """The same tiles, asked for again in every step, are widened once."""
     writer, tiles = Writer(rows=4), [0, 1]
