@@ -179,7 +179,7 @@ def test_products_of_16_bits_are_rounded_before_they_are_scaled() -> None:
     target = msgspec.structs.replace(TINY, mxu=64, unified_buffer_rows=320)
     writer = Writer(target, rows=160, wide=True)
     writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=160)
-    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(scale_a=1.3e-5, zero_a=-7, zero_b=5, low=-32768, high=32767))
+    writer.add(Opcode.SET_CONFIGURATION, index=writer.block(scale_a=2.9e-5, zero_a=-7, zero_b=5, low=-32768, high=32767))
     strides = {"ub_stride": 2, "ub2_stride": 2, "dest_stride": 2}
     writer.add(Opcode.VECTOR, Flag.WIDE, function=Function.MULTIPLY, ub=0, ub2=2, dest=160, inner=79, **strides)
     writer.add(Opcode.WRITE_HOST_MEMORY, ub=160, host=160, inner=160)
