@@ -123,3 +123,11 @@ def test_patience_is_half_a_second() -> None:
     with Progress(True):
         pass
     assert time.perf_counter() - started < 0.1
+
+
+def test_standard_output_stays_itself_while_progress_is_shown() -> None:
+    """What is printed is drawn in block characters or not by the encoding of standard output: it must be the same on a slow machine."""
+    before, errors = sys.stdout, sys.stderr
+    with progress._bar():
+        assert sys.stdout is before
+        assert sys.stderr is errors

@@ -112,4 +112,5 @@ def _bar() -> Bar:
     console = Console(stderr=True)
     spinner = "dots" if console.encoding.startswith("utf") else "line"
     columns = (SpinnerColumn(spinner), TextColumn("{task.description}", markup=False), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True)
+    # Redirecting would put another object in the place of standard output, one that doesn't say which characters a terminal can show.
+    return Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
