@@ -125,8 +125,9 @@ def test_patience_is_half_a_second() -> None:
     assert time.perf_counter() - started < 0.1
 
 
-def test_standard_output_stays_itself_while_progress_is_shown() -> None:
+def test_standard_output_stays_itself_while_progress_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is printed is drawn in block characters or not by the encoding of standard output: it must be the same on a slow machine."""
+    monkeypatch.setenv("FORCE_COLOR", "1")  # for rich, this is a terminal
     before, errors = sys.stdout, sys.stderr
     with progress._bar():
         assert sys.stdout is before
