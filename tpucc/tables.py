@@ -51,7 +51,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
         drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=most)
     for row in cells:
         drawn.add_row(*row)
-    out = console.Console(width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False)
+    out = console.Console(width=WIDTH, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
     with out.capture() as captured:
         out.print(drawn)
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))

@@ -77,3 +77,9 @@ def test_links_of_the_notebook_lead_somewhere() -> None:
 )
 def test_a_cell_shows_what_it_prints_and_its_value(source: str, text: str) -> None:
     assert PAGE.run_cell(source, {}) == text
+
+
+def test_a_cell_shows_its_value_and_nothing_else() -> None:
+    """Libraries that notice a notebook draw what they should only have returned as text."""
+    for cell in json.loads(NOTEBOOK.read_text("utf-8"))["cells"]:
+        assert all(output["output_type"] != "display_data" for output in cell.get("outputs", []))
