@@ -238,8 +238,8 @@ def test_an_accumulator_tells_its_sum_and_what_numpy_says(waves: Waves, open_pag
 def drawn(page: Page, layer: str) -> list[int]:
     """The numbers in the boxes of a layer that can be seen, from left to right and top to bottom."""
     script = """(boxes) => boxes.filter((box) => box.getAttribute("visibility") === "visible")
-      .map((box) => box.querySelector("text")).sort((a, b) => a.y.baseVal[0].value - b.y.baseVal[0].value || a.x.baseVal[0].value - b.x.baseVal[0].value)
-      .map((text) => text.textContent)"""
+      .map((box) => box.querySelector("text")).map((text) => [text.y.baseVal[0].value, text.x.baseVal[0].value, text.textContent])
+      .sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(([y, x, text]) => text)"""
     return [int(text.replace("−", "-")) for text in page.locator(f"#picture .{layer} > .box").evaluate_all(script)]
 
 

@@ -73,7 +73,7 @@ class Ink:
 INKS: Mapping[str, Ink] = MappingProxyType(
     {
         "ink": Ink("#1f2328", "#e6edf3"),
-        "soft": Ink("#57606a", "#9ea7b1"),
+        "soft": Ink("#57606a", "#b1bac4"),
         "rule": Ink("#8c959f", "#6e7781"),
         "grid": Ink("#d8dee4", "#30363d"),
         "band": Ink("#f3f5f7", "#1b2128"),

@@ -20,10 +20,10 @@ from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
 from tpucc.viz.text import SMALL, number, percent, shown, text_width
 
-WIDTH, HEIGHT, LEFT = 860.0, 430.0, 92.0
+WIDTH, HEIGHT, LEFT = 720.0, 380.0, 92.0
 NAMED = 24
 KEY = "roofline"
-READING = "Across: multiply-accumulates for each byte of weights. Up: operations a second."
+READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
 
 

@@ -47,12 +47,14 @@ def share(part: float) -> str:
 
 def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
     """What the page has to say, in a few sentences."""
-    first = f"{counted(stats.cycles, 'cycle')}, {time_text(stats.seconds)}: bound by {stats.bottleneck}"
+    first = f"{counted(stats.cycles, 'cycle')}, {time_text(stats.seconds)}"
+    limit = f"bottleneck: {stats.bottleneck}" if stats.cycles else ""
     right = ""
     if accuracy is not None:
         rows = counted(accuracy.rows, "held-out row")
         right = f"It is right on {share(accuracy.quantised)} of {rows}; in float32 it is right on {share(accuracy.float32)}"
-    return printable(" ".join(sentence.rstrip(".") + "." for sentence in (first, stats.explanation, right) if sentence))
+    sentences = (sentence for sentence in (first, limit, stats.explanation, right) if sentence)
+    return printable(" ".join(f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences))
 
 
 def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:

@@ -33,20 +33,26 @@ const buffer = (() => {
 
   function block(context, { name, row, rows, from, to }, index, x, y, width) {
     const [left, right, top, low] = [x(from), x(to), y(row + rows), y(row)];
+    const [wide, high] = [Math.max(1, right - left), Math.max(0.8, low - top)];
     const on = !lit || lit.buffers.has(index);
     context.globalAlpha = on ? 1 : FADED;
-    context.fillStyle = colours.of(kinds[index]);
-    context.strokeStyle = colours.of(`${kinds[index]}-line`);
     context.lineWidth = lit && on ? 2 : 1;
-    const [wide, high] = [Math.max(1, right - left), Math.max(0.8, low - top)];
-    context.fillRect(left, top, wide, high);
-    if (wide > 3 && high > 3) context.strokeRect(left + 0.5, top + 0.5, wide - 1, high - 1);
+    area(context, left, top, wide, high, kinds[index]);
     const visible = Math.min(right, width) - Math.max(left, axis.LEFT);
     if (high >= 14 && visible > 40 && context.measureText(name).width < visible - 8) {
       context.fillStyle = colours.of("ink");
       context.fillText(name, Math.max(left, axis.LEFT) + 4, (top + low) / 2 + 4);
     }
     context.globalAlpha = 1;
+  }
+
+  /** An outlined rectangle; one without room for an outline has its strong colour all over. */
+  function area(context, left, top, wide, high, kind) {
+    const outlined = wide > 3 && high > 3;
+    context.fillStyle = colours.of(outlined ? kind : `${kind}-line`);
+    context.strokeStyle = colours.of(`${kind}-line`);
+    context.fillRect(left, top, wide, high);
+    if (outlined) context.strokeRect(left + 0.5, top + 0.5, wide - 1, high - 1);
   }
 
   function limit(context, width, y, dashes) {

@@ -9,6 +9,7 @@ const diagrams = (() => {
       this.frame = document.querySelector(`#view-${name} .picture`);
       this.pictures = new Map([[name, this.frame.querySelector("svg")]]);
       this.scrolled = new Map();
+      this.begun = new Set();
       this.crumbs = document.createElement("div");
       this.crumbs.className = "crumbs";
       this.crumbs.hidden = true;
@@ -41,8 +42,20 @@ const diagrams = (() => {
       this.crumbs.hidden = name === this.name;
       this.crumbs.replaceChildren(...way(name));
       this.frame.scrollTo(...(this.scrolled.get(name) ?? [0, 0]));
+      this.begin();
       if (focused) this.focus(left);
       this.light(selection.current(), selection.lit());
+    }
+
+    /** Of a picture that is so large that it has no box where it begins, brings the first one into sight; once. */
+    begin() {
+      if (this.begun.has(this.shown) || !this.frame.clientWidth) return;
+      this.begun.add(this.shown);
+      const frame = this.frame.getBoundingClientRect();
+      const boxes = [...this.svg.querySelectorAll(`[id^="${this.shown}-b"]`)];
+      const seen = ({ top, bottom, left, right }) => top >= frame.top && bottom <= frame.bottom && left >= frame.left && right <= frame.right;
+      if (boxes.some((box) => seen(box.getBoundingClientRect()))) return;
+      document.getElementById(`${this.shown}-b0`)?.scrollIntoView({ block: "center", inline: "center" });
     }
 
     /** Focuses the box that one came out of, or the frame. */
@@ -146,6 +159,7 @@ const diagrams = (() => {
     /** What is shown in the tab `name`: the name itself, but for a diagram in which something is open. */
     shown: (name) => places.get(name)?.shown ?? name,
     show: (name) => places.get(insides.root(name))?.show(name),
+    begin: (name) => places.get(name)?.begin(),
     open,
     leave,
     reveal,

@@ -25,7 +25,8 @@ const inspector = (() => {
     return [made];
   }
 
-  function section(title, wanted, texts) {
+  /** A list of links to the first of these; `count` is how many there are, if `wanted` doesn't have them all. */
+  function section(title, wanted, texts, count = wanted.length) {
     if (!wanted.length) return [];
     const items = document.createElement("ul");
     wanted.slice(0, MOST).forEach((one, index) => {
@@ -33,7 +34,8 @@ const inspector = (() => {
       item.append(link(one, texts(one, index)));
       items.append(item);
     });
-    if (wanted.length > MOST) items.append(element("li", `and ${words.number(wanted.length - MOST)} more`, "soft"));
+    const shown = Math.min(MOST, wanted.length);
+    if (count > shown) items.append(element("li", `and ${words.number(count - shown)} more`, "soft"));
     return [element("h3", title), items];
   }
 
@@ -58,7 +60,7 @@ const inspector = (() => {
       ...section("Source", others(lines), ({ id }) => `${id}  ${model.lines[id - 1]?.trim() ?? ""}`),
       ...section(words.counted(layers.length, "layer"), others(layers), ({ id }) => model.layers[id].name),
       ...section(words.counted(places.size, "tile"), others([...places.values()]), words.title),
-      ...section(words.counted(count, "instruction"), others(instructions), ({ id }) => `${words.number(id)}  ${model.texts[id]}`),
+      ...section(words.counted(count, "instruction"), others(instructions), ({ id }) => `${words.number(id)}  ${model.texts[id]}`, count),
       ...section(words.counted(stays.length, "buffer"), others(stays), ({ id }) => model.buffers[id].name),
     ];
   }
@@ -82,6 +84,7 @@ const inspector = (() => {
       return;
     }
     const title = words.title(chosen);
+    const focused = panel.contains(document.activeElement);
     const held = selection.held() ? [element("p", "held · Esc lets go", "soft")] : [];
     panel.replaceChildren(
       element("h2", title[0].toUpperCase() + title.slice(1)),
@@ -92,9 +95,11 @@ const inspector = (() => {
       ...waiting(lit),
       ...related(chosen, lit),
     );
+    if (focused) panel.focus({ preventScroll: true });
   }
 
   function start() {
+    panel.tabIndex = -1;
     selection.listen(light);
     idle();
   }

@@ -19,6 +19,7 @@
     if (wanted) selection.hold(wanted, "address");
   }
   window.addEventListener("hashchange", () => restore(selection.restored()));
+  document.documentElement.classList.add("alive"); // only now is there one view at a time, and something to scroll in it
   restore(asked);
 
   /** For those who drive the page from outside: what is held, and what lights up. */
@@ -34,5 +35,4 @@
       return { lines, layers, buffers, tiles, instructions };
     },
   };
-  document.documentElement.classList.add("alive");
 })();

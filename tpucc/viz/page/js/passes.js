@@ -63,7 +63,7 @@ const passes = (() => {
     panel.querySelector(".summary").textContent = `${summary ? `${summary}: ` : ""}${words.counted(nodes, "node")}`;
     const body = panel.querySelector(".lines");
     body.scrollTop = 0;
-    rows.draw();
+    light(selection.current(), selection.lit(), "");
   }
 
   function frame() {
@@ -93,6 +93,13 @@ const passes = (() => {
     return scroll;
   }
 
+  /** Lights the lines that belong to the selection, and brings the first of them into sight if it is held. */
+  function light(chosen, lit, from) {
+    const first = lit && from !== "passes" && selection.held() ? entries.findIndex(({ line, gap }) => !gap && lit.origins.has(originOf[line])) : -1;
+    if (first >= 0) rows.reveal(first);
+    else rows.draw();
+  }
+
   function start() {
     if (!panel) return;
     const scroll = frame();
@@ -102,12 +109,12 @@ const passes = (() => {
     scroll.addEventListener("click", (event) => {
       if (nodeOf(event)) selection.hold(nodeOf(event), "passes");
     });
-    selection.listen(() => rows.draw());
+    selection.listen(light);
     choose(0);
   }
 
   /** Goes to the stage `step` further on. */
   const move = (step) => panel && choose(Math.min(stages.length - 1, Math.max(0, stage + step)));
 
-  return { start, move, shown: () => rows?.draw() };
+  return { start, move, shown: () => rows && light(selection.current(), selection.lit(), "") };
 })();

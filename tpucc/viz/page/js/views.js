@@ -18,6 +18,7 @@ const views = (() => {
       document.getElementById(`view-${tab.dataset.view}`).classList.toggle("on", on);
     }
     hooks[name]?.();
+    diagrams.begin(name);
     if (reveal && selection.held() && Object.hasOwn(model.diagrams, name)) diagrams.reveal(name);
     selection.show(name === names[0] ? "" : diagrams.shown(name));
   }
@@ -25,8 +26,24 @@ const views = (() => {
   /** Shows a tab as it was left. */
   const turn = (name) => show(diagrams.shown(name));
 
+  const STEPS = { ArrowRight: (place) => (place + 1) % tabs.length, ArrowLeft: (place) => (place + tabs.length - 1) % tabs.length, Home: () => 0, End: () => tabs.length - 1 };
+
+  /** Arrow keys go from tab to tab, and show what they come to. */
+  function press(event) {
+    const step = STEPS[event.key];
+    if (!step || event.ctrlKey || event.altKey || event.metaKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const next = tabs[step(tabs.indexOf(event.currentTarget))];
+    turn(next.dataset.view);
+    next.focus();
+  }
+
   function start() {
-    for (const tab of tabs) tab.addEventListener("click", () => turn(tab.dataset.view));
+    for (const tab of tabs) {
+      tab.addEventListener("click", () => turn(tab.dataset.view));
+      tab.addEventListener("keydown", press);
+    }
     for (const row of document.querySelectorAll("[data-layers]")) linked(row, row.dataset.layers.split(" ").map(Number));
     show(current);
   }

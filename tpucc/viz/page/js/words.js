@@ -19,6 +19,7 @@ const words = (() => {
 
   const cycles = (value) => `${counted(value, "cycle")} (${time(value)})`;
   const span = (start, end) => `cycles ${number(start)}–${number(end)}`;
+  const during = (start, end) => `from cycle ${number(start)} until ${number(end)}`;
   const range = (start, count) => (count === 1 ? number(start) : `${number(start)}–${number(start + count - 1)}`);
 
   /** Where a tile stands: its row and column in the layer's grid, and which rows and columns of the weights it has. */
@@ -40,15 +41,17 @@ const words = (() => {
     return sums.map((sum, cause) => [waits.causes[cause].meaning, sum]).filter(([, sum]) => sum).sort((a, b) => b[1] - a[1]);
   }
 
+  const DIAGRAMS = { graph: "operator graph", layers: "layer graph", program: "dataflow" };
+
   /** Where a box is, in words. */
   function placeOf({ diagram }) {
     const [root, ...opened] = insides.trail(diagram);
-    return opened.length ? `inside “${insides.title(diagram)}”` : `of the ${root === "graph" ? "operator graph" : `${root} diagram`}`;
+    return opened.length ? `inside “${insides.title(diagram)}”` : `of the ${DIAGRAMS[root]}`;
   }
 
   const titles = {
     line: ({ id }) => `line ${id}`,
-    layer: ({ id }) => `${layers[id].name}, a layer of kind ${layers[id].kind}`,
+    layer: ({ id }) => `layer ${layers[id].name}, of kind ${layers[id].kind}`,
     instruction: ({ id }) => `instruction ${number(id)}`,
     buffer: ({ id }) => `buffer ${buffers[id].name}`,
     tile: ({ id, place }) => {
@@ -67,7 +70,7 @@ const words = (() => {
     instruction: ({ id }) => ofInstruction(id),
     buffer: ({ id }) => ofBuffer(buffers[id]),
     tile: ({ id, place }) => ofTile(id, place),
-    box: (chosen) => [...standsFor(insides.of(chosen)), ...madeBy(model.diagrams[chosen.diagram][chosen.id])],
+    box: (chosen) => [...writtenIn(chosen), ...madeBy(model.diagrams[chosen.diagram][chosen.id])],
     origin: ({ id }) => madeBy([id]),
   };
 
@@ -83,7 +86,7 @@ const words = (() => {
   function ofInstruction(id) {
     const parts = [model.texts[id]];
     const length = code.end[id] - code.start[id];
-    if (length) parts.push(`The ${model.unitOf(id)} unit works on it for ${cycles(length)}: ${span(code.start[id], code.end[id])}.`);
+    if (length) parts.push(`The ${model.unitOf(id)} unit works on it for ${cycles(length)}, ${during(code.start[id], code.end[id])}.`);
     else parts.push(`It takes no time; it stands at cycle ${number(code.start[id])}.`);
     if (fetchOf[id] >= 0 && fetches[fetchOf[id]].place >= 0) {
       const { layer, place } = fetches[fetchOf[id]];
@@ -94,7 +97,7 @@ const words = (() => {
   }
 
   function ofBuffer(buffer) {
-    const stay = `It has rows ${range(buffer.row, buffer.rows)} of the unified buffer, ${span(buffer.from, buffer.to)}.`;
+    const stay = `It has rows ${range(buffer.row, buffer.rows)} of the unified buffer ${during(buffer.from, buffer.to)}.`;
     return [stay, `That is from instruction ${number(buffer.first)} to instruction ${number(buffer.last)}.`];
   }
 
@@ -105,8 +108,8 @@ const words = (() => {
     const parts = [`Rows ${range(...inputs)} and columns ${range(...outputs)} of the weights; ${full} full.`];
     if (own.length) {
       const { read, turn } = own[0];
-      const again = own.length > 1 ? ` It is fetched ${own.length} times.` : "";
-      parts.push(`The layer's ${ordinal(turn)} tile; fetched in ${span(code.start[read], code.end[read])}.${again}`);
+      const again = own.length > 1 ? ` ${own.length} times, first` : "";
+      parts.push(`The layer's ${ordinal(turn)} tile, fetched${again} ${during(code.start[read], code.end[read])}.`);
     }
     return parts;
   }
@@ -116,9 +119,15 @@ const words = (() => {
     return `${number(count)}${ending && Math.floor(count / 10) % 10 !== 1 ? ending : "th"}`;
   }
 
+  /** What a box says of itself, or what it stands for. */
+  function writtenIn(chosen) {
+    if (insides.of(chosen)) return standsFor(insides.of(chosen));
+    const written = document.getElementById(`${chosen.diagram}-b${chosen.id}`)?.querySelector("title").textContent.trim();
+    return written ? [written.split("\n").join(" · ")] : [];
+  }
+
   /** The members of a box that stands for several, the first few of them by name. */
   function standsFor(inside) {
-    if (!inside) return [];
     const more = inside.count - inside.members.length;
     const named = [...inside.members, ...(more ? [`and ${number(more)} more`] : [])];
     const closed = inside.opens ? [] : ["It does not open: the page has no room for more pictures."];

@@ -1,0 +1,185 @@
+"""What the panel says about tiles, instructions and buffers is true: its words against the program and its timeline."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
+from tpucc.isa.program import Program
+from tpucc.sim.timing import Timeline
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+MODELS = ("05_digits_cnn", "06_digits_lstm")
+TRIED = 8
+"""Tiles, multiplies, other instructions and buffers of each model."""
+WAITS = {
+    "waits for weight memory": "weight",
+    "waits while weights shift in": "shift",
+    "waits for an activation": "raw",
+    "waits for the host": "input",
+    "has nothing to do": "other",
+}
+NUMBER = r"([\d,]+)"
+WAIT = re.compile(rf"{NUMBER} cycles? \(([\d.,]+) (ns|µs|ms)\): it (.+)")
+TILE = re.compile(rf"Rows {NUMBER}(?:–{NUMBER})? and columns {NUMBER}(?:–{NUMBER})? of the weights; (.+) full\.")
+FETCH = re.compile(rf"The layer's (\d+)(?:st|nd|rd|th) tile, fetched(?: {NUMBER} times, first)? from cycle {NUMBER} until {NUMBER}\.")
+WORK = re.compile(rf"The (\w+) unit works on it for {NUMBER} cycles? \(.+\), from cycle {NUMBER} until {NUMBER}\.")
+STAY = re.compile(rf"It has rows {NUMBER}(?:–{NUMBER})? of the unified buffer from cycle {NUMBER} until {NUMBER}\.")
+
+
+def numbers(found: re.Match[str] | None) -> list[int]:
+    """The numbers in a sentence; one that ends a range is the one before it where the range has but one."""
+    assert found is not None
+    values = [int(text.replace(",", "")) if text and re.fullmatch(NUMBER, text) else None for text in found.groups()]
+    return [value if value is not None else values[place - 1] or 0 for place, value in enumerate(values)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A model's program and its timeline, made apart from its report."""
+
+    program: Program
+    timeline: Timeline
+    touched: Effects
+    report: Path
+
+    @property
+    def multiplies(self) -> list[int]:
+        found: list[int] = np.flatnonzero(self.touched.multiplies).tolist()
+        return found
+
+    @property
+    def tiles(self) -> list[tuple[int, int]]:
+        """Every layer with each of its places."""
+        return [(index, place) for index, layer in enumerate(self.program.layers) for place in range(len(layer.tile_fills))]
+
+    def waits(self, instruction: int) -> dict[str, int]:
+        """Cycles that the matrix unit waits before a multiply; after the last one it has nothing to do till the last instruction ends."""
+        found = {words: int(getattr(self.timeline.stalls, name)[instruction]) for words, name in WAITS.items()}
+        if instruction == int(self.timeline.end.argmax()):
+            found["has nothing to do"] += self.timeline.makespan - int(self.timeline.end[self.multiplies[-1]])
+        return {words: cycles for words, cycles in found.items() if cycles}
+
+    def fetches(self, layer: int, place: int) -> list[int]:
+        """The numbers, among all fetches, of those that bring a tile."""
+        reads = np.flatnonzero(self.touched.pushes)
+        tile = self.program.layers[layer].tile_fills[place][0]
+        own = (self.program.layer_of[reads] == layer) & (self.program.instructions["index"][reads] == tile)
+        found: list[int] = np.flatnonzero(own).tolist()
+        return found
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def measured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    source = PROGRAMS / f"{request.param}.tpu"
+    runtime = tpucc.compile(source).runtime
+    report = report_of(source, tmp_path_factory.mktemp(request.param))
+    return Measured(runtime.program, runtime.timeline, effects(runtime.program.instructions), report)
+
+
+def told(page: Page, held: str) -> list[str]:
+    """The panel's sentences about a selection."""
+    page.evaluate("(held) => { location.hash = held; }", held)
+    settle(page)
+    assert page.evaluate("location.hash") == f"#{held}"
+    return [line for line in page.inner_text("#inspector").split("\n") if line]
+
+
+def matching(pattern: re.Pattern[str], sentences: list[str]) -> re.Match[str]:
+    found = [match for match in map(pattern.fullmatch, sentences) if match]
+    assert len(found) == 1, sentences
+    return found[0]
+
+
+def said_waits(sentences: list[str], clock: float) -> dict[str, int]:
+    found = [match for match in map(WAIT.fullmatch, sentences) if match]
+    for match in found:
+        seconds = float(match[2].replace(",", "")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3}[match[3]]
+        assert seconds == pytest.approx(int(match[1].replace(",", "")) / clock, rel=1e-3)
+    return {match[4]: int(match[1].replace(",", "")) for match in found}
+
+
+def test_tiles_are_where_and_when_the_panel_says(measured: Measured, open_page: OpenPage) -> None:
+    page, program, tiles = open_page(measured.report), measured.program, measured.timeline.tiles
+    for layer, place in random.Random(1).sample(measured.tiles, min(TRIED, len(measured.tiles))):
+        sentences, fetches = told(page, f"tile={layer}.{place}"), measured.fetches(layer, place)
+        across = -(-program.layers[layer].weights[1] // program.target.mxu)
+        assert sentences[0] == f"Tile ({place // across}, {place % across}) of {program.layers[layer].name}"
+        _, rows, columns = program.layers[layer].tile_fills[place]
+        first, last, left, right, _ = numbers(matching(TILE, sentences))
+        assert (last - first + 1, right - left + 1) == (rows, columns)
+        _, times, start, end = numbers(matching(FETCH, sentences))
+        assert (tiles.asked[fetches[0]], tiles.arrived[fetches[0]]) == (start, end)
+        assert len(fetches) == (times if "times" in " ".join(sentences) else 1)
+        used = np.isin(np.cumsum(measured.touched.pops) - 1, fetches) & measured.touched.multiplies
+        assert f"{len(fetches) + int(used.sum())} instructions" in sentences
+        waits: dict[str, int] = {}
+        for instruction in np.flatnonzero(used).tolist():
+            for words, cycles in measured.waits(instruction).items():
+                waits[words] = waits.get(words, 0) + cycles
+        assert said_waits(sentences, program.target.clock_hz) == waits
+
+
+def test_the_tiles_of_a_layer_are_its_whole_weights_once(measured: Measured, open_page: OpenPage) -> None:
+    page = open_page(measured.report)
+    largest = sorted(range(len(measured.program.layers)), key=lambda index: -len(measured.program.layers[index].tile_fills))
+    for index in largest[:2]:
+        layer = measured.program.layers[index]
+        covered = np.zeros(layer.weights, np.int64)
+        for place in range(len(layer.tile_fills)):
+            first, last, left, right, _ = numbers(matching(TILE, told(page, f"tile={index}.{place}")))
+            covered[first : last + 1, left : right + 1] += 1
+        assert (covered == 1).all()
+
+
+def test_instructions_work_and_wait_as_the_panel_says(measured: Measured, open_page: OpenPage) -> None:
+    page, draw, program = open_page(measured.report), random.Random(2), measured.program
+    chosen = [
+        *draw.sample(measured.multiplies, TRIED),
+        int(measured.timeline.end.argmax()),
+        *draw.sample(range(len(measured.touched)), TRIED),
+    ]
+    waiting = 0
+    for instruction in chosen:
+        sentences = told(page, f"instruction={instruction}")
+        assert sentences[0] == f"Instruction {instruction:,}"
+        start, end = int(measured.timeline.start[instruction]), int(measured.timeline.end[instruction])
+        unit = Engine(ENGINE_OF[Opcode(program.instructions["opcode"][instruction])])
+        if unit == Engine.CONTROL:
+            assert f"It takes no time; it stands at cycle {start:,}." in sentences
+        else:
+            work = matching(WORK, sentences)
+            assert work[1].upper() == {Engine.ACTIVATION: "ACTIVATE"}.get(unit, unit.name)
+            assert numbers(work)[1:] == [end - start, start, end]
+        waits = said_waits(sentences, program.target.clock_hz)
+        assert waits == measured.waits(instruction)
+        waiting += len(waits)
+    assert waiting, "some of them wait"
+
+
+def test_buffers_stay_where_and_while_the_panel_says(measured: Measured, open_page: OpenPage) -> None:
+    page, residents, timeline = open_page(measured.report), measured.program.residents, measured.timeline
+    for number in random.Random(3).sample(range(len(residents)), min(TRIED, len(residents))):
+        sentences, stay = told(page, f"buffer={number}"), residents[number]
+        assert sentences[0] == f"Buffer {stay.name}"
+        first, last, start, end = numbers(matching(STAY, sentences))
+        assert (first, last) == (stay.start, stay.start + stay.rows - 1)
+        assert (start, end) == (timeline.start[stay.first], max(timeline.end[stay.last], timeline.start[stay.first]))
+        assert f"That is from instruction {stay.first:,} to instruction {stay.last:,}." in sentences

@@ -1,0 +1,181 @@
+"""What the report shows can be read, by anybody: contrast, sizes, nothing cut, everything within reach of the keyboard, colours apart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.reports import PROGRAMS, report_of
+from tests.support.visits import settle
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
+LEAST_CONTRAST = 4.5
+"""The ratio of a text's luminance to that of what is behind it which level AA of WCAG 2.1 asks for (success criterion 1.4.3)."""
+HELD = ("", "layer=2", "instruction=70")
+"""Selections under which every kind of text is seen lit, and not lit."""
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the digits CNN: it has all views."""
+    return report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path_factory.mktemp("legibility"))
+
+
+def in_every_view(page: Page, script: str, argument: object = None) -> dict[str, Any]:
+    """What a script finds in each view."""
+    found = {}
+    for tab in page.get_by_role("tab").all():
+        tab.click()
+        settle(page)
+        found[tab.inner_text()] = page.evaluate(script, argument)
+    assert len(found) == 10
+    return found
+
+
+def select(page: Page, held: str) -> None:
+    page.evaluate("(held) => { location.hash = held; }", held)
+    settle(page)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out(scheme: str, report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for held in HELD:
+        select(page, held)
+        for view, found in in_every_view(page, CONTRAST, LEAST_CONTRAST).items():
+            assert found["count"] > 60
+            assert found["faults"] == [], (view, held)
+
+
+def test_the_measure_of_contrast_sees_what_is_faint(open_page: OpenPage) -> None:
+    """Grey 119 on white has 4.48, grey 118 has 4.54; and so on through HTML, transparency and SVG."""
+    page = open_page(
+        "<!doctype html><title>t</title><body style='background:#fff'><p style='color:#777'>one<p style='color:#767676'>two"
+        "<div style='background:#0008'><p style='color:#fff'>three</p></div>"
+        "<svg width=200 height=90><rect width=200 height=40 fill='#000'></rect><text y=20 fill='#333'>four</text>"
+        "<text y=70 fill='#333'>five</text></svg>"
+    )
+    found = page.evaluate(CONTRAST, LEAST_CONTRAST)
+    assert found["count"] == 5
+    assert [(fault[:4], fault.split(": ")[2].split()[0]) for fault in found["faults"]] == [
+        ("1.66", "four"),
+        ("4.47", "three"),
+        ("4.48", "one"),
+    ]
+
+
+CUT = """() => [...document.querySelectorAll("body *")].flatMap((element) => {
+  if (element instanceof SVGElement || !element.checkVisibility() || !element.clientWidth) return [];
+  const { overflowX, overflowY, textOverflow } = getComputedStyle(element);
+  const across = element.scrollWidth > element.clientWidth + 1 && ["hidden", "clip"].includes(overflowX) && textOverflow !== "ellipsis";
+  const down = element.scrollHeight > element.clientHeight + 1 && ["hidden", "clip"].includes(overflowY) && element.id !== "";
+  return across || down ? [`${element.tagName} ${element.id} ${element.className}: ${element.textContent.slice(0, 40)}`] : [];
+})"""
+SMALL = """() => [...document.querySelectorAll(".view.on svg text")].flatMap((text) => {
+  const picture = text.ownerSVGElement;
+  const scale = picture.viewBox.baseVal.width ? picture.getBoundingClientRect().width / picture.viewBox.baseVal.width : 1;
+  const size = Number.parseFloat(getComputedStyle(text).fontSize) * scale;
+  return size < 10.5 ? [`${size}: ${text.textContent}`] : [];
+})"""
+
+
+def test_nothing_is_cut_without_a_sign_and_nothing_is_tiny(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    for held in HELD:
+        select(page, held)
+        for script in (CUT, SMALL):
+            assert [fault for faults in in_every_view(page, script).values() for fault in faults] == []
+
+
+FOCUSED = """() => {
+  const element = document.activeElement;
+  if (element === document.body) return "";
+  const { outlineStyle, outlineWidth } = getComputedStyle(element);
+  const seen = outlineStyle === "solid" && Number.parseFloat(outlineWidth) >= 2;
+  const name = element.getAttribute("aria-label") || element.labels?.[0]?.textContent || element.textContent.trim();
+  const place = element.closest("header, #source, nav, .view, #inspector, #time");
+  return `${place.id || place.tagName.toLowerCase()}|${name ? "" : "without a name"}|${seen ? "" : "without a ring"}`;
+}"""
+
+
+def tab_stops(page: Page, most: int = 400) -> list[str]:
+    """The places that Tab comes to, one after the other."""
+    stops: list[str] = []
+    while len(stops) < most:
+        page.keyboard.press("Tab")
+        stop = page.evaluate(FOCUSED)
+        if not stop:
+            return stops
+        stops.append(stop)
+    raise AssertionError("Tab never comes to the end")
+
+
+@pytest.mark.parametrize("view", ["summary", "graph", "passes"])
+def test_tab_goes_through_the_page_in_reading_order(view: str, report: Path, open_page: OpenPage) -> None:
+    page = open_page(report, f"view={view}&layer=2")
+    places, names, rings = zip(*(stop.split("|") for stop in tab_stops(page)), strict=True)
+    assert (set(names), set(rings)) == ({""}, {""})
+    assert list(dict.fromkeys(places)) == ["header", "source", "nav", *([f"view-{view}"]), "inspector", "time"]
+    assert places.count("nav") == 1, "the tabs are one stop; arrow keys go among them"
+
+
+def test_arrow_keys_go_among_the_tabs(report: Path, open_page: OpenPage) -> None:
+    page = open_page(report)
+    names = [tab.inner_text() for tab in page.get_by_role("tab").all()]
+    page.get_by_role("tab").first.focus()
+    for key, place in (
+        ("ArrowRight", 1),
+        ("ArrowRight", 2),
+        ("ArrowLeft", 1),
+        ("End", len(names) - 1),
+        ("ArrowRight", 0),
+        ("ArrowLeft", -1),
+        ("Home", 0),
+    ):
+        page.keyboard.press(key)
+        assert page.evaluate("document.activeElement.textContent") == names[place]
+        assert page.locator("[role='tab'][aria-selected='true']").inner_text() == names[place]
+        assert page.locator("[role='tabpanel']:visible").get_attribute("data-title") == names[place]
+
+
+def test_what_belongs_to_a_selection_is_reached_without_a_mouse(report: Path, open_page: OpenPage) -> None:
+    """From a line to its layer, its tile, an instruction and a buffer: by search, Tab and Enter."""
+    page = open_page(report)
+    page.keyboard.press("/")
+    page.keyboard.type("conv(h, 32")
+    page.keyboard.press("Enter")
+    assert page.evaluate("location.hash") == "#line=18"
+    page.locator("#inspector button").first.focus()
+    for heading, kind in (("layers", "layer"), ("9 tiles", "tile"), ("2 buffers", "buffer"), ("instructions", "instruction")):
+        target = page.locator("#inspector h3", has_text=heading).locator("+ ul button").first
+        for _ in range(30):
+            if target.evaluate("(button) => button === document.activeElement"):
+                break
+            page.keyboard.press("Tab")
+        page.keyboard.press("Enter")
+        assert page.evaluate("location.hash").startswith(f"#{kind}=")
+        assert page.evaluate("document.activeElement.id") == "inspector", "the focus stays in the panel, of which all is new"
+
+
+SEEN = """(view) => {
+  const frame = document.querySelector(`#view-${view} .picture`).getBoundingClientRect();
+  const inside = ({ top, bottom, left, right }) => top >= frame.top && bottom <= frame.bottom && left >= frame.left && right <= frame.right;
+  return [...document.querySelectorAll(`#view-${view} .box`)].filter((box) => inside(box.getBoundingClientRect())).length;
+}"""
+
+
+def test_a_large_diagram_begins_where_there_is_a_box(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "06_digits_lstm.tpu", tmp_path))
+    for view in ("graph", "layers", "program"):
+        page.click(f"#tab-{view}")
+        assert page.evaluate(SEEN, view) > 0, view
