@@ -95,6 +95,16 @@ def test_the_rows_of_the_assembly_that_are_seen_are_lit_with_their_line(compiled
         page.keyboard.press("Escape")
 
 
+def test_a_line_that_makes_a_layer_lights_a_box_of_it_in_every_diagram(compiled: Compiled, open_page: OpenPage) -> None:
+    """Also a line that only declares weights."""
+    page = open_page(compiled.report)
+    count = "(name) => document.querySelectorAll(`#view-${name} .box.lit`).length"
+    for line in chosen_lines(compiled):
+        page.hover(f"#source [data-line='{line}'] b")
+        found = {view: page.evaluate(count, view) > 0 for view in ("layers", "program")}
+        assert all(found.values()) or not compiled.layers_of(line), (line, found)
+
+
 def test_a_layer_lights_its_lines_and_its_instructions(compiled: Compiled, open_page: OpenPage) -> None:
     page = open_page(compiled.report)
     draw = random.Random(compiled.program.name)
