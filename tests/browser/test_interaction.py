@@ -150,8 +150,8 @@ def test_search_finds_lines_layers_and_instructions(model: tpucc.Executable, rep
     page = open_page(report)
     page.keyboard.press("/")
     page.keyboard.type("conv2")
-    numbers = [text.split()[0] for text in page.locator("#search li").all_inner_texts()]
-    assert numbers[:3] == ["9", "18", "layer"]
+    found = [" ".join(text.split()[:2]) for text in page.locator("#search li").all_inner_texts()]
+    assert found[:3] == ["line 9", "line 18", "layer conv2"]
     page.locator("#search li", has_text="layer conv2").click()
     assert selected(page) == {"kind": "layer", "id": [layer.name for layer in model.runtime.program.layers].index("conv2")}
     page.keyboard.press("/")

@@ -95,6 +95,16 @@ def test_the_rows_of_the_assembly_that_are_seen_are_lit_with_their_line(compiled
         page.keyboard.press("Escape")
 
 
+def test_a_line_that_makes_a_layer_lights_a_box_of_it_in_every_diagram(compiled: Compiled, open_page: OpenPage) -> None:
+    """Also a line that only declares weights."""
+    page = open_page(compiled.report)
+    count = "(name) => document.querySelectorAll(`#view-${name} .box.lit`).length"
+    for line in chosen_lines(compiled):
+        page.hover(f"#source [data-line='{line}'] b")
+        found = {view: page.evaluate(count, view) > 0 for view in ("layers", "program")}
+        assert all(found.values()) or not compiled.layers_of(line), (line, found)
+
+
 def test_a_layer_lights_its_lines_and_its_instructions(compiled: Compiled, open_page: OpenPage) -> None:
     page = open_page(compiled.report)
     draw = random.Random(compiled.program.name)
@@ -118,6 +128,35 @@ def test_an_instruction_lights_the_lines_of_its_layer(compiled: Compiled, open_p
         assert found is not None
         assert found["instructions"] == [row]
         assert set(found["lines"]) == (program.layers[owner].origin.lines if owner < len(program.layers) else set())
+
+
+STATE = "[window.tpucc.selection()?.kind ?? null, document.querySelector('[aria-selected=true]').textContent, location.hash]"
+
+
+def test_the_address_is_the_state_and_back_goes_back(iris: Path, open_page: OpenPage) -> None:
+    page = open_page(iris, "view=tiles&tile=1.0")
+    assert page.evaluate(STATE) == ["tile", "Tiles", "#view=tiles&tile=1.0"]
+    assert page.locator(".tile.held").get_attribute("data-place") == "0"
+    for address in ("#view=graph&line=12", "#view=assembly", "#instruction=3"):
+        page.evaluate("(address) => { location.hash = address; }", address)
+        settle(page)
+    assert page.evaluate(STATE) == ["instruction", "Summary", "#instruction=3"]
+    page.go_back()
+    assert page.evaluate(STATE) == [None, "Assembly", "#view=assembly"]
+    page.go_back()
+    assert page.evaluate(STATE) == ["line", "Graph", "#view=graph&line=12"]
+
+
+@pytest.mark.parametrize(
+    "address", ["line=0", "line=99", "tile=9.9", "tile=1", "box=nope.1", "box=graph.-1", "view=nope", "view=%E0%A4%A", "%", "="]
+)
+def test_an_address_of_nothing_selects_nothing(address: str, iris: Path, open_page: OpenPage) -> None:
+    assert open_page(iris, address).evaluate(STATE) == [None, "Summary", ""]
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return report_of(PROGRAMS / "02_iris.tpu", tmp_path_factory.mktemp("iris"))
 
 
 def test_a_held_selection_stays_until_it_is_let_go_and_is_in_the_address(open_page: OpenPage, tmp_path: Path) -> None:

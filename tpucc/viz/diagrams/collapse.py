@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -153,7 +153,10 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     home = {index: place for place, indices in enumerate(members) for index in indices}
     times = [repeats.get(indices[0], 1) if len(stretch) == 1 else 1 for stretch, indices in zip(stretches, members, strict=True)]
     kept = {cluster: number for number, cluster in enumerate(i for i, c in enumerate(diagram.clusters) if not c.layer)}
-    boxes = [_box(diagram, indices, count, kept) for indices, count in zip(members, times, strict=True)]
+    beside: dict[int, list[Box]] = defaultdict(list)
+    for small in diagram.boxes:
+        beside[small.beside].append(small)
+    boxes = [_box(diagram, indices, count, kept, beside) for indices, count in zip(members, times, strict=True)]
     edges = _edges(diagram, home)
     small = _with_small(diagram, members, boxes, edges)
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
@@ -164,14 +167,16 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
 
-def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int]) -> Box:
+def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int], beside: Mapping[int, Sequence[Box]]) -> Box:
+    """One box for all members; it comes from where they come from, and the small boxes `beside` them."""
     boxes = [diagram.boxes[index] for index in members]
     cluster = kept.get(boxes[0].cluster, -1) if len({box.cluster for box in boxes}) == 1 or boxes[0].cluster in kept else -1
     if len(boxes) == 1:
         return replace(boxes[0], cluster=cluster)
     kind = Counter(box.kind for box in boxes).most_common(1)[0][0]
     kind = next((box.kind for box in boxes if box.kind == "matrix"), kind)
-    origins = tuple(dict.fromkeys(origin for box in boxes for origin in box.origins))
+    parts = itertools.chain(boxes, *(beside.get(index, ()) for index in members))
+    origins = tuple(dict.fromkeys(origin for box in parts for origin in box.origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
     head = f"{count:,} × {counted(len(titles), diagram.noun)}" if count > 1 else _name(diagram, members)
     return Box(head, kind, (_summary(titles), *_span(boxes)), cluster, origins=origins, stands_for=len(boxes))

@@ -101,7 +101,7 @@ def _instructions(program: Program, touched: Effects, moving: Int64) -> tuple[li
     edges = [Edge(*ends, _rows_label(rows), rows[0][0] != "acc") for ends, rows in flow.edges.items()]
     for index, small in _parameters(program, touched, moving):
         edges.append(Edge(len(boxes), place[index]))
-        boxes.append(Box(small, Kind.WEIGHTS, beside=place[index]))
+        boxes.append(Box(small, Kind.WEIGHTS, beside=place[index], origins=boxes[place[index]].origins))
     return boxes, edges
 
 

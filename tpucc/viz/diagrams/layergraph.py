@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tpucc.diagnostics import counted
+from tpucc.diagnostics import Origin, counted
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.partition import partition
@@ -32,11 +32,13 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
         if node.op in CONSTANTS and node.name not in graph.output_nodes:
             continue
         own = index[node.name] = len(boxes)
-        boxes.append(_box(node, graph, segments.get(node.name, 0)))
+        constants = [operand for operand in graph.operands(node) if operand.name not in index]
+        origins = tuple(dict.fromkeys(constant.origin for constant in constants))
+        boxes.append(_box(node, graph, segments.get(node.name, 0), origins))
         edges += [_edge(operand, index, own) for operand in graph.operands(node) if operand.name in index]
-        if words := _constants(node, [operand for operand in graph.operands(node) if operand.name not in index]):
+        if words := _constants(node, constants):
             edges.append(Edge(len(boxes), own))
-            boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own))
+            boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins))
     for output in graph.outputs:
         edges.append(_edge(graph[output.node], index, len(boxes)))
         boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
@@ -64,7 +66,8 @@ def _on_device(node: Node) -> bool:
     return node.type.dtype in PRECISIONS and node.op not in CONSTANTS | {"quantize", "input"}
 
 
-def _box(node: Node, graph: Graph, segment: int) -> Box:
+def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) -> Box:
+    """A layer comes from where its constants come from too, as in the program; `constants` are their origins."""
     kind = kind_of(node.op)
     details = attribute_label(node) if kind is not Kind.BOUNDARY else ()
     title = node.op
@@ -82,7 +85,7 @@ def _box(node: Node, graph: Graph, segment: int) -> Box:
             kind, title, details = Kind.MOVE, f"move {function}", ()
     signature = f"{title} {node.type.brief}"
     cluster = segment if _on_device(node) else -1
-    return Box(title, kind, (node.name, *details), cluster, origins=(node.origin,), signature=signature, name=node.name)
+    return Box(title, kind, (node.name, *details), cluster, origins=(node.origin, *constants), signature=signature, name=node.name)
 
 
 def _product(node: Node, graph: Graph) -> tuple[str, ...]:

@@ -14,9 +14,10 @@
   const zooms = { in: () => axis.zoom(2), out: () => axis.zoom(-2), all: axis.all };
   for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", zooms[button.dataset.zoom]);
 
+  /** The address is the whole state: one without a view is of the first, one without a selection holds nothing. */
   function restore({ view, wanted }) {
-    if (view) views.show(view);
-    if (wanted) selection.hold(wanted, "address");
+    views.show(view || views.names[0]);
+    selection.hold(wanted, "address");
   }
   window.addEventListener("hashchange", () => restore(selection.restored()));
   document.documentElement.classList.add("alive"); // only now is there one view at a time, and something to scroll in it

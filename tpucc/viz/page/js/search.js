@@ -6,10 +6,10 @@ const search = (() => {
   const text = (value) => value.toLowerCase();
 
   const places = [
-    { kind: "line", texts: model.lines, label: (id, found) => `${id + 1}  ${found.trim()}`, id: (place) => place + 1 },
+    { kind: "line", texts: model.lines, label: (id, found) => `line ${id + 1}  ${found.trim()}`, id: (place) => place + 1 },
     { kind: "layer", texts: model.layers.map(({ name }) => name), label: (_, found) => `layer ${found}`, id: (place) => place },
     { kind: "buffer", texts: model.buffers.map(({ name }) => name), label: (_, found) => `buffer ${found}`, id: (place) => place },
-    { kind: "instruction", texts: model.texts, label: (id, found) => `${words.number(id)}  ${found}`, id: (place) => place },
+    { kind: "instruction", texts: model.texts, label: (id, found) => `instruction ${words.number(id)}  ${found}`, id: (place) => place },
   ];
 
   /** The first few matches of each kind; a number is also the instruction of that number. */
@@ -17,7 +17,7 @@ const search = (() => {
     const wanted = text(query.trim());
     if (!wanted) return [];
     const number = Number(wanted.replaceAll(",", ""));
-    const exact = Number.isInteger(number) && number < model.code.count && number >= 0 ? [{ wanted: { kind: "instruction", id: number }, label: `instruction ${words.number(number)}` }] : [];
+    const exact = Number.isInteger(number) && number < model.code.count && number >= 0 ? [{ wanted: { kind: "instruction", id: number }, label: `instruction ${words.number(number)}  ${model.texts[number]}` }] : [];
     return [...exact, ...places.flatMap((place) => ofKind(place, wanted))];
   }
 

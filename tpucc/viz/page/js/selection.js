@@ -47,7 +47,7 @@ const selection = (() => {
 
   function remember() {
     const hash = written();
-    if (decodeURIComponent(location.hash.slice(1)) === hash) return;
+    if (location.hash.slice(1) === hash) return;
     try {
       history.replaceState(null, "", hash ? `#${hash}` : location.href.split("#")[0]);
     } catch {
