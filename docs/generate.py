@@ -119,7 +119,7 @@ def pages() -> Mapping[str, str]:
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/charts.md": charts_page(),
         "reference/programs.md": f"{MADE}\n{programs_page()}",
-        "systolic.md": with_outputs((DOCS / "systolic.md").read_text("utf-8")),
+        **{page: with_outputs((DOCS / page).read_text("utf-8")) for page in ("systolic.md", "cli.md")},
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }
 

@@ -1,19 +1,26 @@
-"""Screenshots of the report for docs/report.md, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
+"""Screenshots of the report and of what `tpucc watch` shows, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
 
 from __future__ import annotations
 
 import base64
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
 from palette_png import Octets, palette_png
 
 from tpucc.cli.main import main
+from tpucc.driver import Options
+from tpucc.watch.build import Built, Recipe, attempt
+from tpucc.watch.server import Board, Server
+from tpucc.watch.site import view_of
 
 DOCS = Path(__file__).resolve().parent
 sys.path.insert(0, str(DOCS.parent))  # the browser's driver is the tests' own
@@ -59,6 +66,9 @@ SHOTS = (
     Shot("ranges", "view=ranges&layer=2"),
 )
 
+SLIP = ("flatten(h)", "flaten(h)")
+"""What is typed wrong for the picture of `tpucc watch`."""
+
 PIXELS = """async (png) => {
   const bytes = Uint8Array.from(atob(png), (character) => character.charCodeAt(0));
   const image = await createImageBitmap(new Blob([bytes]));
@@ -81,15 +91,34 @@ def take_screenshots() -> str:
                 raise RuntimeError(f"{MODEL.name} does not compile")
             for shot in SHOTS:
                 (PICTURES / f"report-{shot.name}.png").write_bytes(_taken(browser, page.as_uri(), shot))
+            with _watched(Path(folder)) as address:
+                (PICTURES / "watch-error.png").write_bytes(_taken(browser, address, Shot("error")))
     except NoBrowserError as reason:
         return f"the screenshots are the old ones: {reason}"
-    return f"{len(SHOTS)} screenshots of the report are new"
+    return f"{len(SHOTS)} screenshots of the report are new, and that of the watch"
+
+
+@contextmanager
+def _watched(folder: Path) -> Iterator[str]:
+    """The address at which `tpucc watch` shows the model after a slip of the pen, as long as the context lasts."""
+    for file in MODEL.parent.glob(f"{MODEL.stem}*"):
+        shutil.copy(file, folder)
+    recipe = Recipe(folder / MODEL.name, folder / "build", Options, lambda compilation, runtime: {"report.html": b"<!doctype html>"})
+    good = attempt(recipe)
+    recipe.path.write_text(recipe.path.read_text("utf-8").replace(*SLIP), "utf-8")
+    server = Server(Board(view_of(MODEL.name, attempt(recipe), good if isinstance(good, Built) else None)), 0)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server.address
+    server.stop()
+    thread.join()
 
 
 def _taken(browser: Browser, address: str, shot: Shot) -> bytes:
     width, height = VIEWPORT
     scheme = "dark" if shot.dark else "light"
-    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=True)
+    offline = address.startswith("file:")
+    page = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", offline=offline)
     page.goto(f"{address}#{shot.fragment}" if shot.fragment else address)
     for action in shot.actions:
         action(page)

@@ -6,9 +6,11 @@ import contextlib
 import io
 import re
 import shlex
+from pathlib import Path
 
 from tpucc.cli.main import main
 
+ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(?<=```text\n)\$ tpucc (?P<command>[^\n]*)\n.*?(?=```)", re.DOTALL)
 
 
@@ -18,8 +20,8 @@ def with_outputs(page: str) -> str:
 
 
 def printed(command: str) -> str:
-    """What `tpucc COMMAND` prints on standard output. Raises `RuntimeError` when it fails."""
-    with contextlib.redirect_stdout(io.StringIO()) as stream:
+    """What `tpucc COMMAND` prints on standard output, in the folder of the project. Raises `RuntimeError` when it fails."""
+    with contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()) as stream:
         status = main(shlex.split(command))
     if status:
         raise RuntimeError(f"tpucc {command} ends with status {status}")
