@@ -1,4 +1,4 @@
-"""Screenshots of the report and of what `tpucc watch` shows, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
+"""Screenshots of the report, of the waves' page and of what `tpucc watch` shows, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
 
 from __future__ import annotations
 
@@ -91,11 +91,15 @@ def take_screenshots() -> str:
                 raise RuntimeError(f"{MODEL.name} does not compile")
             for shot in SHOTS:
                 (PICTURES / f"report-{shot.name}.png").write_bytes(_taken(browser, page.as_uri(), shot))
+            waves = Path(folder) / "waves.html"
+            if main(["systolic", "--tiles", "2", "-o", str(waves)]) != 0:
+                raise RuntimeError("there is no page of waves")
+            (PICTURES / "systolic-page.png").write_bytes(_taken(browser, waves.as_uri(), Shot("page", "cycle-12")))
             with _watched(Path(folder)) as address:
                 (PICTURES / "watch-error.png").write_bytes(_taken(browser, address, Shot("error")))
     except NoBrowserError as reason:
         return f"the screenshots are the old ones: {reason}"
-    return f"{len(SHOTS)} screenshots of the report are new, and that of the watch"
+    return f"{len(SHOTS)} screenshots of the report are new, and those of the waves and of the watch"
 
 
 @contextmanager

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.legibility import legibility
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
 
@@ -17,9 +19,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-CONTRAST = (Path(__file__).parent / "contrast.js").read_text("utf-8")
-LEAST_CONTRAST = 4.5
-"""The ratio of a text's luminance to that of what is behind it which level AA of WCAG 2.1 asks for (success criterion 1.4.3)."""
 HELD = ("", "layer=2", "instruction=70")
 """Selections under which every kind of text is seen lit, and not lit."""
 
@@ -30,15 +29,14 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return report_of(PROGRAMS / "05_digits_cnn.tpu", tmp_path_factory.mktemp("legibility"))
 
 
-def in_every_view(page: Page, script: str, argument: object = None) -> dict[str, Any]:
-    """What a script finds in each view."""
-    found = {}
-    for tab in page.get_by_role("tab").all():
+def views(page: Page) -> Iterator[str]:
+    """Opens each view, and gives its name."""
+    tabs = page.get_by_role("tab").all()
+    assert len(tabs) == 10
+    for tab in tabs:
         tab.click()
         settle(page)
-        found[tab.inner_text()] = page.evaluate(script, argument)
-    assert len(found) == 10
-    return found
+        yield tab.inner_text()
 
 
 def select(page: Page, held: str) -> None:
@@ -52,9 +50,10 @@ def test_every_text_stands_out(scheme: str, report: Path, open_page: OpenPage) -
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     for held in HELD:
         select(page, held)
-        for view, found in in_every_view(page, CONTRAST, LEAST_CONTRAST).items():
-            assert found["count"] > 60
-            assert found["faults"] == [], (view, held)
+        for view in views(page):
+            found = legibility(page)
+            assert found.count > 60
+            assert found.faults == [], (view, held)
 
 
 def test_the_measure_of_contrast_sees_what_is_faint(open_page: OpenPage) -> None:
@@ -65,9 +64,9 @@ def test_the_measure_of_contrast_sees_what_is_faint(open_page: OpenPage) -> None
         "<svg width=200 height=90><rect width=200 height=40 fill='#000'></rect><text y=20 fill='#333'>four</text>"
         "<text y=70 fill='#333'>five</text></svg>"
     )
-    found = page.evaluate(CONTRAST, LEAST_CONTRAST)
-    assert found["count"] == 5
-    assert [(fault[:4], fault.split(": ")[2].split()[0]) for fault in found["faults"]] == [
+    found = legibility(page)
+    assert found.count == 5
+    assert [(fault[:4], fault.split(": ")[2].split()[0]) for fault in found.faults] == [
         ("1.66", "four"),
         ("4.47", "three"),
         ("4.48", "one"),
@@ -93,8 +92,8 @@ def test_nothing_is_cut_without_a_sign_and_nothing_is_tiny(report: Path, open_pa
     page = open_page(report)
     for held in HELD:
         select(page, held)
-        for script in (CUT, SMALL):
-            assert [fault for faults in in_every_view(page, script).values() for fault in faults] == []
+        for view in views(page):
+            assert page.evaluate(CUT) + page.evaluate(SMALL) == [], (view, held)
 
 
 FOCUSED = """() => {

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.legibility import legibility
 from tests.support.watching import SMALL, WRONG, recipe
 from tpucc.artifacts import artifacts
 from tpucc.driver import Compilation
@@ -106,6 +107,16 @@ def test_an_error_stands_at_its_line_until_it_is_mended(page: Page, watched: Wat
     page.get_by_text("return softmax(x @ w)").first.wait_for()
     mark.wait_for(state="detached")
     assert page.url == watched.address + HASH
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_error_can_be_read_in_both_themes(scheme: str, page: Page, watched: Watched) -> None:
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    watched.save(WRONG)
+    page.locator("mark.error").wait_for()
+    found = legibility(page)
+    assert found.count > 10
+    assert found.faults == []
 
 
 def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page, watched: Watched) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tests.support.legibility import legibility
 from tests.support.visits import settle
 from tpucc.cli.main import main
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
@@ -255,6 +256,17 @@ def test_the_numbers_in_the_picture_are_those_of_the_registers(waves: Waves, ope
 
 
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_number_stands_out(scheme: str, waves: Waves, open_page: OpenPage) -> None:
+    page = open_page(waves.page)
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for number in range(0, waves.last + 1, 4):
+        page.locator("#cycle").fill(str(number))
+        found = legibility(page)
+        assert found.count > 60
+        assert found.faults == []
 
 
 def test_light_and_dark(waves: Waves, open_page: OpenPage) -> None:

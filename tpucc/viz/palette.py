@@ -43,7 +43,7 @@ KINDS: Mapping[Kind, Colour] = MappingProxyType(
         Kind.VECTOR: Colour("activation unit", "#cfeee3", "#00855f", "#0d4a39", "#2fc79b"),
         Kind.MOVE: Colour("another view of the data", "#ffffff", "#6e7781", "#20262d", "#8b949e"),
         Kind.WEIGHTS: Colour("weights and constants", "#fdf0d0", "#b97f00", "#4d3a0c", "#e6a92b"),
-        Kind.BOUNDARY: Colour("between float32 and integers", "#f6dfec", "#a9527f", "#4f2a40", "#d98bb4"),
+        Kind.BOUNDARY: Colour("between float32 and integers", "#f6dfec", "#a9527f", "#4f2a40", "#f7a6d0"),
         Kind.HOST: Colour("host", "#e3e6ea", "#59636e", "#343b44", "#9aa4af"),
     }
 )

@@ -1,0 +1,27 @@
+"""How much the texts of a page stand out, measured in the browser."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+LEAST = 4.5
+"""The ratio of a text's luminance to that of what is behind it which level AA of WCAG 2.1 asks for (success criterion 1.4.3)."""
+_SCRIPT = Path(__file__).with_name("contrast.js").read_text("utf-8")
+
+
+@dataclass(frozen=True, slots=True)
+class Legibility:
+    """How many texts were seen, and those of too little contrast: the ratio, the element, the text and the colours."""
+
+    count: int
+    faults: list[str]
+
+
+def legibility(page: Page) -> Legibility:
+    """Of all texts that can be seen now, those aside that recede on purpose."""
+    return Legibility(**page.evaluate(_SCRIPT, LEAST))
