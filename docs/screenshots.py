@@ -1,4 +1,4 @@
-"""Screenshots of the report, of the waves' page and of what `tpucc watch` shows, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
+"""Screenshots of the report, of the waves, and of what `tpucc watch` shows, taken in a headless Chromium by docs/generate.py."""
 
 from __future__ import annotations
 
