@@ -1,4 +1,7 @@
-"""Screenshots of the report, of the waves' page and of what `tpucc watch` shows, taken in a headless Chromium. docs/generate.py calls `take_screenshots`."""
+"""Screenshots of the report, of the waves' page and of what `tpucc watch` shows, in a headless Chromium.
+
+docs/generate.py calls `take_screenshots`.
+"""
 
 from __future__ import annotations
 

@@ -154,8 +154,8 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     times = [repeats.get(indices[0], 1) if len(stretch) == 1 else 1 for stretch, indices in zip(stretches, members, strict=True)]
     kept = {cluster: number for number, cluster in enumerate(i for i, c in enumerate(diagram.clusters) if not c.layer)}
     beside: dict[int, list[Box]] = defaultdict(list)
-    for small in diagram.boxes:
-        beside[small.beside].append(small)
+    for box in diagram.boxes:
+        beside[box.beside].append(box)
     boxes = [_box(diagram, indices, count, kept, beside) for indices, count in zip(members, times, strict=True)]
     edges = _edges(diagram, home)
     small = _with_small(diagram, members, boxes, edges)
