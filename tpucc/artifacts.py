@@ -69,8 +69,14 @@ def _with_pictures(
         files |= {f"{kind}.svg": pictures.draw_losses(kind, runtime, errors).encode() for kind in pictures.LOSSES if errors}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
-        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, compilation.warnings, errors).encode()
+        files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, _notes(compilation), errors).encode()
     return Artifacts(files, next(iter(diagrams.values())).renderer, time.perf_counter() - started)
+
+
+def _notes(compilation: Compilation) -> list[str]:
+    """What was said while compiling; before it the params that have other values than the source shows."""
+    given = ", ".join(f"{name} = {value}" for name, value in compilation.params.items())
+    return [*([f"compiled with {given}"] if given else []), *compilation.warnings]
 
 
 def _stages(compilation: Compilation) -> list[Stage]:

@@ -147,10 +147,11 @@ class Snapshot:
 class Compilation:
     """All that a compilation made. What lies past `stop_after` is None.
 
-    `holders` says for each value of the operator graph that the device has which node of the layer graph holds its integers.
+    `params` are the values that were given for the source's params, as they were written. `holders` says for each value of the operator graph that the device has which node of the layer graph holds its integers.
     """
 
     source: Source
+    params: Mapping[str, str]
     model: Model | None
     graph: Graph | None
     calibration: Mapping[str, AnyArray] | None
@@ -191,6 +192,7 @@ class _State:
     """What the stages have made so far."""
 
     source: Source
+    params: Mapping[str, str]
     model: Model | None = None
     graph: Graph | None = None
     calibration: Mapping[str, AnyArray] | None = None
@@ -214,7 +216,7 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     require_compilable(options.target)
     if options.stop_after is not None:
         require_stage(options.stop_after, options)
-    recorder, state = _Recorder(observer, options.stop_after), _State(source)
+    recorder, state = _Recorder(observer, options.stop_after), _State(source, options.params)
     try:
         _stages(state, folder, options, recorder)
     except _Stopped:

@@ -186,6 +186,12 @@ def test_names_from_a_summary_are_escaped() -> None:
     assert HOSTILE in "".join(read(html).text)
 
 
+def test_the_page_says_which_params_were_given() -> None:
+    text = "param batch = 8\n" + DENSE.replace("f32[8,", "f32[batch,")
+    assert "compiled with batch = 3" in page_of(tpucc.compile_source(text, params={"batch": 3}))
+    assert "compiled with" not in page()
+
+
 def test_a_large_model_shows_its_slowest_layers() -> None:
     html = summary(statistics(500), None, (), "")
     assert html.count("<tr") == MOST_LAYERS + 1

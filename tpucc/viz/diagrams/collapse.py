@@ -178,7 +178,9 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
     parts = itertools.chain(boxes, *(beside.get(index, ()) for index in members))
     origins = tuple(dict.fromkeys(origin for box in parts for origin in box.origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
-    head = f"{count:,} × {counted(len(titles), diagram.noun)}" if count > 1 else _name(diagram, members)
+    head = _name(diagram, members)
+    if count > 1:
+        head = f"{count:,} × {counted(len(titles), diagram.noun)}" if len(titles) > 1 else counted(count, diagram.noun)
     return Box(head, kind, (_summary(titles), *_span(boxes)), cluster, origins=origins, stands_for=len(boxes))
 
 
