@@ -147,7 +147,8 @@ class Snapshot:
 class Compilation:
     """All that a compilation made. What lies past `stop_after` is None.
 
-    `params` are the values that were given for the source's params, as they were written. `holders` says for each value of the operator graph that the device has which node of the layer graph holds its integers.
+    `params` are the values that were given for the source's params, as they were written. `holders` says for each value of the operator
+    graph that the device has which node of the layer graph holds its integers.
     """
 
     source: Source
