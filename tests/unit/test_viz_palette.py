@@ -7,8 +7,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tpucc.viz.chart import STALLS
 
+from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.palette import INKS, KINDS, Kind
 
 Colour = npt.NDArray[np.float64]
