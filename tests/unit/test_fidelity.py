@@ -11,9 +11,12 @@ import pytest
 
 import tpucc
 from tpucc.api import Executable
+from tpucc.diagnostics import Source
+from tpucc.driver import Options, compile_source
 from tpucc.fidelity import fidelity
 from tpucc.layers.error import LayerError
 from tpucc.numerics import AnyArray
+from tpucc.runtime import Runtime
 
 DENSE = """
 weights "w.npz"
@@ -249,3 +252,29 @@ def test_few_rows_of_many_are_measured(tmp_path: Path) -> None:
     """Whole batches of the model, as many as 64 rows are; a larger batch is divided."""
     counts = [errors_of(dense(tmp_path, examples=drawn(0, 1000, 6), rows=rows))[0] for rows in (7, 50, 300, 127)]
     assert [(error.rows, error.values) for error in counts] == [(63, 378), (50, 300), (60, 360), (64, 384)]
+
+
+CHAIN = """
+weights random(seed=1)
+calibration "c.npz"
+model chain(x: f32[16, 12] in [-1.0, 1.0]) -> f32[16, 5]:
+    weight w: f32[12, 9] = "one.w"
+    weight v: f32[9, 5] = "two.w"
+    h = 1.0 - tanh(x @ w) * 0.5
+    return sigmoid(tanh(h @ v))
+"""
+
+
+def test_a_layer_with_a_composed_table_is_compared_with_the_end_of_its_chain(tmp_path: Path) -> None:
+    """The integers are those of the look-ups one by one, and so are the errors that have come together by then."""
+    np.savez(tmp_path / "c.npz", x=np.random.default_rng(0).uniform(-1, 1, (16, 12)).astype(np.float32))
+    source = Source("chain.tpu", CHAIN)
+    apart, composed = (
+        {error.name: error for error in fidelity(made, Runtime(made.program))}
+        for made in (compile_source(source, tmp_path, Options(omit=omit)) for omit in (frozenset({"compose-tables"}), frozenset()))
+        if made.program is not None
+    )
+    assert list(composed) == ["x.i8", "one", "two"]
+    for layer, end in (("one", "h"), ("two", "sigmoid")):
+        assert composed[layer].sqnr == apart[end].sqnr > 40
+        assert composed[layer].quantisation == apart[end].quantisation

@@ -30,7 +30,8 @@ class Context:
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
     standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch; `precision` is how the device holds
-    values. `holders` is for `quantise` to fill: for each value of the operator graph that the device has, the layer graph's node with it.
+    values. `holders` says for each value of the operator graph that the device has which node of the layer graph holds it: `quantise`
+    fills it, and passes after it that make other nodes hold other values keep it true.
     """
 
     target: Target
