@@ -9,6 +9,7 @@ import numpy as np
 
 from tpucc.driver import Compilation
 from tpucc.ir.graph import Graph
+from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
@@ -30,7 +31,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class ErrorStatistics:
-    """An output against the float32 reference. `snr` is the signal-to-noise ratio in decibels; infinite when nothing differs."""
+    """An output against the float32 reference. `snr` is the signal-to-noise ratio in decibels; see `Noise.sqnr`."""
 
     name: str
     largest: float
@@ -142,10 +143,9 @@ def _compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
 
 
 def _statistics(name: str, got: AnyArray, wanted: AnyArray) -> ErrorStatistics:
-    error = got.astype(np.float64) - wanted
-    noise, signal = float((error**2).sum()), float((wanted.astype(np.float64) ** 2).sum())
-    snr = float("inf") if noise == 0 else 10 * np.log10(max(signal, np.finfo(np.float64).tiny) / noise)
-    return ErrorStatistics(name, float(np.abs(error).max(initial=0.0)), float(np.abs(error).mean()), float(snr))
+    noise = Noise()
+    noise.add(wanted.astype(np.float64), got.astype(np.float64))
+    return ErrorStatistics(name, noise.largest, noise.mean, noise.sqnr)
 
 
 def _classes(output: AnyArray) -> AnyArray:

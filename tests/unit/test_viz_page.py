@@ -6,6 +6,7 @@ import base64
 import json
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import tpucc
 from tests.support.pictures import BIDI, HOSTILE
 from tpucc.artifacts import artifacts
+from tpucc.diagnostics import Origin, Span
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
 from tpucc.registry import ATTRIBUTES
@@ -296,7 +298,8 @@ NAMES = st.lists(st.sampled_from("abcdefgh"), unique=True, min_size=1)
 @given(st.lists(NAMES, min_size=1, max_size=4))
 def test_a_stage_shows_what_came_and_what_went(texts: list[list[str]]) -> None:
     found = stages_payload(_stages(texts), Origins())
-    lines = [line.split(" ")[0] for line in found["lines"].split("\n")]
+    words = [text.split(" ")[0] for text in found["texts"].split("\n")]
+    lines = [words[number] for number in numbers(found["text"], steps=True)]
     before: list[str] = []
     changed = [names for number, names in enumerate(texts) if number == 0 or names != texts[number - 1]]
     assert len(found["shown"]) == len(changed)
@@ -308,6 +311,21 @@ def test_a_stage_shows_what_came_and_what_went(texts: list[list[str]]) -> None:
             assert [line for line, kind in rows if kind != 1] == before
             assert stage["added"] == sum(kind == 1 for _, kind in rows)
         before = names
+
+
+def test_a_node_that_a_pass_leaves_but_for_its_origin_has_the_new_one() -> None:
+    """Fusion may only add places to a node: nothing is shown as changed, and the next stage is linked to all of them."""
+    (before,) = _stages([["a", "b"]])
+    moved = before.graph.with_nodes(replace(node, origin=Origin((Span(7, 1, 7, 2),))) for node in before.graph)
+    (last,) = _stages([["a", "b", "c"]])
+    grown = last.graph.with_nodes([*moved.nodes, last.graph["c"]])
+    origins = Origins()
+    found = stages_payload([before, Stage("merge", "", moved), Stage("grow", "", grown)], origins)
+    assert [stage["name"] for stage in found["shown"]] == ["pass0", "grow"]
+    origin = numbers(found["origin"], steps=True)
+    lines = [[value // 3 for value in numbers(stage["rows"], steps=True)] for stage in found["shown"]]
+    places = [[origins.payload()["origins"][origin[line]]["lines"] for line in rows] for rows in lines]
+    assert places == [[[1], [1]], [[7], [7], [1]]]
 
 
 def test_moving_one_node_keeps_the_others() -> None:

@@ -11,6 +11,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.driver import Compilation, Snapshot
 from tpucc.runtime import Runtime
 from tpucc.tables import microseconds, size, table, wrapped
+from tpucc.viz.charts.errors import decibels
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 
@@ -65,7 +66,7 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
     verdict = "equal" if len(equal) == len(check["integer"]) else "NOT EQUAL"
     lines = [f"check: {verdict} to {check['against']} ({counted(elements, 'element')})"]
     for name, s in check.get("float", {}).items():
-        ratio = "exact" if math.isinf(s["snr_db"]) else f"signal to noise {s['snr_db']:.1f} dB"
+        ratio = decibels(s["snr_db"]) if math.isinf(s["snr_db"]) else f"signal to noise {decibels(s['snr_db'])}"
         lines.append(f"against float32, {printable(name)}: largest error {s['largest']:.3g}, mean {s['mean']:.3g}, {ratio}")
     return lines
 

@@ -33,34 +33,43 @@ class Stage:
 
 
 class Lines:
-    """The different lines of all stages, each once, with the origin of its node."""
+    """The different texts of all stages, each once, and the lines: a text, and the origin of its node.
+
+    A pass may give a node another origin and leave its text: such lines are two, but equal for what changed.
+    """
 
     def __init__(self, origins: Origins) -> None:
         self._origins = origins
         self._data = DataWriter()
         self._of_node: dict[int, int] = {}
         self._alive: list[Node] = []
-        self._numbers: dict[str, int] = {}
-        self._origin: list[int] = []
+        self._texts: dict[str, int] = {}
+        self._lines: dict[tuple[int, int], int] = {}
+        self.text: list[int] = []
+        """For each line the number of its text."""
 
     def of(self, graph: Graph) -> list[int]:
         """The numbers of a graph's lines, in its order."""
         return [self._number(node) for node in graph]
 
     def payload(self) -> dict[str, Any]:
-        return {"lines": "\n".join(self._numbers), "origin": deltas(self._origin)}
+        return {"texts": "\n".join(self._texts), "text": deltas(self.text), "origin": deltas([origin for _, origin in self._lines])}
 
     def _number(self, node: Node) -> int:
         """A pass leaves most nodes as they are, and the very same: those are not printed again."""
         known = self._of_node.get(id(node))
         if known is None:
             self._alive.append(node)
-            text = printable(print_node(node, self._data, origins=False))
-            text = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-            known = self._of_node[id(node)] = self._numbers.setdefault(text, len(self._numbers))
-            if known == len(self._origin):
-                self._origin.append(self._origins.number(node.origin))
+            known = self._of_node[id(node)] = self._new(node)
         return known
+
+    def _new(self, node: Node) -> int:
+        shown = printable(print_node(node, self._data, origins=False))
+        text = self._texts.setdefault(shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…", len(self._texts))
+        line = self._lines.setdefault((text, self._origins.number(node.origin)), len(self._lines))
+        if line == len(self.text):
+            self.text.append(text)
+        return line
 
 
 def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
@@ -73,7 +82,7 @@ def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
         if stage.graph is graph:
             continue
         graph, after = stage.graph, lines.of(stage.graph)
-        rows = _compared(before, after) if shown else [(line, KEPT) for line in after]
+        rows = _compared(before, after, lines.text) if shown else [(line, KEPT) for line in after]
         counts = [sum(kind == wanted for _, kind in rows) for wanted in (ADDED, REMOVED)]
         if not shown or any(counts):
             text = {"name": printable(stage.name), "summary": printable(stage.summary)}
@@ -83,36 +92,37 @@ def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
     return {**lines.payload(), "shown": shown, "unchanged": len(stages) - len(shown)}
 
 
-def _compared(before: Sequence[int], after: Sequence[int]) -> list[tuple[int, int]]:
-    """The lines of both, kept ones once. A line that moved was taken away and added."""
-    place = {line: index for index, line in enumerate(after)}
-    steady = _steady(before, place)
+def _compared(before: Sequence[int], after: Sequence[int], text: Sequence[int]) -> list[tuple[int, int]]:
+    """The lines of both, those whose text was kept once, as they are now. A line that moved was taken away and added."""
+    place = {text[line]: index for index, line in enumerate(after)}
+    steady = _steady([text[line] for line in before], place)
     rows: list[tuple[int, int]] = []
     at = 0
     for line in before:
-        if line not in steady:
+        if text[line] not in steady:
             rows.append((line, REMOVED))
             continue
-        rows += [(other, ADDED) for other in after[at : place[line]]]
-        rows.append((line, KEPT))
-        at = place[line] + 1
+        now = place[text[line]]
+        rows += [(other, ADDED) for other in after[at:now]]
+        rows.append((after[now], KEPT))
+        at = now + 1
     return [*rows, *((line, ADDED) for line in after[at:])]
 
 
 def _steady(before: Sequence[int], place: dict[int, int]) -> set[int]:
-    """As many lines of both as possible whose order is the same in both."""
+    """As many texts of both as possible whose order is the same in both."""
     ends: list[int] = []  # the least place at which a sequence of each length ends
-    chain: list[tuple[int, int]] = []  # for each line of both: itself, and the one before it in the longest sequence that it ends
+    chain: list[tuple[int, int]] = []  # for each text of both: itself, and the one before it in the longest sequence that it ends
     tops: list[int] = []  # which entry of the chain that is, for each length
-    for line in before:
-        if line in place:
-            length = bisect_left(ends, place[line])
-            chain.append((line, tops[length - 1] if length else -1))
-            ends[length : length + 1] = [place[line]]
+    for item in before:
+        if item in place:
+            length = bisect_left(ends, place[item])
+            chain.append((item, tops[length - 1] if length else -1))
+            ends[length : length + 1] = [place[item]]
             tops[length : length + 1] = [len(chain) - 1]
     kept: set[int] = set()
     entry = tops[-1] if tops else -1
     while entry >= 0:
-        line, entry = chain[entry]
-        kept.add(line)
+        item, entry = chain[entry]
+        kept.add(item)
     return kept

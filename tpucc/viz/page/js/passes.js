@@ -5,7 +5,8 @@ const passes = (() => {
   const SIGNS = ["", "+", "−"];
   const panel = document.getElementById("view-passes");
   const { shown: stages, unchanged } = model.stages;
-  const lines = model.stages.lines.split("\n");
+  const texts = model.stages.texts.split("\n");
+  const textOf = decode.deltas(model.stages.text);
   const originOf = decode.deltas(model.stages.origin);
   let whole = false;
   let stage = 0;
@@ -38,7 +39,7 @@ const passes = (() => {
     }
     row.className = `row ${["kept", "added", "removed"][kind]}`;
     row.classList.toggle("lit", selection.lit()?.origins.has(originOf[line]) ?? false);
-    row.replaceChildren(list.cell("sign", SIGNS[kind]), list.cell("operands", lines[line]));
+    row.replaceChildren(list.cell("sign", SIGNS[kind]), list.cell("operands", texts[textOf[line]]));
   }
 
   const nodeOf = (event) => {
