@@ -64,7 +64,7 @@ apart for people with any colour vision."""
 
 @dataclass(frozen=True, slots=True)
 class Ink:
-    """A colour of text or lines: light and dark."""
+    """A colour that stands alone: light and dark."""
 
     light: str
     dark: str
@@ -81,7 +81,20 @@ INKS: Mapping[str, Ink] = MappingProxyType(
         "alarm": Ink("#b3470a", "#f08a4b"),
     }
 )
-"""Text and lines: `ink` for what is read, `soft` for what stands beside it, `rule` and `grid` for lines, `alarm` for limits."""
+"""Text and lines: `ink` for what is read, `soft` for what stands beside it, `rule` and `grid` for lines, `alarm` for limits and errors."""
+
+
+PAGE_INKS: Mapping[str, Ink] = MappingProxyType(
+    {
+        "warning": Ink("#8a6000", "#e6a92b"),
+        "mark": Ink("#fff1a8", "#453b0d"),
+        "glow": Ink("#d9a400", "#ffd75e"),
+        "come": Ink("#dcf3e4", "#12402a"),
+        "gone": Ink("#fbe3dc", "#4a2419"),
+    }
+)
+"""What only pages have: `warning` for text; `mark` behind what is selected and `glow` around it; `come` and `gone` behind lines of a
+difference."""
 
 
 def kind_paint(kind: Kind) -> dict[str, str]:

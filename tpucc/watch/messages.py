@@ -12,6 +12,7 @@ from string import Template
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain import explain
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
+from tpucc.viz.theme import theme
 
 EXPLAIN = "/explain/"
 
@@ -48,6 +49,7 @@ def messages_page(given: Messages) -> str:
     folder = resources.files(__package__)
     return Template(folder.joinpath("messages.html").read_text("utf-8")).substitute(
         title=_text(given.heading),
+        theme=theme(),
         style=folder.joinpath("messages.css").read_text("utf-8"),
         lead=tag("p", _text(given.lead)) if given.lead else NOTHING,
         links=joined(_link(address, words) for address, words in given.links.items()),

@@ -14,13 +14,14 @@ import msgspec
 
 from tpucc.diagnostics import counted, printable
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
-from tpucc.viz.page.inline import colours, inlined, picture_rules
+from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary, time_text
 from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, joined, tag
 from tpucc.viz.text import percent, shown
+from tpucc.viz.theme import theme
 
 __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Waits", "page", "script"]
 
@@ -39,6 +40,7 @@ def page(given: PageInput) -> str:
     tabs = _tabs(given)
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
         version=escaped(printable(stats.tpucc)),
+        theme=theme(),
         style=_style(),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         facts=escaped(" · ".join(_facts(given))),
@@ -59,13 +61,7 @@ def script() -> str:
 
 
 def _style() -> str:
-    light, dark = colours(dark=False), colours(dark=True)
-    themes = (
-        f":root{{{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n"
-        f"@media screen{{:root[data-theme=dark]{{{dark}}}}}\n"
-    )
-    return themes + picture_rules() + "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
+    return picture_rules() + "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
 
 
 def _facts(given: PageInput) -> Iterator[str]:

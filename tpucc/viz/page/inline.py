@@ -11,15 +11,8 @@ def inlined(svg: str) -> Markup:
     return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
 
 
-def colours(dark: bool) -> str:
-    """The palette as CSS variables: `--matrix` and `--matrix-line` for a kind, `--ink` for an ink."""
-    kinds = [(kind, (c.dark_fill, c.dark_line) if dark else (c.fill, c.line)) for kind, c in KINDS.items()]
-    rules = [f"--{kind}:{fill};--{kind}-line:{line};" for kind, (fill, line) in kinds]
-    return "".join([*rules, *(f"--{name}:{ink.dark if dark else ink.light};" for name, ink in INKS.items())])
-
-
 def picture_rules() -> str:
-    """CSS that gives the shapes of inlined pictures their colours."""
+    """CSS that gives the shapes of inlined pictures their colours: the variables of `theme`."""
     rules = [
         f".k-{kind}{{fill:var(--{kind});stroke:var(--{kind}-line)}}"
         f".s-{kind}{{fill:var(--{kind}-line)}}.t-{kind}{{stroke:var(--{kind}-line)}}"

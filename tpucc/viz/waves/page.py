@@ -9,8 +9,9 @@ from importlib import resources
 from string import Template
 
 from tpucc.diagnostics import counted
-from tpucc.viz.palette import INKS, KINDS, WAVES, Kind
+from tpucc.viz.palette import WAVES
 from tpucc.viz.svg import escaped, number_text
+from tpucc.viz.theme import theme
 from tpucc.viz.waves.geometry import fitting
 from tpucc.viz.waves.payload import payload
 from tpucc.viz.waves.picture import busiest
@@ -26,8 +27,8 @@ def waves_page(work: Work) -> str:
     geometry = fitting(work)
     return Template(folder.joinpath("waves.html").read_text("utf-8")).substitute(
         title=escaped(f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements"),
-        colours=colours(),
-        style=folder.joinpath("waves.css").read_text("utf-8"),
+        theme=theme(),
+        style=row_rules() + "\n" + folder.joinpath("waves.css").read_text("utf-8"),
         view=f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
         last=len(work.frames) - 1,
         data=payload(work, geometry, busiest(work)),
@@ -35,16 +36,6 @@ def waves_page(work: Work) -> str:
     )
 
 
-def colours() -> str:
-    """The palette as CSS, each colour for a light page and a dark one."""
-    weights, matrix = KINDS[Kind.WEIGHTS], KINDS[Kind.MATRIX]
-    inks = "".join(f"--{name}:light-dark({ink.light},{ink.dark});" for name, ink in INKS.items())
-    kinds = "".join(
-        f"--{name}-fill:light-dark({colour.fill},{colour.dark_fill});--{name}-line:light-dark({colour.line},{colour.dark_line});"
-        for name, colour in (("weights", weights), ("matrix", matrix))
-    )
-    rows = "".join(
-        f".row-{i}{{--fill:light-dark({wave.fill},{wave.dark_fill});--line:light-dark({wave.line},{wave.dark_line})}}"
-        for i, wave in enumerate(WAVES)
-    )
-    return f":root{{{inks}{kinds}}}{rows}"
+def row_rules() -> str:
+    """CSS that gives each row of the input its colours, as `--fill` and `--line` of what belongs to it."""
+    return "".join(f".row-{i}{{--fill:var(--row-{i});--line:var(--row-{i}-line)}}" for i in range(len(WAVES)))
