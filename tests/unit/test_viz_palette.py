@@ -10,6 +10,7 @@ import pytest
 
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.palette import INKS, KINDS, Kind
+from tpucc.viz.theme import variables
 
 Colour = npt.NDArray[np.float64]
 
@@ -65,6 +66,16 @@ def test_text_stands_out_on_every_fill(theme: str) -> None:
     found = {(ink, name): contrast(getattr(INKS[ink], theme), fill) for ink in ("ink", "soft") for name, fill in fills.items()}
     assert {place: ratio for place, ratio in found.items() if ratio < LEGIBLE} == {}
     assert contrast(getattr(INKS["alarm"], theme), getattr(INKS["paper"], theme)) > LEGIBLE
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_text_of_pages_stands_out(theme: str) -> None:
+    """Messages and links on the page and in boxes; lines of a source or of a graph that are marked."""
+    colours = {name: getattr(colour, theme) for name, colour in variables().items()}
+    pairs = [(text, under) for text in ("alarm", "warning", "accent") for under in ("paper", "band")]
+    pairs += [(text, under) for text in ("ink", "soft") for under in ("mark", "come", "gone")]
+    found = {pair: contrast(*(colours[name] for name in pair)) for pair in pairs}
+    assert {pair: ratio for pair, ratio in found.items() if ratio < LEGIBLE} == {}
 
 
 @pytest.mark.parametrize("vision", VISIONS)

@@ -12,6 +12,7 @@ from pathlib import PurePosixPath
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, counted
+from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, tag
 from tpucc.watch.build import Built, Failed, Outcome
 from tpucc.watch.messages import Messages, explanations, messages_page
@@ -88,7 +89,10 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
 
 
 def followed(page: bytes, place: str) -> bytes:
-    """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none."""
+    """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none.
+
+    What the script shows has the colours of the page: the variables of `tpucc.viz.theme`, which all pages have.
+    """
     style, script = _script()
     data = {"data-place": place, "data-digest": digest(page)}
     added = tag("style", style) + tag("script", script, attributes=data)
@@ -135,4 +139,6 @@ def _script() -> tuple[Markup, Markup]:
     return Markup(folder.joinpath("watch.css").read_text("utf-8")), Markup(folder.joinpath("watch.js").read_text("utf-8"))
 
 
-_ICON = b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 2"><path fill="#0072b2" d="M0 0h1v1H0zM1 1h1v1H1z"/></svg>'
+_ICON = (
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 2 2"><path fill="{KINDS[Kind.MATRIX].line}" d="M0 0h1v1H0zM1 1h1v1H1z"/></svg>'
+).encode()

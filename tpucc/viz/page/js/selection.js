@@ -15,27 +15,24 @@ const selection = (() => {
   const same = (a, b) => (a === b) || (a && b && a.kind === b.kind && a.id === b.id && a.place === b.place && a.diagram === b.diagram);
   const current = () => held ?? under;
 
-  function tell(before, source) {
-    if (same(before, current())) return;
+  function tell(source) {
     lit = current() ? resolved(current()) : null;
     for (const listener of listeners) listener(current(), lit, source);
   }
 
-  /** Holds `wanted`, which `source` (a view) asked for; null lets go. */
+  /** Holds `wanted`, which `source` (a view) asked for; null lets go. All views hear of it: what the pointer was on may now be held. */
   function hold(wanted, source = "") {
-    const before = current();
     held = wanted && links.exists(wanted) ? wanted : null;
     under = null;
     remember();
-    tell(before, source);
-    for (const listener of listeners) if (same(before, current())) listener(current(), lit, source);
+    tell(source);
   }
 
   /** Shows what the pointer is on. */
   function point(wanted, source = "") {
     const before = current();
     under = wanted && links.exists(wanted) ? wanted : null;
-    tell(before, source);
+    if (!same(before, current())) tell(source);
   }
 
   /** The selection and the view as the page's address says them: `#view=tiles&tile=2.5`. */
