@@ -87,3 +87,21 @@ def test_all_views_but_the_endless_ones_are_printed(open_page: OpenPage, tmp_pat
     assert every - shown == {"view-assembly", "view-passes"}
     assert page.locator("#source, #timeline, #buffer").evaluate_all("(found) => found.every((one) => one.clientHeight > 50)")
     assert not page.locator("#inspector, nav, #search").first.is_visible()
+
+
+PAINTED = "[...document.querySelectorAll('canvas')].map((canvas) => canvas.toDataURL())"
+
+
+def test_what_is_painted_is_light_on_paper_and_then_as_it_was(open_page: OpenPage, tmp_path: Path) -> None:
+    page = open_page(report_of(PROGRAMS / "02_iris.tpu", tmp_path))
+    settle(page)
+    light = page.evaluate(PAINTED)
+    page.keyboard.press("t")
+    dark = page.evaluate(PAINTED)
+    assert [one != other for one, other in zip(light, dark, strict=True)] == [True, True]
+    page.emulate_media(media="print")
+    settle(page)
+    assert page.evaluate(PAINTED) == light
+    page.emulate_media(media="screen")
+    settle(page)
+    assert page.evaluate(PAINTED) == dark

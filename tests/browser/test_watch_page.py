@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.browser
 
 HASH = "#view=layers&line=4"
+COLOUR = "(element) => getComputedStyle(element).backgroundColor"
 
 
 def draw(compilation: Compilation, runtime: Runtime) -> Mapping[str, bytes]:
@@ -124,6 +125,9 @@ def test_the_last_good_report_is_a_link_away_and_says_that_it_is_old(page: Page,
     page.get_by_text("the last good report").click()
     corner = page.locator(".tpucc-watch")
     corner.get_by_text("1 error in the source as it is now").wait_for()
+    for _ in "light", "dark":
+        page.keyboard.press("t")
+        assert corner.evaluate(COLOUR) == page.evaluate(f"({COLOUR})(document.body)"), "it has the colours of the page, not of the system"
     assert page.url == f"{watched.address}report.html{HASH}"
     corner.get_by_role("link").click()
     page.locator("mark.error").wait_for()

@@ -281,6 +281,8 @@ def test_light_and_dark(waves: Waves, open_page: OpenPage) -> None:
     page.emulate_media(color_scheme="light")
     page.click("#theme")
     assert page.evaluate(BACKGROUND) == dark
+    page.emulate_media(media="print")
+    assert page.evaluate(BACKGROUND) == "rgb(255, 255, 255)", "paper is white"
 
 
 @pytest.mark.parametrize("motion", ["reduce", "no-preference"])

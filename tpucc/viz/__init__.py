@@ -1,5 +1,6 @@
 """Pictures of every stage.
 
 `diagrams` are graphs, laid out by Graphviz; `charts` write SVG at once; `waves` show an array of elements cycle by cycle; `page` is the
-report, which links them all. What they share: colours (`palette`), markup (`svg`), the widths of texts (`text`), headings, rectangles.
+report, which links them all. What they share: colours (`palette`, and `theme` for pages), markup (`svg`), the widths of texts (`text`),
+headings, rectangles.
 """

@@ -61,7 +61,7 @@ const axis = (() => {
     listeners.push(soon);
     new ResizeObserver(soon).observe(canvas);
     handled(canvas, timeAt, inside);
-    return { soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
+    return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
   }
 
   /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */

@@ -98,5 +98,5 @@ const buffer = (() => {
     selection.listen(light);
   }
 
-  return { start, soon: () => view.soon() };
+  return { start, paint: () => view.paint() };
 })();

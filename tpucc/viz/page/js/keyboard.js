@@ -47,10 +47,11 @@ const keyboard = (() => {
     repaint();
   }
 
+  /** Paints in the colours that hold now, at once: a printer doesn't wait for a frame. */
   function repaint() {
     colours.forget();
-    timeline.soon();
-    buffer.soon();
+    timeline.paint();
+    buffer.paint();
   }
 
   function press(event) {
@@ -83,7 +84,7 @@ const keyboard = (() => {
     document.addEventListener("keydown", press);
     document.getElementById("theme").addEventListener("click", theme);
     document.getElementById("keys").addEventListener("click", () => dialog.showModal());
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    for (const query of ["(prefers-color-scheme: dark)", "print"]) matchMedia(query).addEventListener("change", repaint);
   }
 
   return { start };

@@ -137,5 +137,5 @@ const timeline = (() => {
     legend();
   }
 
-  return { start, soon: () => view.soon() };
+  return { start, paint: () => view.paint() };
 })();
