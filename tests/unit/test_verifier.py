@@ -201,12 +201,13 @@ def test_a_broken_rule_is_named(code: str) -> None:
 
 
 def small(seed: int) -> bool:
-    """Whether a network has no size that takes a blackboard's machine long."""
-    source = DenseNetwork(seed).source()
-    return not any(size in source for size in ("513", "1000", "2049", "5000"))
+    """Whether a network is one for a machine of 4×4 elements, which takes hundreds of thousands of instructions for others."""
+    network = DenseNetwork(seed)
+    return bool(network.source()) and network.macs < 150_000
 
 
-SEEDS = [*(("tpu_v1", seed) for seed in range(25)), *(("tiny", seed) for seed in range(40) if small(seed))]
+SEEDS = [*(("tpu_v1", seed) for seed in range(25)), *(("tiny", seed) for seed in range(80) if small(seed))]
+"""Of those, 20 are small: a network that doesn't fit fails."""
 
 
 @pytest.mark.parametrize(("target", "seed"), SEEDS)
