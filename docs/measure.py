@@ -146,5 +146,5 @@ def _scaling() -> Iterator[str]:
     yield f"|{'---|' * (len(HEAD) + 1)}"
     for name, params in SCALED:
         programs = (_compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
-        for row in scaling([Runtime(program) for program in programs if program is not None]):
-            yield f"| {_named(name, params)} | {' | '.join(cells(row))} |"
+        for row in cells(scaling([Runtime(program) for program in programs if program is not None])):
+            yield f"| {_named(name, params)} | {' | '.join(row)} |"

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import counted, printable
+from tpucc.durations import duration
 from tpucc.outputs import write_file
 from tpucc.runtime import Runtime
-from tpucc.tables import microseconds, size
+from tpucc.tables import size
 from tpucc.viz.statistics import LayerStatistics, Statistics, read_statistics
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
 
@@ -54,7 +55,7 @@ def summary_html(runtime: Runtime) -> str:
 
 
 def _facts(stats: Statistics) -> Iterator[tuple[str, ...]]:
-    yield "time", f"{counted(stats.cycles, 'cycle')}, {microseconds(stats.seconds)}"
+    yield "time", f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
     yield "speed", f"{stats.tops:.3g} TOPS, {100 * stats.utilization:.1f} % of peak"
     yield "bottleneck", stats.bottleneck
     yield "work", f"{stats.macs:,} multiply-accumulates in {counted(len(stats.layers), 'layer')}"

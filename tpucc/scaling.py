@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.diagnostics import printable
+from tpucc.durations import durations
 from tpucc.runtime import Runtime
-from tpucc.tables import microseconds, table, wrapped
+from tpucc.tables import table, wrapped
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +40,21 @@ def scaling_table(runtimes: Sequence[Runtime]) -> str:
     program, rows = runtimes[0].program, scaling(runtimes)
     batch = rows[0].batch * rows[0].cores
     head = f"{printable(program.name)} on {program.target.name}, a batch of {batch:,} divided among cores"
-    return f"{wrapped(head, '  ')}\n\n{table(HEAD, (cells(row) for row in rows), left=0)}"
+    return f"{wrapped(head, '  ')}\n\n{table(HEAD, cells(rows), left=0)}"
 
 
 HEAD = ("cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck")
 
 
-def cells(row: Scale) -> tuple[str, ...]:
-    """A row as text, in the order of `HEAD`."""
+def cells(rows: Sequence[Scale]) -> list[tuple[str, ...]]:
+    """The rows as text, in the order of `HEAD`; their times have one unit."""
+    times = durations([row.seconds for row in rows])
+    return [_cells(row, time) for row, time in zip(rows, times, strict=True)]
+
+
+def _cells(row: Scale, time: str) -> tuple[str, ...]:
     share = f"{100 * row.efficiency:.0f} %"
-    counts = (f"{row.cores:,}", f"{row.batch:,}", f"{row.cycles:,}", microseconds(row.seconds))
+    counts = (f"{row.cores:,}", f"{row.batch:,}", f"{row.cycles:,}", time)
     return (*counts, f"{row.speedup:.2f}", share, f"{row.tops:.2f}", row.bottleneck)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tpucc.diagnostics import printable
+from tpucc.durations import duration
 from tpucc.pictures import works_of
 from tpucc.runtime import Runtime
 from tpucc.sim.counts import WAYS
@@ -62,7 +63,7 @@ def timeline_table(runtime: Runtime) -> str:
     stats = runtime.stats
     machine = machine_name(stats["target"], stats["cores"])
     head = (
-        f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, "
+        f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {duration(stats['seconds'])}, "
         f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"
     )
     return "\n\n".join(
@@ -129,10 +130,6 @@ def memory_table(runtime: Runtime) -> str:
 def wrapped(text: str, indent: str = "") -> str:
     """A sentence in lines of 80 columns; `indent` stands before all but the first."""
     return textwrap.fill(text, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-
-
-def microseconds(seconds: float) -> str:
-    return f"{seconds * 1e6:,.1f} µs" if seconds < 0.1 else f"{seconds:,.3f} s"
 
 
 def size(count: float) -> str:

@@ -14,6 +14,7 @@ import pytest
 import tpucc
 from tests.support.reports import PROGRAMS, report_of
 from tests.support.visits import settle
+from tpucc.durations import duration
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
@@ -37,7 +38,7 @@ WAITS = {
     "has nothing to do": "other",
 }
 NUMBER = r"([\d,]+)"
-WAIT = re.compile(rf"{NUMBER} cycles? \(([\d.,]+) (ns|µs|ms)\): it (.+)")
+WAIT = re.compile(rf"{NUMBER} cycles? \((.+)\): it (.+)")
 TILE = re.compile(rf"Rows {NUMBER}(?:–{NUMBER})? and columns {NUMBER}(?:–{NUMBER})? of the weights; (.+) full\.")
 FETCH = re.compile(rf"The layer's (\d+)(?:st|nd|rd|th) tile, fetched(?: {NUMBER} times, first)? from cycle {NUMBER} until {NUMBER}\.")
 WORK = re.compile(rf"The (\w+) unit works on it for {NUMBER} cycles? \(.+\), from cycle {NUMBER} until {NUMBER}\.")
@@ -111,9 +112,8 @@ def matching(pattern: re.Pattern[str], sentences: list[str]) -> re.Match[str]:
 def said_waits(sentences: list[str], clock: float) -> dict[str, int]:
     found = [match for match in map(WAIT.fullmatch, sentences) if match]
     for match in found:
-        seconds = float(match[2].replace(",", "")) * {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3}[match[3]]
-        assert seconds == pytest.approx(int(match[1].replace(",", "")) / clock, rel=1e-3)
-    return {match[4]: int(match[1].replace(",", "")) for match in found}
+        assert match[2] == duration(int(match[1].replace(",", "")) / clock)
+    return {match[3]: int(match[1].replace(",", "")) for match in found}
 
 
 def test_tiles_are_where_and_when_the_panel_says(measured: Measured, open_page: OpenPage) -> None:

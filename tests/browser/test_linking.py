@@ -122,7 +122,9 @@ def test_a_layer_lights_its_lines_and_its_instructions(compiled: Compiled, open_
 def test_an_instruction_lights_the_lines_of_its_layer(compiled: Compiled, open_page: OpenPage) -> None:
     page = open_page(compiled.report, "view=assembly")
     program = compiled.program
-    for row in list(seen(page, "#view-assembly [data-row]"))[:8]:
+    rows = list(seen(page, "#view-assembly [data-row]"))
+    assert len(rows) >= 8
+    for row in rows[:8]:
         page.hover(f"#view-assembly [data-row='{row}']")
         found, owner = lit(page), int(program.layer_of[row])
         assert found is not None

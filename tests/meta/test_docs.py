@@ -20,10 +20,10 @@ def test_the_reference_is_up_to_date() -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
-        assert (page.parent / link).exists(), link
+def test_links_lead_somewhere() -> None:
+    links = [(page, link) for page in PAGES for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))]
+    assert len(links) > 50
+    assert [(str(page.relative_to(ROOT)), link) for page, link in links if not (page.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("page", ["docs/language.md", "docs/first-model.md"])

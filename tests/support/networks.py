@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.sources import bind_weights
 
-__all__ = ["BLACKBOARD", "MIDDLE", "ORDINARY", "PICTURES", "Bounds", "drawn", "elaborated", "network", "results"]
+__all__ = ["BLACKBOARD", "MIDDLE", "ORDINARY", "PICTURES", "Bounds", "drawn", "elaborated", "network", "results", "seeds_of_reals"]
 
 RANGES = ("", "", " in [0.0, 1.0]", " in [-2.0, 3.0]")
 TABLE_ROWS = 9
@@ -33,6 +34,12 @@ def network(seed: int, bounds: Bounds = ORDINARY) -> str:
         _grow(draft)
     returned, types = zip(*_returned(draft), strict=True)
     return draft.source(f"model net({given}) -> {', '.join(types)}:", f"    return {', '.join(returned)}")
+
+
+def seeds_of_reals(first: int, many: int) -> list[int]:
+    """The next so many seeds whose networks return a float32: what an `argmax` returns is not compared by its error."""
+    heads = ((seed, network(seed).rpartition("->")[2].partition("\n")[0]) for seed in count(first))
+    return list(islice((seed for seed, types in heads if "f32" in types), many))
 
 
 def elaborated(text: str) -> Graph:

@@ -42,6 +42,7 @@ def test_profile_compares_numbers_of_cores(small: Path, capsys: pytest.CaptureFi
     assert lines[0] == "small on tpu_v1, a batch of 8 divided among cores"
     assert lines[2].split() == ["cores", "items", "cycles", "time", "speed-up", "efficiency", "TOPS", "bottleneck"]
     assert [line.split()[:2] for line in lines[3:]] == [["1", "8"], ["2", "4"], ["8", "1"]]
+    assert len({line.split()[4] for line in lines[3:]}) == 1, "times that are compared have one unit"
     assert max(map(len, lines)) <= 80
     run("profile", small, "--cores", "1,2,8", "--quiet", "--json")
     rows = json.loads(capsys.readouterr().out)["scaling"]

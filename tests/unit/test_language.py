@@ -207,17 +207,20 @@ def mutated(text: str, choose: random.Random) -> str:
 
 @pytest.mark.parametrize("first", range(0, 2000, 500))
 def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
-    sources = [path.read_text() for path in PROGRAMS if "lstm" not in path.name and "resnet" not in path.name]
+    sources, wrong = [path.read_text() for path in PROGRAMS if "lstm" not in path.name and "resnet" not in path.name], 0
     for seed in range(first, first + 500):
         choose = random.Random(seed)
         text = mutated(choose.choice(sources), choose)
-        assert explained(text), f"seed {seed}"
+        wrong += not good(text, seed)
+    assert wrong > 300
 
 
-def explained(text: str) -> bool:
-    """Whether a source is good, or every error in it has its place; anything but an error of tpucc is not caught."""
+def good(text: str, seed: int) -> bool:
+    """Whether a source compiles; if not, every error in it has its place. Anything but an error of tpucc is not caught."""
     try:
         model(text)
     except (tpucc.CompileError, tpucc.LimitError) as error:
-        return bool(str(error)) and all(d.labels for d in error.diagnostics)
+        assert str(error), f"seed {seed}"  # noqa: PT017
+        assert all(d.labels for d in error.diagnostics), f"seed {seed}"  # noqa: PT017
+        return False
     return True

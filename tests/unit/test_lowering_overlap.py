@@ -113,6 +113,7 @@ def order(tiles: TileProgram) -> list[tuple[str, str]]:
 def test_the_first_half_leads() -> None:
     graph, plan = built(residual), make_plan(built(residual), ROOMY)
     leads = [split.lead for split in overlapping_splits(plan)[:-1]]
+    assert leads
     for lead, tiles in zip(leads, list(lowerings(graph, ROOMY))[1:], strict=False):
         parts = [part for layer, part in order(tiles) if layer in ("h", "g", "y")]
         assert sorted(parts) == ["0"] * 3 + ["1"] * 3

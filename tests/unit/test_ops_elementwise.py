@@ -62,12 +62,12 @@ def test_references_against_plain_python(name: str, attributes: Any, slow: Calla
     assert np.allclose(found, expected, rtol=3e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "attributes", "slow"), SLOW)
+@pytest.mark.parametrize(("name", "attributes", "slow"), [case for case in SLOW if case[0] not in ("relu", "relu6")])
 def test_tables_against_plain_python(name: str, attributes: Any, slow: Callable[[float], float]) -> None:
     legalisation = OPS[name].legalisation
-    if isinstance(legalisation, Table):
-        found = legalisation.function(attributes, np.array(POINTS))
-        assert np.allclose(found, [slow(value) for value in POINTS], rtol=1e-14, atol=1e-15)
+    assert isinstance(legalisation, Table)
+    found = legalisation.function(attributes, np.array(POINTS))
+    assert np.allclose(found, [slow(value) for value in POINTS], rtol=1e-14, atol=1e-15)
 
 
 def test_erf_in_double_precision() -> None:

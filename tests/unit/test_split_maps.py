@@ -166,22 +166,39 @@ def test_an_image_of_three_times_the_memory_runs_on_the_blackboard() -> None:
     )
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_integers_are_those_of_a_machine_with_room(seed: int) -> None:
-    """A band has the scale and zero point of the whole: not one integer differs."""
-    text = network(seed, PICTURES)
-    whole = compiled(text, with_rows(100_000))
+def in_bands(text: str) -> Compilation | None:
+    """The network for a small machine; None when no part of it was split, or when it has no room there even so."""
     try:
-        bands = compiled(text, TINY)
-    except tpucc.Error:
-        return
+        made = compiled(text, TINY)
+    except tpucc.Error as error:
+        assert {d.code for d in error.diagnostics} <= {"E0621", "E0622", "E0623"}  # noqa: PT017
+        return None
+    return made if any("computed in" in warning for warning in made.warnings) else None
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_integers_are_those_of_a_machine_with_room(first: int) -> None:
+    """A band has the scale and zero point of the whole: not one integer differs."""
+    compared = 0
+    for seed in range(first, first + 40):
+        text = network(seed, PICTURES)
+        bands = in_bands(text)
+        if bands is not None:
+            assert_equal_integers(compiled(text, with_rows(100_000)), bands, seed)
+            compared += 1
+    assert compared >= 8
+
+
+def assert_equal_integers(whole: Compilation, bands: Compilation, seed: int) -> None:
     assert whole.program is not None
     assert bands.program is not None
     first, second = Runtime(whole.program), Runtime(bands.program)
     inputs = random_inputs(first, seed)
     expected, found = first.run(inputs), second.run(inputs)
+    assert expected
+    assert expected.keys() == found.keys()
     for name, value in expected.items():
-        np.testing.assert_array_equal(found[name], value)
+        np.testing.assert_array_equal(found[name], value, f"seed {seed}: {name}")
 
 
 VGG = """

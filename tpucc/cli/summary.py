@@ -9,8 +9,9 @@ from typing import Any
 
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import Compilation, Snapshot
+from tpucc.durations import duration
 from tpucc.runtime import Runtime
-from tpucc.tables import microseconds, size, table, wrapped
+from tpucc.tables import size, table, wrapped
 from tpucc.viz.charts.errors import decibels
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
@@ -40,7 +41,7 @@ def run_text(summary: Mapping[str, Any]) -> str:
     outputs = ", ".join(f"{printable(name)}: {kind}" for name, kind in summary["outputs"].items())
     lines = [
         f"{printable(summary['model'])}: ran on {printable(summary['inputs'])}; one batch takes {summary['cycles']:,} cycles, "
-        f"{microseconds(summary['seconds'])}",
+        f"{duration(summary['seconds'])}",
         f"outputs: {outputs}",
         *_accuracy(summary.get("accuracy")),
         *_check(summary.get("check")),
@@ -117,7 +118,7 @@ def _numbers(runtime: Runtime) -> str:
         ("weights", f"{counted(stats['tiles'], 'tile')}, {size(stats['weight_bytes'])}"),
         ("instructions", f"{stats['instructions']:,}"),
         ("unified buffer", f"peak {size(peak)} of {size(whole)}, lower bound {size(bound)}"),
-        ("cycles", f"{stats['cycles']:,}, {microseconds(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),
+        ("cycles", f"{stats['cycles']:,}, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),
         ("speed", f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"),
         ("bottleneck", stats["bottleneck"]),
     ]

@@ -8,6 +8,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.durations import duration
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
 from tpucc.sim.segments import Cause, Segments
@@ -76,10 +77,10 @@ def _activation(program: Program, timeline: Timeline, share: str) -> str:
 
 
 def _host_work(program: Program, timeline: Timeline, share: str) -> str:
-    steps, each = counted(len(program.host_steps), "host step"), program.target.host_step_seconds * 1e6
+    steps, each = counted(len(program.host_steps), "host step"), duration(program.target.host_step_seconds)
     turns = f", computed for {program.cores:,} cores in turn" if program.cores > 1 else ""
     mend = "so that fewer of them, or a larger batch in each, would help"
-    return f"{share} wait for {steps}{turns}; each takes at least {each:.3g} µs, {mend}"
+    return f"{share} wait for {steps}{turns}; each takes at least {each}, {mend}"
 
 
 def _host_link(program: Program, timeline: Timeline, share: str) -> str:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source
 from tpucc.driver import Compilation, Options, compile_source
+from tpucc.durations import duration
 from tpucc.outputs import write_files
 from tpucc.runtime import Runtime
 from tpucc.sources import read_source
-from tpucc.tables import microseconds
 
 SAVED = "tpucc compile does the same and saves what reproduces it"
 
@@ -82,7 +82,7 @@ def _built(recipe: Recipe) -> Built:
 
 def _summary(runtime: Runtime) -> str:
     stats = runtime.stats
-    return f"{stats['cycles']:,} cycles, {microseconds(stats['seconds'])}, {stats['bottleneck']} bound"
+    return f"{stats['cycles']:,} cycles, {duration(stats['seconds'])}, {stats['bottleneck']} bound"
 
 
 def _source(path: Path) -> Source | None:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from tpucc.durations import seconds_unit
 from tpucc.numerics import Float64, Int64
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, joined, label, line, tag
@@ -120,11 +121,3 @@ def _hatch(key: str, name: str) -> Markup:
     stroke = tag("line", class_=f"t-{hatch.kind}", stroke=KINDS[hatch.kind].line, x1=0, y1=0, x2=0, y2=6, stroke_width=2.4)
     turn = f"rotate({hatch.angle})"
     return tag("pattern", stroke, id=f"{key}-{name}", width=6, height=6, patternUnits="userSpaceOnUse", patternTransform=turn)
-
-
-def seconds_unit(seconds: float) -> tuple[str, float]:
-    """The largest unit of which `seconds` are one or more, and how many of them a second has."""
-    for unit, factor in (("s", 1.0), ("ms", 1e3), ("µs", 1e6)):
-        if seconds * factor >= 1:
-            return unit, factor
-    return "ns", 1e9

@@ -13,10 +13,11 @@ from itertools import groupby
 
 import numpy as np
 
+from tpucc.durations import duration, seconds_unit
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.viz.charts.chart import STALLS, coverage, seconds_unit, ticks
+from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, layer_spans
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import number, shown
@@ -86,8 +87,7 @@ class Canvas:
 
     def time(self, cycles: float) -> str:
         """Cycles as seconds: `85.7 ns`."""
-        unit, factor = seconds_unit(cycles / self.clock_hz)
-        return f"{significant(cycles / self.clock_hz * factor)} {self._unit(unit)}"
+        return self._unit(duration(cycles / self.clock_hz))
 
     def head(self, words: str) -> list[Line]:
         """A sentence above a chart, in as many lines as it takes."""

@@ -9,14 +9,15 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import counted
+from tpucc.durations import duration
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
-from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, seconds_unit, stall_legend
+from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, number, percent, shown, text_width
+from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
 
 LEFT = 84.0
 LANE, LANE_GAP = 26.0, 10.0
@@ -83,8 +84,7 @@ def headline(name: str, times: Times) -> str:
 
 def _subtitle(program: Program, times: Times) -> str:
     clock = program.target.clock_hz / 1e6
-    unit, factor = seconds_unit(times.cycles / program.target.clock_hz)
-    time = f"{number(times.cycles / program.target.clock_hz * factor)} {unit}"
+    time = duration(times.cycles / program.target.clock_hz)
     dense = max(len(lane.starts) for lane in lanes(program, times)) > SINGLE
     bars = "the height of a bar is the share of time that a unit works" if dense else "a bar is an instruction at its unit"
     return f"{time} at {clock:,.0f} MHz on {program.machine}; {bars}."

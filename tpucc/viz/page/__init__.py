@@ -13,11 +13,12 @@ from string import Template
 import msgspec
 
 from tpucc.diagnostics import counted, printable
+from tpucc.durations import duration
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
 from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
-from tpucc.viz.page.summary import share, summary, time_text
+from tpucc.viz.page.summary import share, summary
 from tpucc.viz.statistics import Statistics
 from tpucc.viz.svg import Markup, escaped, joined, tag
 from tpucc.viz.text import percent, shown
@@ -69,7 +70,7 @@ def _facts(given: PageInput) -> Iterator[str]:
     stats, accuracy = given.statistics, given.accuracy
     if accuracy is not None:
         yield f"{share(accuracy.quantised)} right in {accuracy.integers} ({share(accuracy.float32)} in float32)"
-    yield f"{counted(stats.cycles, 'cycle')}, {time_text(stats.seconds)}"
+    yield f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
     if stats.cycles:
         yield f"{printable(stats.bottleneck)} bound"
 

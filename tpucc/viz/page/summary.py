@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
+from tpucc.durations import duration
 from tpucc.viz.charts.breakdown import breakdown_svg
-from tpucc.viz.charts.chart import seconds_unit
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.page.inline import inlined
 from tpucc.viz.statistics import LayerStatistics, Statistics
 from tpucc.viz.svg import Markup, escaped, joined, tag
-from tpucc.viz.text import number, percent, shown
+from tpucc.viz.text import percent, shown
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
@@ -34,12 +34,6 @@ def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], 
     return joined(parts)
 
 
-def time_text(seconds: float) -> str:
-    """`361.5 µs`, in the unit that suits it."""
-    unit, factor = seconds_unit(seconds)
-    return f"{number(float(f'{seconds * factor:.4g}'))} {unit}"
-
-
 def share(part: float) -> str:
     """`98.3 %`, to a tenth, as accuracies are compared."""
     return f"{100 * part:.1f} %"
@@ -47,7 +41,7 @@ def share(part: float) -> str:
 
 def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
     """What the page has to say, in a few sentences."""
-    first = f"{counted(stats.cycles, 'cycle')}, {time_text(stats.seconds)}"
+    first = f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
     limit = f"bottleneck: {stats.bottleneck}" if stats.cycles else ""
     right = ""
     if accuracy is not None:
@@ -60,7 +54,7 @@ def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
 def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     """Name, value, and a remark, of each number at the head of the page."""
     whose = "the target's" if stats.cores == 1 else "the cores'"
-    yield "time", f"{stats.cycles:,} cycles", time_text(stats.seconds)
+    yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
     yield "bottleneck", stats.bottleneck, f"array active in {percent(stats.breakdown.array_active, 100)} of cycles"
     yield "work", f"{stats.macs:,}", "multiply-accumulates"

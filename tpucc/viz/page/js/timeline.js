@@ -82,12 +82,14 @@ const timeline = (() => {
     context.fillText("cycles", 12, bottom + 13);
     context.fillText("time", 12, bottom + 27);
     context.textAlign = "center";
-    for (const tick of axis.ticks(Math.max(2, Math.floor(width / 140)))) {
+    const ticks = axis.ticks(Math.max(2, Math.floor(width / 140)));
+    const times = words.times(ticks);
+    ticks.forEach((tick, index) => {
       const place = Math.min(x(tick), width - 40);
       context.fillRect(x(tick), bottom - 2, 1, 4);
       context.fillText(words.number(tick), place, bottom + 13);
-      context.fillText(words.time(tick), place, bottom + 27);
-    }
+      context.fillText(times[index], place, bottom + 27);
+    });
     context.textAlign = "start";
   }
 

@@ -10,11 +10,26 @@ const words = (() => {
     return share > 0 && share < 9.95 ? `${share.toFixed(1)} %` : `${Math.round(share)} %`;
   };
 
-  /** A time at the target's clock, with a unit that suits it. */
+  const UNITS = [["s", 1], ["ms", 1e3], ["µs", 1e6], ["ns", 1e9]];
+  const unitOf = (seconds) => UNITS.find(([, factor]) => seconds * factor >= 1) ?? UNITS.at(-1);
+  const decimal = (value, maximumFractionDigits) => value.toLocaleString("en-GB", { maximumFractionDigits });
+
+  /** A time at the target's clock: three significant digits in the unit that suits it, as `tpucc.durations` writes it. */
   function time(cycles) {
-    const seconds = cycles / machine.clock_hz;
-    const [unit, factor] = [["s", 1], ["ms", 1e3], ["µs", 1e6]].find(([, scale]) => seconds * scale >= 1) ?? ["ns", 1e9];
-    return `${Number((seconds * factor).toPrecision(4)).toLocaleString("en-GB")} ${unit}`;
+    const seconds = Number((cycles / machine.clock_hz).toPrecision(3)); // rounded first: 999.7 ns are 1 µs
+    const [unit, factor] = unitOf(seconds);
+    return `${decimal(Number((seconds * factor).toPrecision(3)), 12)} ${unit}`;
+  }
+
+  /**
+   * The times of an axis, in one unit, with the decimals that tell its ticks apart.
+   * @param {number[]} ticks - evenly spaced cycles, ascending
+   */
+  function times(ticks) {
+    const [unit, factor] = unitOf(ticks.at(-1) / machine.clock_hz);
+    const step = ((ticks.at(-1) - ticks[0]) / Math.max(1, ticks.length - 1) / machine.clock_hz) * factor;
+    const decimals = step > 0 ? Math.min(12, Math.max(0, 2 - Math.floor(Math.log10(step)))) : 3;
+    return ticks.map((tick) => `${decimal((tick / machine.clock_hz) * factor, decimals)} ${unit}`);
   }
 
   const cycles = (value) => `${counted(value, "cycle")} (${time(value)})`;
@@ -142,5 +157,5 @@ const words = (() => {
   /** What there is to say about a selection, beside what lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
-  return { number, counted, percent, time, cycles, span, title, about, tilePlace, waited };
+  return { number, counted, percent, time, times, cycles, span, title, about, tilePlace, waited };
 })();
