@@ -59,6 +59,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     weight_fifo_tiles: int = 0
     host_bandwidth: float = 0.0
     """Bytes a second between host memory and the unified buffer, both directions sharing it."""
+    host_latency_seconds: float = 0.0
+    """Seconds that each transfer takes besides its bytes: the round trip of its request."""
     host_step_seconds: float = 10e-6
     """Seconds from an interrupt to the host's first result. Our assumption: a driver's round trip; the paper has no number."""
     host_elements_per_second: float = 1e9
@@ -72,8 +74,9 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         for field in SHAPE_RATES if described else SHAPE_RATES + PROGRAM_RATES:
             if not (math.isfinite(getattr(self, field)) and getattr(self, field) > 0):
                 raise ValueError(f"{field} must be a positive finite number")
-        if not 0 <= self.host_step_seconds < math.inf:
-            raise ValueError("host_step_seconds must be a finite number that is not negative")
+        for field in ("host_latency_seconds", "host_step_seconds"):
+            if not 0 <= getattr(self, field) < math.inf:
+                raise ValueError(f"{field} must be a finite number that is not negative")
         if self.mxu > 1024:
             raise ValueError("mxu must be at most 1024, so that 8-bit products of one tile sum exactly in float32")
         if not described and (self.accumulator_rows < 2 or self.unified_buffer_rows < 2):
@@ -130,8 +133,13 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         return ""
 
     def host_cycles(self, rows: int) -> int:
-        """Cycles of a transfer of `rows` rows between the host and the unified buffer."""
-        return self.transfer_cycles(rows * self.mxu, self.host_bandwidth)
+        """Cycles of a transfer of `rows` rows between the host and the unified buffer: its latency, and its bytes at the link's rate."""
+        return round(self.host_latency_seconds * self.clock_hz) + self.transfer_cycles(rows * self.mxu, self.host_bandwidth)
+
+    @property
+    def half_rate_rows(self) -> int:
+        """Rows of the transfer that takes as long for its bytes as for its latency: it has half the link's rate."""
+        return math.ceil(self.host_latency_seconds * self.host_bandwidth / self.mxu)
 
     def host_step_cycles(self, elements: int) -> int:
         """Cycles of a host step that computes `elements` elements."""

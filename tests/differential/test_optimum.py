@@ -27,7 +27,7 @@ from tpucc.target import Target
 ROOMY = msgspec.structs.replace(TINY, unified_buffer_rows=400)
 QUICK = msgspec.structs.replace(ROOMY, weight_bandwidth=16e6, host_bandwidth=64e6)
 """Fetches a tile in a cycle, so that the matrix unit is what limits."""
-INNER = msgspec.structs.replace(V1, host_bandwidth=1e13)
+INNER = msgspec.structs.replace(V1, host_bandwidth=1e13, host_latency_seconds=0.0)
 """TPU v1 in the middle of a network, where nothing waits for the host."""
 PRIME = msgspec.structs.replace(INNER, weight_bandwidth=170e9)
 """With five times the weight bandwidth, about what the paper's section 7 gives TPU'."""

@@ -326,12 +326,12 @@ def program(exe: Executable) -> Program:
 
 
 def test_the_link_and_the_hosts_work_are_shared_in_turn() -> None:
-    """An independent count: each transfer's bytes for all cores over the bandwidth; each step as often as there are cores."""
+    """An independent count: each transfer takes its latency and the bytes of all cores; each step is done once a core."""
     exe = tpucc.compile_source(SOURCES["a step of the host in the middle"], cores=4)
     p, times = program(exe), exe.runtime.timeline
     code, lengths = p.instructions, times.end - times.start
     transfers = np.isin(code["opcode"], (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY))
-    wanted = [round(4 * rows * 256 * 700e6 / (10 * 2**30)) for rows in code["inner"][transfers].tolist()]
+    wanted = [700 + round(4 * rows * 256 * 700e6 / (10 * 2**30)) for rows in code["inner"][transfers].tolist()]
     assert lengths[transfers].tolist() == wanted
     step = lengths[(code["opcode"] == Opcode.INTERRUPT_HOST) & (code["index"] == 0)]
     assert step.tolist() == [4 * round((10e-6 + p.host_steps[0].elements / 1e9) * 700e6)]

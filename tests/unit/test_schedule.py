@@ -19,6 +19,7 @@ from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.lowering.lower import lower
+from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.schedule import schedule
 from tpucc.schedule.accumulators import place_groups
 from tpucc.schedule.finish import with_end
@@ -127,6 +128,22 @@ def test_groups_that_live_together_never_meet(sizes: tuple[int, ...], room: int,
     order = [*range(a0 + 1), m1, m2, a1 - 1, a1, m3, a2 - 1, a2]
     rest = [index for index in range(len(code)) if index not in order]
     assert place_groups(replace(tiles, instructions=code[order + rest], groups=sizes)).tolist() == starts
+
+
+@given(room=st.integers(12, 24), cohorts=st.lists(st.lists(st.integers(1, 8), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_groups_that_live_together_have_rows_of_their_own(room: int, cohorts: list[list[int]]) -> None:
+    """Cohorts of any sizes that fit, one after the other, so that the ring closes in every way."""
+    cohorts = [sizes for sizes in cohorts if sum(sizes) <= room]
+    numbers = np.split(np.arange(sum(map(len, cohorts))), np.cumsum([len(sizes) for sizes in cohorts])[:-1])
+    order = np.concatenate([np.tile(group, 2) for group in numbers])
+    code = np.zeros(len(order), TILE_RECORD)
+    code["group"] = order
+    tiles = lower(chain(8, 4, 4), machine(accumulator_rows=room))
+    starts = place_groups(replace(tiles, instructions=code, groups=tuple(size for sizes in cohorts for size in sizes)))
+    for group, sizes in zip(numbers, cohorts, strict=True) if cohorts else ():
+        rows = [row for start, size in zip(starts[group].tolist(), sizes, strict=True) for row in range(start, start + size)]
+        assert len(set(rows)) == len(rows)
+        assert max(rows) < room
 
 
 def test_weights_are_asked_for_as_early_as_the_fifo_allows() -> None:

@@ -21,7 +21,7 @@ from tpucc.runtime import Runtime
 
 SOURCE = """
 weights random(seed=0)
-model m(x: f32[6, 300], y: f32[6, 300]):
+model m(x: f32[48, 300], y: f32[48, 300]):
     weight a: f32[300, 300]
     weight b: f32[300, 40]
     h = relu(x @ a)
@@ -115,7 +115,7 @@ BREAKS: dict[str, Edit] = {
     "V0204": lambda p: edited(p, Opcode.SYNCHRONIZE, engines=0),
     "V0301": lambda p: edited(p, MULTIPLY, ub=2**31),
     "V0302": lambda p: edited(p, MULTIPLY, acc=4095),
-    "V0303": lambda p: edited(p, READ, host=3),
+    "V0303": lambda p: edited(p, READ, inner=10**6),
     "V0304": lambda p: edited(p, Opcode.READ_WEIGHTS, index=99),
     "V0305": lambda p: edited(p, Opcode.SET_CONFIGURATION, index=99),
     "V0306": lambda p: edited(p, MULTIPLY, inner=0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Records
-from tpucc.numerics import INT8, INT16, POINTS, AnyArray, Int8, Precision
+from tpucc.numerics import INT8, INT16, POINTS, AnyArray, Int8, Int64, Precision
 from tpucc.target import Target, machine_name
 
 
@@ -53,6 +54,23 @@ class HostBuffer:
     kind: str
     start: int
     rows: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.rows
+
+
+def stretch_ends(host: Sequence[HostBuffer], rows: Int64) -> Int64:
+    """For each host row the end of its stretch: of the buffers of one kind, one after the other without a gap, in whose first or later
+    ones it lies. A row in no buffer has its own end: itself."""
+    order = sorted(host, key=lambda buffer: buffer.start)
+    ends = [0] * len(order)
+    for index in range(len(order) - 1, -1, -1):
+        buffer, after = order[index], order[index + 1] if index + 1 < len(order) else None
+        goes_on = after is not None and (after.kind, after.start) == (buffer.kind, buffer.end)
+        ends[index] = ends[index + 1] if goes_on else buffer.end
+    found = np.searchsorted(np.array([buffer.start for buffer in order], np.int64), rows, side="right") - 1
+    return np.where(found >= 0, np.maximum(np.array([*ends, 0], np.int64)[found], rows), rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +194,7 @@ class Program:
 
     @property
     def host_rows(self) -> int:
-        return max((b.start + b.rows for b in self.host), default=0)
+        return max((b.end for b in self.host), default=0)
 
     def __eq__(self, other: object) -> bool:
         from tpucc.isa.container import encode

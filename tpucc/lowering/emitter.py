@@ -54,14 +54,16 @@ class Emitter:
         return len(self.groups) - 1
 
     def require(self, buffer: int) -> None:
-        """Reads a buffer that host memory holds, before its first use."""
-        home = self._layout.buffers[buffer].home
-        if home < 0 or buffer in self._loaded:
+        """Reads a buffer that host memory holds, and those that are read with it, before its first use."""
+        if buffer in self._loaded or buffer not in self._layout.together:
             return
-        self._loaded.add(buffer)
-        place = self._layout.host[home]
-        self._add(_READ, 0, 0, place.start, 0, 0, 0, 0, 0, 1, place.rows, 0, 0, 0, 0, 0, 0, NONE, NONE, buffer, NONE, self.layer)
-        self.complete(buffer)
+        together = self._layout.together[buffer]
+        self._loaded.update(together)
+        for beside in together:
+            place = self._layout.host[self._layout.buffers[beside].home]
+            self._add(_READ, 0, 0, place.start, 0, 0, 0, 0, 0, 1, place.rows, 0, 0, 0, 0, 0, 0, NONE, NONE, beside, NONE, self.layer)
+        for beside in together:
+            self.complete(beside)
 
     def complete(self, buffer: int) -> None:
         """All rows of the buffer are computed: writes it wherever it is an output."""

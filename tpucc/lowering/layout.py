@@ -30,6 +30,8 @@ class Layout:
         self.host: list[HostBuffer] = []
         self.exits: dict[int, list[int]] = {}
         """For each buffer of an output the host rows where it is written to."""
+        self.together: dict[int, range] = {}
+        """For each buffer that host memory holds the column blocks beside it that are read with it: the link does them as one transfer."""
         self._first: dict[Tensor, int] = {}
         self._constants: list[Tensor] = []
         self._host_rows = 0
@@ -84,6 +86,16 @@ class Layout:
         self._first[tensor] = len(self.buffers)
         for index, (name, rows) in enumerate(self._pieces(tensor)):
             self.buffers.append(VirtualBuffer(name, rows, layer, -1 if home is None else home[index]))
+        if home is not None:
+            for part in range(len(self.parts(tensor))):
+                self._join(self.blocks(tensor, part))
+
+    def _join(self, blocks: range) -> None:
+        """Column blocks are read alone, unless their latency outweighs their bytes: then as many as it takes at a time."""
+        count = max(1, -(-self.plan.target.half_rate_rows // self.buffers[blocks[0]].rows))
+        for start in range(0, len(blocks), count):
+            joined = blocks[start : start + count]
+            self.together.update(dict.fromkeys(joined, joined))
 
     def _add_output(self, name: str, type_: TensorType, tensor: Tensor) -> Port:
         places = self._add_host("output", name, tensor)

@@ -29,6 +29,9 @@ class _StepEmission:
         self._results = layout.blocks(step.result, part)
 
     def emit(self) -> None:
+        """Borders are the activation unit's; what the matrix unit waits for crosses the link before what they are copied from."""
+        if isinstance(self._step.work, Product) and self._step.work.levels:
+            self._block(self._step.work.levels[0].x, self._step.work.levels[0].block)
         for copy in self._step.borders:
             self._copy(copy)
         match self._step.work:

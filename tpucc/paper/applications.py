@@ -58,9 +58,15 @@ def find_programs(folder: Path) -> dict[str, Path]:
     return found
 
 
-def measure(source: Source, folder: Path, target: Target, activation_bits: int | None = None) -> Measured:
-    """Compiles a source, whose files are relative to `folder`, and times it. Raises what compiling raises."""
-    compilation = compile_source(source, folder, Options(target=target, extra=(UnitRanges(),), activation_bits=activation_bits))
+def known(programs: Mapping[str, Path]) -> dict[str, Path]:
+    """Those whose shapes are known well enough for their figures to be compared."""
+    return {name: path for name, path in programs.items() if not published().applications[name].qualitative}
+
+
+def measure(source: Source, folder: Path, target: Target, activation_bits: int | None = None, level: int = 2) -> Measured:
+    """Compiles a source, whose files are relative to `folder`, with -O `level`, and times it. Raises what compiling raises."""
+    options = Options(target=target, level=level, extra=(UnitRanges(),), activation_bits=activation_bits)
+    compilation = compile_source(source, folder, options)
     program, graph = compilation.program, compilation.graph
     assert program is not None
     assert graph is not None
@@ -68,9 +74,9 @@ def measure(source: Source, folder: Path, target: Target, activation_bits: int |
     return Measured(graph.inputs[0].type.shape[0], stats(program, timeline), _fetched(program, timeline))
 
 
-def measure_file(path: Path, target: Target) -> Measured:
+def measure_file(path: Path, target: Target, level: int = 2) -> Measured:
     """`measure` of one of the paper's applications, with the activations that it has there."""
-    return measure(read_source(path), path.parent, target, published().applications[path.stem].activation_bits)
+    return measure(read_source(path), path.parent, target, published().applications[path.stem].activation_bits, level)
 
 
 def _fetched(program: Program, timeline: Timeline) -> float:

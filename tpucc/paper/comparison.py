@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from tpucc.paper.applications import find_programs, measure_file
+from tpucc.paper.applications import find_programs, known, measure_file
 from tpucc.paper.arithmetic import machine_section, matrix_section
 from tpucc.paper.figures import Section
 from tpucc.paper.reasons import with_reasons
 from tpucc.paper.sensitivity import Progress, prime_section, sensitivity_section
-from tpucc.paper.tables import inferences_section, roofline_section, table3_section, table7_section, table8_section
+from tpucc.paper.tables import inferences_section, plain_section, roofline_section, table3_section, table7_section, table8_section
 from tpucc.target import Target
 
 
@@ -25,7 +25,12 @@ def compare(folder: Path, target: Target, progress: Progress = lambda _: None) -
     for name, path in programs.items():
         progress(path.name)
         base[name] = measure_file(path, target)
-    tables = (table3_section(base), table7_section(base), table8_section(base), roofline_section(base, target), inferences_section(base))
+    plain = {}
+    for name, path in known(programs).items():
+        progress(f"{path.name}, -O0")
+        plain[name] = measure_file(path, target, level=0)
+    yield from map(with_reasons, (table3_section(base), plain_section(plain)))
+    tables = (table7_section(base), table8_section(base), roofline_section(base, target), inferences_section(base))
     yield from map(with_reasons, tables)
     yield with_reasons(sensitivity_section(programs, base, target, progress))
     yield with_reasons(prime_section(programs, base, progress))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tpucc.paper.applications import Measured, measure_file
+from tpucc.paper.applications import Measured, known, measure_file
 from tpucc.paper.figures import Figure, Section
 from tpucc.paper.published import published
 from tpucc.target import Target, load_target, with_overrides
@@ -53,8 +53,7 @@ def prime_section(programs: Mapping[str, Path], base: Mapping[str, Measured], pr
 
 def _speedups(programs: Mapping[str, Path], base: Mapping[str, Measured], target: Target) -> Speedups:
     """Of the applications whose shapes are known well enough."""
-    known = {name: path for name, path in programs.items() if not published().applications[name].qualitative}
-    return {name: base[name].seconds / measure_file(path, target).seconds for name, path in known.items()}
+    return {name: base[name].seconds / measure_file(path, target).seconds for name, path in known(programs).items()}
 
 
 def _geometric_mean(speedups: Speedups) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tpucc.paper.applications import Measured
@@ -30,17 +30,23 @@ Base = Mapping[str, Measured]
 
 def table3_section(base: Base) -> Section:
     """Where the cycles go, and the speed."""
-    figures = tuple(
-        Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], _table3(base, name, key))
-        for key, row in TABLE3.items()
-        for name, application in published().applications.items()
-    )
     notes = (
         "Rows 1, 4, 5 and 6 add up to 100 % of the cycles; 2 and 3 are shares of the peak, 7 and 8 parts of row 6.",
         "The paper's row 9 is from production, its other rows are from counters, and it says that they don't quite agree: CNN0's row 2 "
         "would be 71.7 TOPS, MLP1's 8.6 and CNN1's 20.6.",
     )
-    return Section("table_3", "Where the cycles go (table 3)", figures, notes)
+    return Section("table_3", "Where the cycles go (table 3)", _table3_figures(base, published().applications), notes)
+
+
+def plain_section(plain: Base) -> Section:
+    """Where the cycles go in programs that aren't optimised: what overlapping is worth, and what the paper's programs may have lacked."""
+    notes = (
+        "Compiled with -O0: one operator after the other, each for the whole batch, and the outputs leave at the end. Rows 1 to 6 of the "
+        "paper's MLPs and LSTM0 are those of such a program within 5 points: so most of the MLPs' row 6 may be the input and the output on "
+        "the host link, of which the paper counts the input (row 8). Its CNN0 must have been overlapped.",
+    )
+    title = "Where the cycles go without optimisation (table 3, -O0)"
+    return Section("table_3_plain", title, _table3_figures(plain, plain), notes)
 
 
 def table7_section(base: Base) -> Section:
@@ -102,6 +108,15 @@ def _across(
     """A row over all applications; ours is missing where there is no program."""
     for name, application in published().applications.items():
         yield Figure(row, name.upper(), unit, paper(application), ours(base[name]) if name in base else None)
+
+
+def _table3_figures(base: Base, names: Iterable[str]) -> tuple[Figure, ...]:
+    applications = {name: published().applications[name] for name in names}
+    return tuple(
+        Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], _table3(base, name, key))
+        for key, row in TABLE3.items()
+        for name, application in applications.items()
+    )
 
 
 def _table3(base: Base, name: str, key: str) -> float | None:

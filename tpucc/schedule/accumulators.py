@@ -44,7 +44,7 @@ def _ring(sizes: Sequence[int], place: int, room: int) -> list[int]:
         at = at if at + size <= room else 0
         starts.append(at)
         at += size
-    closed = starts[-1] < place < at
+    closed = min(starts) < starts[0] < at
     return [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)] if closed else starts
 
 

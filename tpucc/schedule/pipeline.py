@@ -14,6 +14,7 @@ from tpucc.schedule.listing import Listing
 from tpucc.schedule.placement import Placement, place_buffers
 from tpucc.schedule.prefetch import prefetch_weights
 from tpucc.schedule.synchronise import synchronise
+from tpucc.schedule.transfers import join_transfers
 
 
 def schedule(tiles: TileProgram) -> Program:
@@ -23,7 +24,7 @@ def schedule(tiles: TileProgram) -> Program:
     don't fit the unified buffer, E0623 when sums don't fit the accumulators.
     """
     groups = place_groups(tiles)
-    placement = place_buffers(tiles)
+    placement = join_transfers(place_buffers(tiles), tiles.target)
     listing = prefetch_weights(_machine(placement, groups), tiles.target.weight_fifo_tiles)
     listing = with_end(synchronise(listing))
     return Program(

@@ -19,7 +19,7 @@ from tpucc.sim.timing import Timeline
 
 
 class Cause(IntEnum):
-    """What the matrix unit does in a cycle; the idle ones in the order of `Stalls`."""
+    """What the matrix unit does in a cycle, in the order of Table 3: those from `RAW_STALL` on are its row 6."""
 
     ACTIVE = 0
     WEIGHT_STALL = 1
@@ -27,6 +27,10 @@ class Cause(IntEnum):
     RAW_STALL = 3
     INPUT_STALL = 4
     OTHER = 5
+
+
+IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.OTHER, Cause.ACTIVE)
+"""What comes before a multiply and then it, in the order of time: that of `Stalls`."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -71,15 +75,16 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
 
 
 def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[Int64, npt.NDArray[np.int8], Int64]:
-    """The start of each of the unit's states, its cause and its instruction: five waits and the work for each multiply, then the end."""
+    """The start of each of the unit's states, its cause and its instruction: the waits and the work of each multiply, then the end."""
     multiplies = np.flatnonzero(engine == Engine.MATRIX)
     stalls = timeline.stalls
-    lengths = np.stack([c[multiplies] for c in (stalls.weight, stalls.shift, stalls.raw, stalls.input, stalls.other)], axis=1)
+    waits = (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)
+    lengths = np.stack([cycles[multiplies] for cycles in waits], axis=1)
     lengths = np.concatenate([lengths, (timeline.end - timeline.start)[multiplies, None]], axis=1).reshape(-1)
-    causes = np.tile(np.array([*list(Cause)[1:], Cause.ACTIVE], np.int8), len(multiplies))
+    causes = np.tile(np.array(IN_TURN, np.int8), len(multiplies))
     last = int(np.argmax(timeline.end))
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    causes, instructions = np.append(causes, np.int8(Cause.OTHER)), np.append(np.repeat(multiplies, 6), last)
+    causes, instructions = np.append(causes, np.int8(Cause.OTHER)), np.append(np.repeat(multiplies, len(IN_TURN)), last)
     ends = np.append(starts[1:], timeline.makespan)
     kept = ends > starts
     return np.append(starts[kept], timeline.makespan), causes[kept], instructions[kept]

@@ -4,7 +4,7 @@ Five units work at the same time, each on its own instructions in program order;
 
 | unit | an instruction starts when the unit is free, its synchronisations hold, and | it takes |
 |---|---|---|
-| host | | a transfer: its bytes over the host bandwidth, in and out sharing the link; a host step: `Target.host_step_cycles` |
+| host | | a transfer: `Target.host_cycles`, in and out sharing the link; a host step: `Target.host_step_cycles` |
 | weight fetch | the tile `weight_fifo_tiles` before it has left the FIFO, shifted in | a tile's bytes over the weight bandwidth |
 | weight shift | its tile has arrived, and the shadow is free: the multiply that took the tile before has started | `mxu` cycles |
 | matrix | with `switch`: its tile has been shifted in | one cycle a row, two a `wide` one |
@@ -17,9 +17,9 @@ stands where it is fulfilled, any other where all before it has finished.
 
 Of N cores, each has engines and a weight memory of its own, and all share the host and its link. They run one program on parts of equal
 size, start together, and time depends on no data: so they are at the same instruction at all times, every transfer is one of N that share
-the bandwidth evenly, and takes N times as long. Host steps are computed in turn, so that the last core waits for N. The timeline is that
-of the last core, and of all where the link is shared evenly. A link that served one core after the other would let the cores fall out
-of step, and hide some of one's transfers behind another's work; that is left out.
+the bandwidth evenly, and its bytes take N times as long. Host steps are computed in turn, so that the last core waits for N. The timeline
+is that of the last core, and of all where the link is shared evenly. A link that served one core after the other would let the cores fall
+out of step, and hide some of one's transfers behind another's work; that is left out.
 
 Sizes and rates are the `Target`'s, the units and their order those of the TPU paper (Jouppi et al., ISCA 2017, section 2), which also has
 products of 8-bit weights and 16-bit activations at half speed. The activation unit has that of the unified buffer, which moves `mxu`
@@ -60,14 +60,15 @@ class Tiles:
 class Stalls:
     """Why the matrix unit was idle before each multiply: cycles, int64 [instructions], zero for other instructions.
 
-    A cycle counts for the first of these that holds: the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), a
-    synchronisation waits for the activation unit (`raw`), or for the host (`input`), anything else (`other`).
+    A cycle counts for the first of these that holds: a synchronisation waits for the activation unit (`raw`), or for the host (`input`),
+    the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), anything else (`other`). A multiply that is held back hasn't
+    asked for its tile, so that it can't wait for it.
     """
 
-    weight: Int64
-    shift: Int64
     raw: Int64
     input: Int64
+    weight: Int64
+    shift: Int64
     other: Int64
 
 
@@ -199,7 +200,7 @@ def _stalls(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int6
     idle_from = np.concatenate([np.zeros(1, np.int64), end[index]])[:-1]
     switch = touched.pops[index]
     ends = np.zeros((4, len(index)), np.int64)
-    ends[0, switch], ends[1, switch], ends[2], ends[3] = tiles.arrived[: switch.sum()], tiles.shifted, held[:, 0], held[:, 1]
+    ends[0], ends[1], ends[2, switch], ends[3, switch] = held[:, 0], held[:, 1], tiles.arrived[: switch.sum()], tiles.shifted
     columns = np.zeros((5, len(start)), np.int64)
     for reason, until in enumerate([*ends, begin]):
         reached = np.clip(until, idle_from, begin)

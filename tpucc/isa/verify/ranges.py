@@ -8,13 +8,14 @@ import numpy as np
 
 from tpucc.isa.effects import WALKED, Bools, Walks
 from tpucc.isa.instructions import Opcode
+from tpucc.isa.program import stretch_ends
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.numerics import AnyArray, Int64
 
 RULES = (
     Rule("V0301", "unified-buffer rows", "Every row of every walk lies in the unified buffer."),
     Rule("V0302", "accumulator rows", "Every accumulator row lies in the accumulators."),
-    Rule("V0303", "host rows", "A transfer stays inside one host buffer."),
+    Rule("V0303", "host rows", "A transfer stays inside one host buffer, or host buffers of one kind that follow each other."),
     Rule("V0304", "tiles", "read_weights names a tile of the program."),
     Rule("V0305", "parameter blocks", "set_configuration names a parameter block of the program."),
     Rule("V0306", "counts", "Counts of rows and of windows are at least 1."),
@@ -57,12 +58,9 @@ def _rows(context: Context) -> Iterator[Violation]:
 def _host(context: Context) -> Iterator[Violation]:
     effects = context.effects
     start, end = effects.host_start, effects.host_end
-    buffer = buffer_of(context, start)
-    limits = np.array([b.start + b.rows for b in sorted(context.program.host, key=lambda b: b.start)] + [0], np.int64)
-    outside = np.flatnonzero((end > start) & (end > limits[buffer]))
-    yield from context.each(
-        "V0303", outside, lambda i: f"moves the host's rows {start[i]:,} to {end[i] - 1:,}, which are in no one host buffer"
-    )
+    outside = np.flatnonzero(end > np.maximum(start, stretch_ends(context.program.host, start)))
+    message = "moves the host's rows {:,} to {:,}, which are not all in host buffers of one kind"
+    yield from context.each("V0303", outside, lambda i: message.format(start[i], end[i] - 1))
 
 
 def buffer_of(context: Context, rows: Int64) -> Int64:
