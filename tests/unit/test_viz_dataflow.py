@@ -76,7 +76,7 @@ def test_rows_that_pass_are_counted_once() -> None:
 
 @pytest.mark.usefixtures("coarse")
 def test_layers_that_alternate_own_what_they_wrote_last_and_arrows_run_forwards() -> None:
-    """Layer 1 writes rows 8–11, layer 2 does too, and layer 1 once more, of what layer 2 wrote; layer 3, which comes before layer 2, reads layer 1's."""
+    """Layer 1 writes rows 8–11, layer 2 changes them, layer 1 once more; layer 3 begins before layer 2, and reads layer 1's last ones."""
     steps = Steps()
     steps.read(0, 0, 0, 4)
     steps.copy(1, 0, 8, 4)
