@@ -42,7 +42,7 @@ def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = 
     folder = resources.files("tpucc.viz.page").joinpath("js")
     parts = [
         f"const model = {json.dumps({**MODEL, **other})};",
-        STUBS,
+        stubs,
         *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in names),
     ]
     scripts = "\n".join(parts)
