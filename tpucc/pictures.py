@@ -154,13 +154,12 @@ def times_of(runtime: Runtime) -> Times:
     """The timeline as the picture wants it: the stalls of each cause as intervals."""
     timeline = runtime.timeline
     segments = matrix_segments(runtime.program, timeline)
-    ends = segments.cycles.cumsum()
     return Times(
         starts=timeline.start,
         ends=timeline.end,
         shift_starts=timeline.tiles.shifting,
         shift_ends=timeline.tiles.shifted,
-        stalls={name: (ends[own] - segments.cycles[own], ends[own]) for name, own in _stalled(segments)},
+        stalls={name: (segments.start[own], segments.end[own]) for name, own in _stalled(segments)},
         cycles=timeline.makespan,
     )
 
@@ -168,7 +167,7 @@ def times_of(runtime: Runtime) -> Times:
 def _waits(runtime: Runtime) -> Waits:
     """The matrix unit's waits; segments of one cause, one after the other before one instruction, are one."""
     segments = matrix_segments(runtime.program, runtime.timeline)
-    own = np.flatnonzero((segments.cause >= Cause.WEIGHT_STALL) & (segments.cycles > 0))
+    own = np.flatnonzero(segments.cause >= Cause.WEIGHT_STALL)
     start, end, instruction = (column[own] for column in (segments.start, segments.end, segments.instruction))
     cause = segments.cause[own]
     begins = np.ones(len(own), np.bool_)
@@ -180,6 +179,6 @@ def _waits(runtime: Runtime) -> Waits:
 
 
 def _stalled(segments: Segments) -> Iterator[tuple[str, Int64]]:
-    """For each cause of a stall its segments that take time."""
+    """For each cause of a stall its segments."""
     for name, cause in STALLED.items():
-        yield name, np.flatnonzero((segments.cause == cause) & (segments.cycles > 0))
+        yield name, np.flatnonzero(segments.cause == cause)

@@ -87,6 +87,16 @@ def test_the_four_counts_of_a_small_program() -> None:
     assert counts.ways["overlapped"].sum() == time_program(program).makespan
 
 
+def test_a_shift_counts_for_the_layer_that_takes_the_tile() -> None:
+    """The first layer fetches the tile of the second ahead."""
+    program = small_program()
+    layer_of = program.layer_of.copy()
+    ahead = np.flatnonzero(program.instructions["opcode"] == Opcode.READ_WEIGHTS)[1]
+    layer_of[ahead] = 0
+    parts = count_cycles(replace(program, layer_of=layer_of), time_program(program)).parts
+    assert (parts["fetch"].tolist(), parts["shift"].tolist()) == ([16, 0], [4, 4])
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_what_holds_between_the_counts(seed: int) -> None:
     runtime = tpucc.compile_source(DenseNetwork(seed).source(), target="tiny" if seed % 2 else "tpu_v1").runtime

@@ -37,6 +37,19 @@ def test_batches_add_up() -> None:
     assert (apart.name, apart.layer, apart.kind, apart.line, apart.rows) == ("layer", 3, "fc", 0, 2)
 
 
+@pytest.mark.parametrize("reach", [-3000.0, 3000.0])
+def test_a_later_batch_reaches_farther_on_one_side_alone(reach: float) -> None:
+    """The first batch has the largest error nevertheless if the far value is there first."""
+    near, far = np.float32([1.0, 2.0]), np.float32([reach])
+    found, turned = metered(near, far), metered(far, near)
+    assert found.histogram == turned.histogram
+    assert found.histogram.start <= min(reach, found.limits[0])
+    assert found.histogram.stop > max(reach, found.limits[1])
+    assert sum(found.histogram.counts) == 3
+    assert found.largest_error == turned.largest_error > 2900
+    assert found.seen == turned.seen == (min(reach, 1.0), max(reach, 2.0))
+
+
 @pytest.mark.parametrize("spread", [1e-30, 0.01, 1.0, 40.0, 1e6, 1e30])
 def test_a_histogram_counts_every_value_however_it_grew(spread: float) -> None:
     batches = [values(seed, 200, spread * 3**seed) for seed in range(5)]

@@ -16,7 +16,7 @@ from rich.cells import cell_len
 import tpucc
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tests.support.terminal import on_a_terminal
-from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program, Resident
 from tpucc.pictures import times_of
@@ -28,12 +28,15 @@ from tpucc.viz.charts.textcharts import (
     LETTERS,
     Canvas,
     buffer_lines,
+    lane_lines,
     marks_for,
     most_in_cells,
     placed,
     plain,
+    rows_text,
     timeline_lines,
 )
+from tpucc.viz.charts.timeline import Times
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}
@@ -128,6 +131,43 @@ def test_the_buffer_chart_ends_at_the_most_rows_in_use() -> None:
     wanted = most_in_cells(moments, rows, np.linspace(0, runtime.timeline.makespan, 65))
     np.testing.assert_array_equal(heights, np.ceil(wanted * 32 / rows.max()))
     assert heights.max() == 32
+
+
+def test_the_chart_stands_on_row_zero_and_says_how_high_buffers_lie() -> None:
+    """Ten rows from the start on, and ten more, at the top of a hundred, for the last instruction that takes time."""
+    program = chain_program("iris", 5, [4, 3])
+    last = int(np.flatnonzero(Runtime(program).timeline.end > Runtime(program).timeline.start)[-1])
+    stays = (Resident("low", 0, 0, 10, 0, last), Resident("high", 0, 90, 10, last, last))
+    lines = charts(replace(program, residents=stays))[-5:]
+    assert lines[0].startswith("unified buffer: at most 20 rows in use at once, below row 100 of 98,304, 0.1 %")
+    top, upper, lower, bottom = (line.ljust(73)[9:73] for line in lines[1:])
+    assert lines[1].split()[0] == "20"
+    assert lines[4].split()[0] == "0"
+    assert bottom.rstrip() == lower.rstrip() == "█" * len(bottom.rstrip())
+    assert 0 < len(top.strip()) < 20
+    assert top == upper
+    assert top[0] == " "
+
+
+def test_a_cell_has_the_value_from_its_first_moment_on() -> None:
+    moments, values = np.array([0, 10, 15], np.int64), np.array([5, 1, 3], np.int64)
+    assert most_in_cells(moments, values, np.array([0.0, 10.0, 15.0, 30.0])).tolist() == [5, 1, 3]
+    assert [rows_text(rows) for rows in (999_999, 10**6, 1_250_000)] == ["999,999", "1 M", "1.25 M"]
+
+
+def test_letters_and_shares_by_hand() -> None:
+    """640 cycles in 64 cells of ten: half a cell of waiting is a small letter, more a capital; three cycles are less than a percent."""
+    program = chain_program("iris", 5, [4, 3])
+    first = np.flatnonzero(program.instructions["opcode"] == Opcode.READ_HOST_MEMORY)[0]
+    for cycles, words in ((0, "0 %"), (3, "<1 %"), (4, "1 %"), (320, "50 %")):
+        ends = np.where(np.arange(len(program.instructions)) == first, cycles, 0).astype(np.int64)
+        stalls = {"weight_stall": (np.int64([0]), np.int64([5])), "raw_stall": (np.int64([10]), np.int64([16]))}
+        none = np.zeros(0, np.int64)
+        times = Times(np.zeros_like(ends), ends, none, none, stalls, 640)
+        lines = [plain(line) for line in lane_lines(program, times, Canvas(640, 1e6))]
+        assert [line[:9].strip() for line in lines] == ["host", "weights", "shift", "matrix", "waits", "activate"]
+        assert lines[0].endswith(f" {words}")
+        assert lines[4][9:12] == "wA "
 
 
 def test_marks_suit_the_encoding() -> None:

@@ -18,6 +18,7 @@ import pytest
 import tpucc
 from tests.support.pictures import BIDI, HOSTILE, chain_program
 from tpucc.cli.main import main
+from tpucc.diagnostics import Origin, Span
 from tpucc.isa.instructions import Flag, Opcode, record
 from tpucc.isa.program import Program
 from tpucc.runtime import Runtime
@@ -139,6 +140,53 @@ def test_arguments_are_those_of_the_instruction(model: str) -> None:
                 assert arguments["rows"] == row["inner"]
             if opcode == Opcode.READ_WEIGHTS:
                 assert arguments["index"] == row["index"]
+            assert ("index" in arguments) != ("rows" in arguments)
+    for event in found["weight shift"]:
+        taker = event["args"]["instruction"]
+        layer = program.layers[program.layer_of[taker]]
+        assert program.instructions["flags"][taker] & Flag.SWITCH
+        assert (event["name"], event["args"]["line"]) == (f"tile {event['args']['tile']} {layer.name}", layer.origin.line)
+
+
+def test_waits_have_the_names_of_their_reasons() -> None:
+    """Each name has as many cycles as the timeline's column; after the last multiply the unit is idle."""
+    seen: set[str] = set()
+    for model in MODELS:
+        timeline, found = runtime(model).timeline, lanes(traced(model))
+        cycles: dict[str, int] = defaultdict(int)
+        for event in found["matrix unit waits"]:
+            cycles[event["name"]] += event["args"]["cycles"]
+        stalls = timeline.stalls
+        columns = {
+            "weight stall": stalls.weight,
+            "weight shift": stalls.shift,
+            "waits for activation": stalls.raw,
+            "waits for host": stalls.input,
+        }
+        last = max(event["args"]["start"] + event["args"]["cycles"] for event in found["matrix unit"])
+        wanted = {name: int(column.sum()) for name, column in columns.items()} | {
+            "idle": int(stalls.other.sum()) + timeline.makespan - last
+        }
+        assert dict(cycles) == {name: count for name, count in wanted.items() if count}
+        seen |= set(cycles)
+    assert len(seen) == 5
+
+
+def test_the_last_line_of_the_source_is_a_place_too() -> None:
+    program = chain_program("iris", 5, [4, 3])
+    layer = program.layers[0]
+    placed = replace(program, layers=(replace(layer, origin=Origin((Span(3, 1, 3, 2),))),), source_text="\n\n  the last")
+    assert {e["args"]["source"] for e in events(placed) if e["ph"] == "X"} == {"the last"}
+    beyond = replace(placed, source_text="\n")
+    assert {e["args"]["source"] for e in events(beyond) if e["ph"] == "X"} == {""}
+
+
+def test_what_the_format_fixes() -> None:
+    """Times are shown in nanoseconds, an arrow ends at the slice around its end, and a compressed trace has no time stamp."""
+    program, timeline = runtime("02_iris").program, runtime("02_iris").timeline
+    assert json.loads(trace_events(program, timeline))["displayTimeUnit"] == "ns"
+    assert {e["bp"] for e in traced("02_iris") if e["ph"] == "f"} == {"e"}
+    assert trace_events(program, timeline, compressed=True)[4:8] == bytes(4)
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -13,12 +13,12 @@ import pytest
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.types import Quantisation
-from tpucc.layers.error import ErrorMeter, LayerError
+from tpucc.layers.error import ErrorMeter, Histogram, LayerError
 from tpucc.numerics import INT8, quantise
 from tpucc.viz.charts import errors as error_picture
 from tpucc.viz.charts import histograms
 from tpucc.viz.charts.errors import error_svg
-from tpucc.viz.charts.histograms import histograms_svg
+from tpucc.viz.charts.histograms import histogram_svg, histograms_svg
 from tpucc.viz.palette import INKS
 
 DRAWN = pytest.mark.parametrize("draw", [error_svg, histograms_svg], ids=["error", "histograms"])
@@ -112,3 +112,105 @@ def test_of_many_layers_the_worst_are_drawn() -> None:
     names = [text for text in texts(error_svg("net", errors)) if text.startswith("layer")]
     assert sorted(names) == sorted(ranked[:60])
     assert names == [error.name for error in errors if error.name in names]
+
+
+def by_hand(**other: object) -> LayerError:
+    """Ten bins of 8 from -40 to 40, integers from -24 to 24: two bins lie below them and two above."""
+    shape = Histogram(-40.0, 8.0, (1, 0, 3, 15, 255, 63, 7, 0, 1, 1))
+    held, place = Quantisation(0.25, -7), Origin((Span(5, 1, 5, 2),))
+    made = LayerError(
+        name="h", layer=2, kind="vector", origin=place, rows=4, values=1346, quantisation=held, seen=(-39.5, 38.0), limits=(-24.0, 24.0),
+        below=0.125, above=0.25, mean_error=0.5, largest_error=16.0, sqnr=30.0, own_sqnr=35.0, histogram=shape,
+    )  # fmt: skip
+    return replace(made, **other)  # type: ignore[arg-type]
+
+
+def shapes(svg: str, name: str) -> list[ET.Element]:
+    return list(ET.fromstring(svg).iter(f"{SVG}{name}"))
+
+
+def place_of(shape: ET.Element, *names: str) -> list[float]:
+    return [float(shape.get(name, "nan")) for name in names]
+
+
+@pytest.mark.parametrize(("below", "above"), [(0.125, 0.25), (0.125, 0.0), (0.0, 0.25), (0.0, 0.0)])
+def test_a_bar_stands_in_its_bin_and_is_logarithmic(below: float, above: float) -> None:
+    """All stand on one line; those beyond an end of the integers are marked if values lie beyond that end."""
+    error = by_hand(below=below, above=above)
+    bars = [bar for bar in shapes(histogram_svg(error, "one"), "rect") if bar.get("class") in ("s-vector", "f-alarm")]
+    filled = [(index, count) for index, count in enumerate(error.histogram.counts) if count]
+    step = histograms.CELL / 10
+    assert [place_of(bar, "x")[0] for bar in bars] == pytest.approx([index * step for index, _ in filled], abs=0.06)
+    assert [place_of(bar, "width")[0] for bar in bars] == pytest.approx([step - 0.5] * len(bars), abs=0.06)
+    heights = [place_of(bar, "height")[0] for bar in bars]
+    assert heights == pytest.approx([histograms.BARS * math.log2(count + 1) / 8 for _, count in filled], abs=0.06)
+    assert {round(sum(place_of(bar, "y", "height")), 0) for bar in bars} == {histograms.TOP + histograms.BARS}
+    marked = [index for (index, _), bar in zip(filled, bars, strict=True) if bar.get("class") == "f-alarm"]
+    assert marked == [*([0] if below else []), *([8, 9] if above else [])]
+
+
+def test_the_bracket_ends_where_the_integers_do() -> None:
+    """At -24, 0 and 24 of -40…40: a fifth, a half and four fifths of the cell; an end beyond which values lie is red."""
+    cell = histograms.CELL
+    svg = histogram_svg(by_hand(above=0.0), "one")
+    upright = [(place_of(one, "x1")[0], one.get("class")) for one in shapes(svg, "line") if one.get("x1") == one.get("x2")]
+    assert [round(x / cell, 2) for x, _ in upright] == [0.2, 0.8, 0.5]
+    assert [ink for _, ink in upright] == ["l-alarm", "l-ink", "l-ink"]
+    other = shapes(histogram_svg(by_hand(below=0.0), "one"), "line")
+    assert [one.get("class") for one in other if one.get("x1") == one.get("x2")] == ["l-ink", "l-alarm", "l-ink"]
+    numbers = {text.text: (place_of(text, "x")[0] / cell, text.get("text-anchor")) for text in shapes(svg, "text")}
+    assert numbers["−24"] == (pytest.approx(0.2, abs=1e-3), None)
+    assert numbers["24"] == (pytest.approx(0.8, abs=1e-3), "end")
+    assert "scale 0.25 · zero point −7" in numbers
+    narrow = by_hand(histogram=replace(by_hand().histogram, start=-240.0, width=48.0))
+    assert "−24 … 24" in texts(histogram_svg(narrow, "one"))
+    positive = by_hand(limits=(0.0, 24.0))
+    assert len([one for one in shapes(histogram_svg(positive, "one"), "line") if one.get("x1") == one.get("x2")]) == 2
+
+
+def test_as_many_layers_as_there_is_room_for_stay_in_their_order() -> None:
+    errors = many(histograms.MOST)
+    assert [text for text in texts(histograms_svg("net", errors)) if text.startswith("layer")] == [error.name for error in errors]
+    assert not any("worst" in text for text in texts(histograms_svg("net", errors)))
+
+
+def test_bars_and_rings_begin_at_zero_decibels() -> None:
+    """The axis reaches from -20 to 50 · 1.04 dB: ratios that are not finite end with it."""
+    errors = [
+        by_hand(sqnr=50.0, own_sqnr=math.inf), by_hand(sqnr=-12.0, own_sqnr=20.0), by_hand(sqnr=-math.inf, own_sqnr=-3.0),
+    ]  # fmt: skip
+    svg = error_svg("net", errors)
+    bars = [bar for bar in shapes(svg, "rect") if bar.get("class") == "s-vector"][-3:]
+    zero, whole = place_of(bars[0], "x", "width")
+    pixel = whole / 50
+    assert place_of(bars[1], "x", "width") == pytest.approx([zero - 12 * pixel, 12 * pixel], abs=0.2)
+    assert place_of(bars[2], "x", "width") == pytest.approx([zero - 20 * pixel, 20 * pixel], abs=0.2)
+    rings = [place_of(ring, "cx")[0] for ring in shapes(svg, "circle")]
+    assert rings == pytest.approx([zero + 52 * pixel, zero + 20 * pixel, zero - 3 * pixel], abs=0.2)
+    joins = [place_of(one, "x1", "x2") for one in shapes(svg, "line") if one.get("y1") == one.get("y2")]
+    ends = [zero + 50 * pixel, zero - 12 * pixel, zero - 20 * pixel]
+    assert joins[-3:] == [pytest.approx(pair, abs=0.2) for pair in zip(ends, rings, strict=True)]
+    ticks = {text.text: place_of(text, "x")[0] for text in shapes(svg, "text")}
+    assert (ticks["−20"], ticks["0"]) == pytest.approx((zero - 20 * pixel, zero), abs=0.2)
+
+
+def test_the_facts_of_a_layer() -> None:
+    assert error_picture.facts(by_hand(name=HOSTILE + "\n")).split("\n") == [
+        f"{HOSTILE}\\x0a · vector",
+        "scale 0.25, zero point -7",
+        "integers −24…24, values −39.5…38",
+        "error 2.00 steps in the mean, 64.0 at most",
+        "12 % below the range, 25 % above",
+        "30.0 dB, alone 35.0 dB",
+        "1,346 values",
+    ]
+
+
+def test_headlines_name_who_loses_the_most_alone_and_what_is_left() -> None:
+    first, last = by_hand(name="first", sqnr=40.0, own_sqnr=10.0, below=0.5, above=0.0), by_hand(name="last", below=0.0)
+    saturates = "2 layers saturate, most of all 50 % of first"
+    assert error_picture.headline("net", [first, last]) == (
+        f"net: 30.0 dB are left at last; first loses the most, 10.0 dB alone; {saturates}"
+    )
+    silent = replace(last, sqnr=-math.inf)
+    assert error_picture.headline("net", [first, silent]).startswith("net: nothing but noise is left at last; first loses the most")

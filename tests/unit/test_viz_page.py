@@ -225,6 +225,7 @@ def test_wrong_statistics_are_refused() -> None:
         read_statistics({"model": "iris"})
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-(2**53), 2**53), max_size=40))
 def test_columns_are_read_back(values: list[int]) -> None:
     assert numbers(plain(np.array(values, np.int64))) == values

@@ -83,7 +83,7 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Pla
     records = program.instructions
     touched = effects(records)
     lane = np.array([LANES[engine][0] for engine in sorted(LANES)])[touched.engine]
-    shown = np.flatnonzero((touched.engine != Engine.CONTROL) & (timeline.end > timeline.start))
+    shown = np.flatnonzero(timeline.end > timeline.start)
     start, end = timeline.start[shown], timeline.end[shown]
     columns = (shown, records["opcode"][shown], lane[shown], records["index"][shown], touched.rows[shown], program.layer_of[shown])
     numbers = zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)

@@ -10,14 +10,16 @@ from tpucc.viz.text import SMALL, fitted, percent
 
 WIDTH, HEIGHT, LINE = 600.0, 28.0, 20.0
 KEY = "breakdown"
+ROUNDING = 1e-9
+"""Percent: a share below it is what subtracting floats has left."""
 
 
 def breakdown_svg(found: Breakdown) -> str:
     """The array's work and its stalls; they add up to all cycles. The order of data and the inputs are parts of the rest."""
-    rest = max(0.0, found.non_matrix - found.raw_stall - found.input_stall)
+    rest = found.non_matrix - found.raw_stall - found.input_stall
     stalls = {"weight_stall": found.weight_stall, "weight_shift": found.weight_shift, "raw_stall": found.raw_stall}
     stalls |= {"input_stall": found.input_stall, "other": rest}
-    shares = [(name, share) for name, share in stalls.items() if share > 0]
+    shares = [(name, share) for name, share in stalls.items() if share > ROUNDING]
     parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, WIDTH, HEIGHT)]
     active = WIDTH * found.array_active / 100
     words = f"works, {percent(found.array_active, 100)} of cycles"

@@ -48,7 +48,7 @@ def headline(name: str, errors: Sequence[LayerError]) -> str:
     end, loser = errors[-1], min(errors, key=lambda error: error.own_sqnr)
     left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
     if math.isinf(end.sqnr):
-        left = f"{name}: nothing is lost at {shown(end.name, NAME)}"
+        left = f"{name}: nothing {'is lost' if end.sqnr > 0 else 'but noise is left'} at {shown(end.name, NAME)}"
     who = ", which" if loser is end else f"; {shown(loser.name, NAME)}"
     lost = "" if loser.own_sqnr == math.inf else f"{who} loses the most, {decibels(loser.own_sqnr)} alone"
     return f"{left}{lost}; {saturation(errors)}"

@@ -221,7 +221,7 @@ def _wait(name: str, share: float) -> Piece:
 def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
     """The layers' names where they begin to compute, as far as there is room."""
     spans = sorted(layer_spans(program, times), key=lambda span: span[1])
-    places = [min(int(start / times.cycles * canvas.cells), canvas.cells - 1) for _, start, _ in spans]
+    places = [int(start / times.cycles * canvas.cells) for _, start, _ in spans]
     return (Piece(named("layer") + placed(places, [shown(program.layers[n].name, 20) for n, _, _ in spans], canvas.cells)),)
 
 

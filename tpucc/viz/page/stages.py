@@ -42,7 +42,6 @@ class Lines:
         self._origins = origins
         self._data = DataWriter()
         self._of_node: dict[int, int] = {}
-        self._alive: list[Node] = []
         self._texts: dict[str, int] = {}
         self._lines: dict[tuple[int, int], int] = {}
         self.text: list[int] = []
@@ -56,15 +55,14 @@ class Lines:
         return {"texts": "\n".join(self._texts), "text": deltas(self.text), "origin": deltas([origin for _, origin in self._lines])}
 
     def _number(self, node: Node) -> int:
-        """A pass leaves most nodes as they are, and the very same: those are not printed again."""
+        """A pass leaves most nodes as they are, and the very same, whose graphs are there until the end: those are not printed again."""
         known = self._of_node.get(id(node))
         if known is None:
-            self._alive.append(node)
             known = self._of_node[id(node)] = self._new(node)
         return known
 
     def _new(self, node: Node) -> int:
-        shown = printable(print_node(node, self._data, origins=False))
+        shown = print_node(node, self._data, origins=False)
         text = self._texts.setdefault(shown if len(shown) <= LONGEST else shown[: LONGEST - 1] + "…", len(self._texts))
         line = self._lines.setdefault((text, self._origins.number(node.origin)), len(self._lines))
         if line == len(self.text):

@@ -1,0 +1,154 @@
+"""Scripts of the page one by one, each with a small model made up for it: words, links, the search and the time axis."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+MODEL: dict[str, Any] = {
+    "cycles": 1000,
+    "lines": [f"Line {number}" for number in range(1, 31)],
+    "machine": {"mxu": 4, "clock_hz": 1e6},
+    "layers": [{"name": "fc", "weights": [9, 7], "fills": [[0, 4, 4], [1, 4, 3], [2, 4, 4], [3, 4, 3], [4, 1, 4], [5, 1, 3]], "origin": 0}],
+    "buffers": [{"name": "X.i8", "layer": 0}],
+    "texts": ["nop", "read_weights Tile"],
+    "code": {"count": 2, "start": [0, 5], "end": [0, 13], "layer": [0, 0], "buffers": [[-1, -1]]},
+    "fetches": [],
+    "fetchOf": [-1, -1],
+    "diagrams": {},
+    "origins": [],
+    "waits": {
+        "causes": [{"meaning": "weights"}, {"meaning": "shift"}],
+        "start": [0, 10, 50], "end": [3, 40, 52], "cause": [0, 1, 0], "instruction": [1, 1, 0],
+    },
+}  # fmt: skip
+STUBS = "const insides = {}; const held = []; const selection = { hold: (wanted) => held.push(wanted) };"
+LINKS = "const links = { exists: () => true, resolve: () => ({ origins: new Set([0]), layers: new Set() }) };"
+SEARCH = '<div id="search"><input><ol></ol></div>'
+
+
+def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = STUBS, **other: Any) -> Page:
+    """A page with these scripts alone, and the model, of which some parts are `other`."""
+    folder = resources.files("tpucc.viz.page").joinpath("js")
+    parts = [
+        f"const model = {json.dumps({**MODEL, **other})};",
+        stubs,
+        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in names),
+    ]
+    scripts = "\n".join(parts)
+    return open_page(f'<!doctype html><meta charset="utf-8"><title>alone</title>{body}<script>"use strict";\n{scripts}</script>')
+
+
+def test_numbers_in_words(open_page: OpenPage) -> None:
+    page = with_scripts(open_page, "words")
+    shares = "[[0, 5], [1, 3000], [1, 1000], [99, 1000], [1, 3], [5, 0]].map(([part, whole]) => words.percent(part, whole))"
+    assert page.evaluate(shares) == ["0 %", "under 0.1 %", "0.1 %", "9.9 %", "33 %", "0 %"]
+    assert page.evaluate("[1, 999, 1234, 12345678].map(words.time)") == ["1 µs", "999 µs", "1.234 ms", "12.35 s"]
+    assert page.evaluate("[words.counted(1, 'row'), words.counted(1000, 'row'), words.counted(2, 'box', 'boxes')]") == [
+        "1 row",
+        "1,000 rows",
+        "2 boxes",
+    ]
+    assert page.evaluate("words.waited([0, 1])") == [["shift", 30], ["weights", 3]]
+    assert page.evaluate("words.waited([1, 1])") == [["shift", 30], ["weights", 5]]
+
+
+def test_turns_of_tiles_are_ordinals_and_their_rows_add_up(open_page: OpenPage) -> None:
+    turns = [1, 2, 3, 4, 11, 12, 13, 21, 22, 111, 112, 123, 1001]
+    wanted = ["1st", "2nd", "3rd", "4th", "11th", "12th", "13th", "21st", "22nd", "111th", "112th", "123rd", "1,001st"]
+    fetches = [{"layer": 0, "place": turn, "turn": turn, "read": 1} for turn in turns]
+    fills = [[0, 4, 4]] * 1002
+    page = with_scripts(open_page, "words", fetches=fetches, layers=[{**MODEL["layers"][0], "fills": fills}])
+    said = page.evaluate("(turns) => turns.map((place) => words.about({ kind: 'tile', id: 0, place })[1])", turns)
+    assert said == [f"The layer's {words} tile, fetched from cycle 5 until 13." for words in wanted]
+    page = with_scripts(open_page, "words")
+    assert page.evaluate("words.about({ kind: 'tile', id: 0, place: 5 })") == ["Rows 8 and columns 4–6 of the weights; 19 % full."]
+    assert page.evaluate("words.title({ kind: 'tile', id: 0, place: 5 })") == "tile (2, 1) of fc"
+
+
+def test_origins_are_linked_to_their_parts_and_wholes(open_page: OpenPage) -> None:
+    """0 is fused of 1 and 2; 3 is the text of 1 in another call; 4 and 5 have no place in the source."""
+    places: list[tuple[list[int], list[int]]] = [([1, 2], [7]), ([1], [7]), ([2], []), ([1], [8]), ([], []), ([], [])]
+    origins = [{"lines": spans, "spans": spans, "calls": calls} for spans, calls in places]
+    page = with_scripts(open_page, "links", origins=origins)
+    related = "(id) => [...links.resolve({ kind: 'origin', id }).origins].sort()"
+    assert [page.evaluate(related, number) for number in range(6)] == [[0, 1, 2], [0, 1], [0, 2], [3], [4], [5]]
+    exists = "(wanted) => wanted.map(([kind, id]) => links.exists({ kind, id }))"
+    edges = [
+        ("line", 0),
+        ("line", 1),
+        ("line", 30),
+        ("line", 31),
+        ("instruction", -1),
+        ("instruction", 1),
+        ("instruction", 2),
+        ("origin", 6),
+    ]
+    assert page.evaluate(exists, edges) == [False, True, True, False, False, True, False, False]
+
+
+def found(page: Page, query: str) -> list[str]:
+    page.fill("#search input", query)
+    return page.locator("#search li").all_text_contents()
+
+
+def test_the_search_finds_text_whatever_its_case_and_twelve_of_a_kind(open_page: OpenPage) -> None:
+    page = with_scripts(open_page, "words", "search", body=SEARCH)
+    page.evaluate("search.start()")
+    assert found(page, "lINE") == [f"line {number}  Line {number}" for number in range(1, 13)]
+    assert found(page, "x.I8") == ["buffer X.i8"]
+    assert found(page, "tile") == ["instruction 1  read_weights Tile"]
+    assert found(page, "1")[0] == "instruction 1  read_weights Tile"
+    assert found(page, "2")[0].startswith("line 2")
+    assert found(page, "line 27") == ["line 27  Line 27"]
+    page.locator("#search button").first.click()
+    assert page.evaluate("held") == [{"kind": "line", "id": 27}]
+
+
+def test_the_window_of_time_stays_within_the_program(open_page: OpenPage) -> None:
+    page = with_scripts(open_page, "axis")
+
+    def window(steps: str) -> list[float]:
+        shown: list[float] = page.evaluate(f"(() => {{ {steps}; return axis.window(); }})()")
+        return shown
+
+    assert window("axis.show(200, 400)") == [200, 400]
+    assert window("axis.reveal(350, 700)") == [200, 400], "a part of it can be seen"
+    assert window("axis.reveal(700, 800)") == [650, 850]
+    assert window("axis.reveal(980, 1000)") == [800, 1000]
+    assert window("axis.pan(0.5)") == [800, 1000]
+    assert window("axis.pan(-0.5)") == [700, 900]
+    assert window("axis.zoom(1, 700)") == [700, pytest.approx(700 + 200 / 1.3)]
+    assert window("axis.show(-50, 20)") == [0, 70]
+    assert window("axis.show(10, 11)") == [10, 26], "16 cycles at least"
+    assert window("axis.all()") == [0, 1000]
+    assert page.evaluate("[2, 4, 5, 9, 10].map((most) => axis.ticks(most))") == [
+        [0, 500, 1000], [0, 500, 1000], [0, 200, 400, 600, 800, 1000], [0, 200, 400, 600, 800, 1000], [*range(0, 1001, 100)],
+    ]  # fmt: skip
+    page.evaluate("axis.show(0, 700)")
+    assert page.evaluate("axis.ticks(1)") == [0], "700 cycles in one step: a thousand"
+
+
+def test_what_is_held_outlasts_the_pointer_and_stands_in_the_address(open_page: OpenPage) -> None:
+    """Tiles of one layer differ in their places, and 0 is a number like any other."""
+    page = with_scripts(open_page, "selection", stubs=LINKS)
+    page.evaluate("selection.point({ kind: 'line', id: 3 })")
+    assert page.evaluate("[selection.current().id, selection.held()]") == [3, None]
+    page.evaluate("selection.hold({ kind: 'tile', id: 0, place: 0 })")
+    assert page.evaluate("location.hash") == "#tile=0.0"
+    page.evaluate("selection.point({ kind: 'line', id: 4 })")
+    assert page.evaluate("[selection.current().kind, selection.held().kind]") == ["tile", "tile"]
+    assert page.evaluate("selection.same({ kind: 'tile', id: 0, place: 0 }, { kind: 'tile', id: 0, place: 1 })") is False
+    page.evaluate("selection.hold(null)")
+    assert page.evaluate("location.hash") == ""
+    assert page.evaluate("selection.current()") is None

@@ -1,0 +1,208 @@
+"""The page's tabs that need no script, and the colours of its pictures: what stands in each cell, against numbers chosen by hand."""
+
+from __future__ import annotations
+
+import math
+import re
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from tests.support.pictures import BIDI
+from tpucc.diagnostics import Origin, Span, printable
+from tpucc.ir.types import Quantisation
+from tpucc.layers.error import Histogram, LayerError
+from tpucc.viz.charts.breakdown import breakdown_svg
+from tpucc.viz.charts.errors import MOST
+from tpucc.viz.page.given import Accuracy
+from tpucc.viz.page.inline import colours, inlined, picture_rules
+from tpucc.viz.page.losses import error_view, ranges_view
+from tpucc.viz.page.summary import MOST_LAYERS, summary
+from tpucc.viz.palette import INKS, KINDS, Kind, style_sheet
+from tpucc.viz.statistics import Breakdown, Statistics, read_statistics
+from tpucc.viz.svg import ink_rect, picture
+
+LAYER = {
+    "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,
+    "breakdown": {"array_active": 40.0, "weight_stall": 30.0, "weight_shift": 20.0, "non_matrix": 10.0},
+}  # fmt: skip
+STATISTICS = {
+    "model": "iris", "target": "tpu_v1", "tpucc": "9.8", "cycles": 2000, "seconds": 2e-6, "macs": 1000, "tops": 1.25, "utilization": 0.25,
+    "instructions": 4200, "tiles": 3, "weight_bytes": 2048, "ub_peak_bytes": 4096, "ub_lower_bound_bytes": 1024,
+    "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.", "breakdown": {"array_active": 50.0},
+    "layers": [LAYER],
+}  # fmt: skip
+
+
+def statistics(**other: Any) -> Statistics:
+    return read_statistics({**STATISTICS, **other})
+
+
+def parsed(markup: str) -> ET.Element:
+    return ET.fromstring(f"<all>{markup}</all>")
+
+
+def words(element: ET.Element) -> str:
+    return "".join(element.itertext())
+
+
+def rows(markup: str) -> list[tuple[str | None, list[str]]]:
+    """Of each row of a table's body what it lights up, and its cells."""
+    return [
+        (row.get("data-layers"), [words(cell) for cell in row.iter("td")])
+        for row in parsed(markup).iter("tr")
+        if row.find("td") is not None
+    ]
+
+
+def test_each_number_of_a_layer_is_under_its_head() -> None:
+    layers = [LAYER, {**LAYER, "name": "h", "line": 0, "cycles": 1500}]
+    markup = summary(statistics(layers=layers), None, (), "")
+    heads = [words(head) for head in parsed(markup).iter("th")]
+    assert [dict(zip(heads, cells, strict=True)) for _, cells in rows(markup)] == [
+        {
+            "layer": "fc (conv)", "line": "7", "tiles": "1,234", "cycles": "500", "share": "25 %", "TOPS": "0.25",
+            "active": "40 %", "weight stall": "30 %", "weight shift": "20 %", "rest": "10 %",
+        },
+        {
+            "layer": "h (conv)", "line": "–", "tiles": "1,234", "cycles": "1,500", "share": "75 %", "TOPS": "0.25",
+            "active": "40 %", "weight stall": "30 %", "weight shift": "20 %", "rest": "10 %",
+        },
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("count", [MOST_LAYERS, MOST_LAYERS + 1])
+def test_the_table_is_in_the_order_of_the_program_and_says_what_is_left_out(count: int) -> None:
+    layers = [{**LAYER, "cycles": 100 + index * 37 % count} for index in range(count)]
+    markup = summary(statistics(layers=layers), None, (), "")
+    fastest = min(range(count), key=lambda index: index * 37 % count)
+    wanted = [index for index in range(count) if count == MOST_LAYERS or index != fastest]
+    assert [int(number or -1) for number, _ in rows(markup)] == wanted
+    assert ("that take the most cycles" in markup) == (count > MOST_LAYERS)
+
+
+def test_the_facts_and_the_sentences_of_the_summary() -> None:
+    root = parsed(summary(statistics(tpucc=f"9.8{BIDI}"), Accuracy(0.75, 0.875, 8, "int8"), (BIDI,), "dot"))
+    facts = {words(fact[0]): list(fact[1].itertext()) for fact in root.iterfind("dl/div")}
+    assert facts == {
+        "time": ["2,000 cycles", "2 µs"],
+        "speed": ["1.25 TOPS", "25 % of the target's peak"],
+        "bottleneck": ["weight memory", "array active in 50 % of cycles"],
+        "work": ["1,000", "multiply-accumulates"],
+        "instructions": ["4,200", "1 layer"],
+        "weight tiles": ["3", "2 KiB with padding"],
+        "unified buffer": ["4 KiB", "at the peak; lower bound 1 KiB"],
+        "host transfers": ["256 bytes in", "512 bytes out"],
+    }
+    [lead], [footer], [note] = (
+        [words(part) for part in root.iterfind(path)] for path in ("p[@class='lead']", "p[@class='footer']", "ul/li")
+    )
+    assert lead.endswith("Bottleneck: weight memory. Why. It is right on 75.0 % of 8 held-out rows; in float32 it is right on 87.5 %.")
+    assert "laid out by dot" in footer
+    assert note == printable(BIDI).replace("\uffff", "\\uffff")
+    assert printable(footer) == footer
+
+
+def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
+    """By hand: 6 pixels a percent; what is neither an activation nor the host's is the rest."""
+    found = Breakdown(array_active=20.0, weight_stall=30.0, weight_shift=10.0, non_matrix=40.0, raw_stall=5.0, input_stall=15.0)
+    assert bars(found) == [
+        (0.0, 120.0, "works, 20 % of cycles"),
+        (120.0, 180.0, "waits for weight memory, 30 %"),
+        (300.0, 60.0, "waits while weights shift in, 10 %"),
+        (360.0, 30.0, "waits for an activation, 5.0 %"),
+        (390.0, 90.0, "waits for the host, 15 %"),
+        (480.0, 120.0, "has nothing to do, 20 %"),
+    ]
+
+
+@pytest.mark.parametrize(("rest", "raw", "host"), [(3.3, 1.1, 2.2), (1.1, 0.9, 0.2)], ids=["below zero", "above zero"])
+def test_what_rounding_leaves_is_no_part_of_the_breakdown(rest: float, raw: float, host: float) -> None:
+    assert rest - raw - host != 0
+    found = bars(Breakdown(array_active=50.0, non_matrix=rest, raw_stall=raw, input_stall=host))
+    assert [text for _, _, text in found] == ["works, 50 % of cycles", f"waits for an activation, {raw} %", f"waits for the host, {host} %"]
+
+
+def bars(found: Breakdown) -> list[tuple[float, float, str]]:
+    """Left end, width and words of each part of the bar."""
+    svg = "{http://www.w3.org/2000/svg}"
+    titled = [rect for rect in ET.fromstring(breakdown_svg(found)).iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
+    return [(float(r.get("x", "")), float(r.get("width", "")), "".join(r.itertext())) for r in titled]
+
+
+def lost(name: str, layer: int, sqnr: float, own: float, kind: str = "fc", above: float = 0.0, line: int = 9) -> LayerError:
+    origin = Origin((Span(line, 1, line, 2),) if line else ())
+    shape = Histogram(-2.0, 0.5, (1, 2, 3, 4, 3, 2, 1))
+    held = Quantisation(0.25, 0)
+    return LayerError(name, layer, kind, origin, 4, 16, held, (-1.0, 1.0), (-32.0, 31.75), 0.0, above, 0.1, 0.2, sqnr, own, shape)
+
+
+LOST = [
+    lost("x.i8", -1, 20.0, 50.0, "quantize", line=0),
+    lost("one", 0, 40.0, math.inf, above=0.015),
+    lost("two", 3, -5.0, 25.0, "vector"),
+    lost("three", 4, -math.inf, -3.0, "conv"),
+]
+
+
+def test_a_layer_s_error_is_a_row_with_a_bar_and_a_ring() -> None:
+    """The scale ends at the largest finite ratio; what is beyond it or below zero ends where the scale does."""
+    markup = error_view("net", LOST)
+    assert rows(markup) == [
+        (None, ["x.i8 (quantize)", "–", "", "20.0 dB", "50.0 dB", "0.25", "–"]),
+        ("0", ["one (fc)", "9", "", "40.0 dB", "exact", "0.25", "1.5 %"]),
+        ("3", ["two (vector)", "9", "", "-5.0 dB", "25.0 dB", "0.25", "–"]),
+        ("4", ["three (conv)", "9", "", "only noise", "-3.0 dB", "0.25", "–"]),
+    ]
+    marks = re.findall(r'class="bar (\w+)" style="width:([\d.]+)%"/><i style="left:([\d.]+)%"', markup)
+    assert marks == [("quantize", "40.0", "100.0"), ("fc", "80.0", "100.0"), ("vector", "0.0", "50.0"), ("conv", "0.0", "0.0")]
+    small = re.findall(r"width:([\d.]+)%", error_view("net", [lost("y", 0, 5.0, 4.0)]))
+    assert small == ["50.0"], "a scale has 10 dB at least"
+
+
+def test_of_many_errors_the_lowest_are_listed_with_a_note() -> None:
+    many = [lost(f"n{index}", index, 90.0 - index, 99.0) for index in range(MOST + 1)]
+    found = [cells[0] for _, cells in rows(error_view("net", many))]
+    assert found == [f"n{index} (fc)" for index in range(1, MOST + 1)]
+    note = f"The {MOST} lowest of {MOST + 1} layers, in the order of the program."
+    assert note in error_view("net", many)
+    assert "lowest of" not in error_view("net", many[:MOST])
+    assert note in ranges_view("net", many)
+
+
+def test_each_histogram_has_an_id_of_its_own_and_its_layer() -> None:
+    root = parsed(ranges_view("net", LOST))
+    cells = next(part for part in root if part.get("class") == "cells")
+    assert [cell.get("data-layers") for cell in cells] == [None, "0", "3", "4"]
+    ids = [element.get("id") for element in root.iter() if element.get("id")]
+    assert len(ids) == len(set(ids)) == len(LOST)
+
+
+def declared(rules: str, selector: str) -> str:
+    found = re.search(re.escape(selector) + r"\{([^}]*)\}", rules)
+    return found[1] if found else ""
+
+
+def test_pictures_on_the_page_have_the_page_s_colours() -> None:
+    """Each theme has its variables, and each class of a shape takes its own: fills for areas and marks, strokes for lines."""
+    light, dark = (dict(re.findall(r"--([\w-]+):(#\w+);", colours(dark=theme))) for theme in (False, True))
+    assert len(light) == len(dark) == 2 * len(KINDS) + len(INKS)
+    matrix, alarm = KINDS[Kind.MATRIX], INKS["alarm"]
+    assert (light["matrix"], light["matrix-line"], light["alarm"]) == (matrix.fill, matrix.line, alarm.light)
+    assert (dark["matrix"], dark["matrix-line"], dark["alarm"]) == (matrix.dark_fill, matrix.dark_line, alarm.dark)
+    wanted = {
+        ".k-host": "fill:var(--host);stroke:var(--host-line)",
+        ".s-host": "fill:var(--host-line)",
+        ".t-host": "stroke:var(--host-line)",
+        ".f-ink": "fill:var(--ink)",
+        ".l-ink": "stroke:var(--ink)",
+    }
+    assert {selector: declared(picture_rules(), selector) for selector in wanted} == wanted
+
+
+def test_the_page_has_its_own_rules_alone() -> None:
+    svg = picture("key", "a name", 10, 10, ink_rect("band", 0, 0, 5, 5))
+    assert style_sheet() in svg
+    assert "<style" not in inlined(svg)
+    assert inlined(svg).count("<rect") == svg.count("<rect") == 2

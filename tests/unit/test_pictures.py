@@ -1,0 +1,49 @@
+"""What the drawing functions are given: the work of a model and its layers on one core, and the stalls as intervals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.isa.instructions import Opcode
+from tpucc.pictures import times_of, works_of
+
+PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
+DENSE = """
+weights random(seed=1)
+model dense(x: f32[8, 300]) -> f32[8, 5]:
+    weight a: f32[300, 270] = "one.w"
+    weight b: f32[270, 5] = "two.w"
+    return relu(x @ a) @ b
+"""
+
+
+@pytest.mark.parametrize("cores", [1, 2])
+def test_work_is_that_of_one_core_and_its_weights_are_whole_tiles(cores: int) -> None:
+    """Each of two cores has half of the batch and all of the weights: 2 × 2 and 2 × 1 tiles of 64 KiB."""
+    runtime = tpucc.compile_source(DENSE, cores=cores).runtime
+    model, one, two = works_of(runtime)
+    rows = 8 // cores
+    assert [(work.name, work.layer, work.macs) for work in (one, two)] == [("one", 0, rows * 300 * 270), ("two", 1, rows * 270 * 5)]
+    assert [work.weight_bytes for work in (one, two)] == [4 * 65536, 2 * 65536]
+    fetches = int((runtime.program.instructions["opcode"] == Opcode.READ_WEIGHTS).sum())
+    assert (model.layer, model.macs, model.weight_bytes) == (-1, one.macs + two.macs, fetches * 65536)
+    assert (model.cycles, one.cycles + two.cycles) == (runtime.timeline.makespan,) * 2
+
+
+@pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn"])
+def test_stalls_are_intervals_of_their_causes(name: str) -> None:
+    """They add up to the timeline's columns, never overlap, and the last ends with the program."""
+    runtime = tpucc.compile(PROGRAMS / f"{name}.tpu").runtime
+    times, stalls = times_of(runtime), runtime.timeline.stalls
+    columns = {"weight_stall": stalls.weight, "weight_shift": stalls.shift, "raw_stall": stalls.raw, "input_stall": stalls.input}
+    assert {cause: int((times.stalls[cause][1] - times.stalls[cause][0]).sum()) for cause in columns} == {
+        cause: int(column.sum()) for cause, column in columns.items()
+    }
+    starts, ends = (np.sort(np.concatenate([pair[side] for pair in times.stalls.values()])) for side in (0, 1))
+    assert (starts < ends).all()
+    assert (ends[:-1] <= starts[1:]).all()
+    assert ends[-1] <= times.cycles == runtime.timeline.makespan

@@ -1,0 +1,190 @@
+"""The matrix unit's time as segments, and what limits a program: on timelines written down cycle by cycle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support.machine import Writer
+from tpucc.isa.instructions import Flag, Opcode
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.sim.bottleneck import bottleneck
+from tpucc.sim.segments import Cause, Segments, matrix_segments
+from tpucc.sim.timing import Stalls, Tiles, Timeline
+
+A, W, S, R, I, O = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OTHER  # noqa: E741
+
+
+def program(rows: int = 6) -> Program:
+    """Instructions 2 and 3 are multiplies, each of a layer of its own, as are the others."""
+    writer = Writer()
+    tile = writer.tile(np.eye(4))
+    for layer, (opcode, fields) in enumerate(
+        [
+            (Opcode.READ_HOST_MEMORY, {"host": 0, "dest": 0, "inner": 4}),
+            (Opcode.READ_WEIGHTS, {"index": tile}),
+            (Opcode.MATRIX_MULTIPLY, {"flags": int(Flag.SWITCH), "ub": 0, "acc": 0, "inner": 4}),
+            (Opcode.MATRIX_MULTIPLY, {"ub": 0, "acc": 0, "inner": rows}),
+            (Opcode.ACTIVATE, {"acc": 0, "inner": 4, "dest": 8}),
+            (Opcode.INTERRUPT_HOST, {"index": 0}),
+            (Opcode.ACTIVATE, {"acc": 0, "inner": 4, "dest": 8}),
+        ]
+    ):
+        writer.layer = layer
+        writer.add(opcode, **fields)
+    return writer.program()
+
+
+def column(**values: int) -> Int64:
+    """Zero but for the instructions named `i2`, `i3`, …"""
+    found = np.zeros(8, np.int64)
+    for name, value in values.items():
+        found[int(name[1:])] = value
+    return found
+
+
+NONE = np.zeros(0, np.int64)
+TILES = Tiles(*(np.array([cycle], np.int64) for cycle in (0, 8, 8, 12, 17)))
+
+
+def timeline() -> Timeline:
+    """The host reads till 5; the first multiply waits 2 + 3 + 4 + 5 + 3 cycles, and runs from 17 to 21; the next from 31 to 37.
+
+    The activation unit works from 3 to 8, and from 25 to 29; the host computes from 28 to 34; the first ends, at 45, after everything.
+    """
+    start = np.array([0, 0, 17, 31, 3, 28, 25, 45], np.int64)
+    end = np.array([5, 0, 21, 37, 8, 34, 29, 45], np.int64)
+    stalls = Stalls(column(i2=2), column(i2=3), column(i2=4), column(i2=5, i3=10), column(i2=3))
+    return Timeline(start, end, TILES, stalls, 45)
+
+
+def each_cycle(found: Segments, values: Int64) -> list[int]:
+    return np.repeat(values, found.cycles).tolist()
+
+
+def test_every_cycle_is_what_the_columns_say() -> None:
+    found = matrix_segments(program(), timeline())
+    assert each_cycle(found, found.cause) == [
+        *([W] * 2), *([S] * 3), *([R] * 4), *([I] * 5), *([O] * 3), *([A] * 4), *([I] * 10), *([A] * 6), *([O] * 8),
+    ]  # fmt: skip
+    assert each_cycle(found, found.instruction) == [2] * 21 + [3] * 16 + [7] * 8
+    busy = {
+        name: [cycle for cycle, on in enumerate(each_cycle(found, getattr(found, name))) if on] for name in Segments.__dataclass_fields__
+    }
+    assert busy["activating"] == [*range(3, 8), *range(25, 29)]
+    assert busy["transferring"] == [*range(5)]
+    assert busy["stepping"] == [*range(28, 34)]
+    assert (found.start[0], found.end[-1]) == (0, 45)
+    assert (found.start[1:] == found.end[:-1]).all()
+    assert (found.cycles > 0).all()
+
+
+def test_a_wait_is_the_layer_s_whose_activation_or_host_step_it_is_for() -> None:
+    """While tiles are awaited it is the multiply's own; of an activation and a host step at once it is the activation's."""
+    found = matrix_segments(program(), timeline())
+    assert each_cycle(found, found.layer) == [
+        *([2] * 5),
+        *([4] * 3),
+        *([2] * 13),
+        *([3] * 4),
+        *([6] * 4),
+        *([5] * 2),
+        *([3] * 6),
+        *([6] * 8),
+    ]
+
+
+def test_at_the_end_the_unit_idles_for_what_finishes_last() -> None:
+    found = timeline()
+    longer = replace(found, end=np.where(np.arange(8) == 6, 45, found.end), start=np.minimum(found.start, 44))
+    segments = matrix_segments(program(), replace(longer, makespan=45))
+    assert each_cycle(segments, segments.instruction)[37:] == [6] * 8
+
+
+def segments(*parts: tuple[int, Cause, str]) -> tuple[Segments, int]:
+    """Segments of so many cycles, a cause, and a letter for each unit that works: a, t or s. The first two are before instruction 2."""
+    ends = np.cumsum([cycles for cycles, _, _ in parts]).astype(np.int64)
+    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    works = [np.array([letter in units for _, _, units in parts], np.bool_) for letter in "ats"]
+    instruction = np.array([2 if place < 2 else 3 for place in range(len(parts))], np.int64)
+    return Segments(starts, ends, np.array([cause for _, cause, _ in parts], np.int8), instruction, instruction, *works), int(ends[-1])
+
+
+@pytest.mark.parametrize(
+    ("cause", "units", "kind"),
+    [
+        (W, "ats", "weight memory"),
+        (S, "ats", "weight shift"),
+        (A, "ats", "matrix unit"),
+        (R, "", "data dependencies"),
+        (R, "a", "activation"),
+        (R, "s", "host work"),
+        (R, "as", "activation"),
+        (R, "t", "data dependencies"),
+        (I, "", "host link"),
+        (I, "a", "activation"),
+        (I, "s", "host work"),
+        (O, "", "data dependencies"),
+        (O, "t", "host link"),
+        (O, "s", "host work"),
+        (O, "a", "activation"),
+        (O, "as", "activation"),
+    ],
+)
+def test_each_cycle_counts_for_one_limit(cause: Cause, units: str, kind: str) -> None:
+    """The wanted one takes 60 of 100 cycles; the second multiply's tile arrived in time."""
+    found, makespan = segments((10, W, ""), (10, S, ""), (60, cause, units), (20, A, ""))
+    spent = replace(timeline(), makespan=makespan)
+    name, words = bottleneck(program(), spent, found)
+    assert name == kind
+    share = {W: 80, A: 80}.get(cause, 60)
+    assert f"{share} % of the cycles" in words
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind"),
+    [
+        (((30, R, "as"), (20, R, "s"), (25, A, "")), "activation"),
+        (((30, I, "s"), (20, I, ""), (25, A, "")), "host work"),
+        (((30, I, "a"), (20, I, ""), (25, A, "")), "activation"),
+    ],
+)
+def test_no_cycle_counts_twice(parts: tuple[tuple[int, Cause, str], ...], kind: str) -> None:
+    found, makespan = segments(*parts)
+    name, words = bottleneck(program(), replace(timeline(), makespan=makespan), found)
+    assert (name, words.split(" wait")[0]) == (kind, f"{100 * 30 / makespan:.0f} % of the cycles")
+
+
+def test_a_shift_that_began_late_is_weight_memory_s() -> None:
+    found, makespan = segments((10, W, ""), (50, S, ""), (40, A, ""))
+    assert bottleneck(program(), replace(timeline(), makespan=makespan), found)[0] == "weight memory"
+
+
+def said(cause: Cause, units: str = "", made: Program | None = None) -> str:
+    found, makespan = segments((0, W, ""), (0, S, ""), (75, cause, units), (25, O if cause is A else A, ""))
+    return bottleneck(made or program(), replace(timeline(), makespan=makespan), found)[1]
+
+
+def test_the_sentences_of_weights_and_products() -> None:
+    """The tiny machine: a tile is fetched in 8 cycles and shifted in 4; the multiplies use one tile for 10 rows, of 16 cells each."""
+    made = program()
+    assert said(W) == "75 % of the cycles wait for weight tiles, each used for 10 rows"
+    fetched = replace(timeline().tiles, asked=np.zeros(2, np.int64))
+    found, makespan = segments((0, W, ""), (0, S, ""), (75, W, ""), (25, A, ""))
+    few = bottleneck(made, replace(timeline(), makespan=makespan, tiles=fetched), found)[1]
+    assert few.endswith("each used for 5 rows; a batch 1.6 times as large, about 8 rows a tile, would hide the fetch")
+    assert said(W, made=program(rows=4)).endswith("each used for 8 rows")
+    assert said(S) == "75 % of the cycles wait for a tile to be shifted in; each is used for 10 rows, and 4 would hide the shift"
+    working = replace(made, layers=tuple(replace(layer, macs=20) for layer in made.layers))
+    assert len(made.layers) == 7
+    assert said(A, made=working) == "the matrix unit multiplies in 75 % of the cycles, with 88 % of its cells in use"
+    assert "fills and drains for 8 cycles" in said(R)
+
+
+def test_the_sentences_of_the_host() -> None:
+    link, step = said(I), said(R, "s")
+    assert link.endswith("between the host and the unified buffer, at 0.004 GB/s")
+    assert "0 host steps; each takes at least 10 µs" in step

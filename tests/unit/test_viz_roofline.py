@@ -1,0 +1,148 @@
+"""The roofline by hand, and names that find room beside points."""
+
+from __future__ import annotations
+
+import math
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+
+import pytest
+
+from tests.support.pictures import HOSTILE, SVG
+from tpucc.target import load_target
+from tpucc.viz.charts.beside import STEPS, Room
+from tpucc.viz.charts.roofline import Work, bandwidth_text, rate_text, roofline_svg
+from tpucc.viz.rect import Rect
+from tpucc.viz.text import SMALL, text_width
+
+TARGET = load_target("tpu_v1")
+"""At 700 MHz 91.75 TOPS; weights come at 34 GB/s."""
+LAYERS = [Work("a", 10**6, 65536, 700, 0), Work("b", 10**6, 65536, 700, 1), Work("c", 10**6, 65536, 70000, 2), Work("none", 0, 0, 70, 3)]
+
+
+def shapes(svg: str, name: str) -> list[ET.Element]:
+    return list(ET.fromstring(svg).iter(f"{SVG}{name}"))
+
+
+def texts(svg: str) -> list[str]:
+    return ["".join(text.itertext()) for text in shapes(svg, "text")]
+
+
+def headline(model: Work) -> str:
+    return str(ET.fromstring(roofline_svg(TARGET, model, [])).get("aria-label"))
+
+
+def test_the_headline_says_which_roof_is_the_limit() -> None:
+    """100 operations a cycle are 0.07 TOPS; at 10 MACs a byte memory allows 0.68 TOPS, at 10,000 the matrix unit its peak."""
+    low, high = Work("low", 50 * 10**5, 5 * 10**5, 10**5), Work("high", 50 * 10**5, 500, 10**5)
+    assert headline(low) == "low: 70 GOPS, 10 % of the 680 GOPS that weight memory allows at its intensity"
+    assert headline(high) == "high: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
+
+
+def test_the_slope_is_weight_memory_s_rate_and_ends_at_the_ridge() -> None:
+    """Its foot lies on the frame, at the left or at the bottom: the line rises a decade a decade, as the axes are logarithmic."""
+    for macs in (10**6, 10**9):
+        svg = roofline_svg(TARGET, Work("m", macs, 10**6, 10**6), [])
+        [roof] = shapes(svg, "polyline")
+        (x0, y0), (x1, y1), (x2, y2) = ([float(value) for value in point.split(",")] for point in str(roof.get("points")).split())
+        grid = [
+            [float(line.get(name, "")) for name in ("x1", "y1", "x2", "y2")]
+            for line in shapes(svg, "line")
+            if line.get("class") == "l-grid"
+        ]
+        across = sorted({line[0] for line in grid if line[0] == line[2]})
+        up = sorted({line[1] for line in grid if line[1] == line[3]})
+        assert (x1 - x0) / (across[1] - across[0]) == pytest.approx((y0 - y1) / (up[1] - up[0]), abs=0.01)
+        assert (y2, x2) == (y1, 700)
+        assert x0 == pytest.approx(92, abs=0.1) or y0 == pytest.approx(max(up), abs=0.1)
+        assert x0 >= 91.9
+        assert y0 <= max(up) + 0.1
+        [turned] = [text for text in shapes(svg, "text") if text.get("transform")]
+        angle = float(str(turned.get("transform")).removeprefix("rotate(").split()[0])
+        assert angle == pytest.approx(math.degrees(math.atan2(y1 - y0, x1 - x0)), abs=0.05)
+
+
+def test_a_point_names_all_its_layers_and_no_others() -> None:
+    """`a` and `b` are one point, `c` is a hundred times slower; what has no products has no point."""
+    svg = roofline_svg(TARGET, replace(LAYERS[0], name="model", layer=-1), LAYERS)
+    points = [(circle.get("data-layers"), float(circle.get("cx", "")), float(circle.get("cy", ""))) for circle in shapes(svg, "circle")]
+    assert [layers for layers, _, _ in points] == ["0 1", "2"]
+    assert points[0][1] == points[1][1]
+    assert points[1][2] - points[0][2] > 50
+    assert {"a, b", "c"} <= set(texts(svg))
+    assert "model" in "".join(shapes(svg, "polygon")[0].itertext())
+    assert shapes(svg, "polygon")[0].get("data-layers") is None
+
+
+def test_a_name_of_the_roof_keeps_away_from_the_points() -> None:
+    """Of three places along the slope one is far from the only point, wherever that is."""
+    for macs in (10**4, 10**5, 10**6):
+        for cycles in (10, 100, 1000, 10**4):
+            svg = roofline_svg(TARGET, Work("m", macs, 10**4, cycles), [])
+            [star], [name] = shapes(svg, "polygon"), [text for text in shapes(svg, "text") if text.get("transform")]
+            corners = [tuple(map(float, point.split(","))) for point in str(star.get("points")).split()]
+            centre = sum(x for x, _ in corners) / 10, sum(y for _, y in corners) / 10
+            assert math.dist(centre, (float(name.get("x", "")), float(name.get("y", "")))) > 60
+
+
+def test_rates_change_their_unit_at_a_thousand() -> None:
+    assert [bandwidth_text(rate) for rate in (1e9, 1e6, 1e3, 999e3)] == ["1 GB/s", "1 MB/s", "1 kB/s", "999 kB/s"]
+    assert [rate_text(rate) for rate in (1e12, 1e9, 1e6, 1e3)] == ["1 TOPS", "1 GOPS", "1 MOPS", "1 kOPS"]
+
+
+WORDS = "a name"
+WIDTH = text_width(WORDS, SMALL)
+AREA = Rect(0, 0, 400, 300)
+
+
+def stood(room: Room, x: float, y: float, words: str = WORDS) -> tuple[float, float, bool] | None:
+    """Where a name for the point stands: left end, baseline, and whether a line leads to it; None if there is no place."""
+    found = ET.fromstring(f"<g>{room.place(words, (x, y), 9)}</g>")
+    text = found.find("text")
+    return None if text is None else (float(text.get("x", "")), float(text.get("y", "")), found.find("line") is not None)
+
+
+def near(left: float, base: float, led: bool) -> tuple[object, object, bool]:
+    return pytest.approx(left, abs=0.06), pytest.approx(base, abs=0.06), led
+
+
+def test_a_name_stands_at_the_right_or_where_the_area_has_room() -> None:
+    assert stood(Room(AREA, []), 100, 100) == near(109, 104, False)
+    assert stood(Room(AREA, []), 390, 100) == near(390 - 9 - WIDTH, 104, False)
+    narrow = Rect(0, 0, WIDTH + 10, 300)
+    assert stood(Room(narrow, []), WIDTH / 2 + 5, 100) == near(5, 91, False), "above it"
+    assert stood(Room(narrow, []), WIDTH / 2 + 5, 12) == near(5, 31, False), "below it, at the top of the area"
+    assert stood(Room(Rect(0, 90, 400, 109), []), 395, 100) == near(395 - 9 - WIDTH, 104, False)
+    assert stood(Room(Rect(0, 0, 20, 20), []), 10, 10) is None
+
+
+def test_a_name_keeps_off_what_is_taken_and_if_it_can_off_what_is_avoided() -> None:
+    right, others = Rect(105, 90, 400, 110), [Rect(0, 0, 95, 300), Rect(0, 0, 400, 90), Rect(0, 110, 400, 300)]
+    assert stood(Room(AREA, [right]), 100, 100) == near(100 - 9 - WIDTH, 104, False)
+    assert stood(Room(AREA, [], [right]), 100, 100) == near(100 - 9 - WIDTH, 104, False)
+    assert stood(Room(AREA, others, [right]), 100, 100) == near(109, 104, False), "there is no other place"
+    assert stood(Room(AREA, [*others, right]), 100, 100) is None
+
+
+def test_a_name_away_from_its_point_is_led_to_and_neither_is_written_over() -> None:
+    room = Room(AREA, [Rect(0, 70, 400, 114)])
+    assert stood(room, 200, 100) == near(215, 104 + STEPS[0], True)
+    assert room.names == [room.taken[1]]
+    assert len(room.taken) == 2 + 4, "the name and four pieces of its line"
+    lead = room.taken[2:]
+    assert all(200 - 2 <= piece.left <= piece.right <= 213 + 2 and piece.top >= 100 for piece in lead)
+    assert stood(room, 200, 100) == near(200 - 15 - WIDTH, 104 + STEPS[0], True), "the second keeps off the first and its line"
+
+
+def test_a_line_never_crosses_a_name() -> None:
+    """Only far above there is room, and a name is in the way there; that it is merely taken would not matter to a line."""
+    point, blocked = (20.0, 150.0), [Rect(0, 130, 400, 300), Rect(0, 0, 400, 60)]
+    way = Rect(20, 110, 40, 128)
+    free = stood(Room(AREA, [*blocked, way]), *point)
+    assert free is not None
+    assert free[2]
+    assert stood(Room(AREA, [*blocked, way], names=[Rect(0, 100, 400, 150)]), *point) is None
+
+
+def test_hostile_names_stay_text_beside_points() -> None:
+    assert HOSTILE in "".join(ET.fromstring(f"<g>{Room(AREA, []).place(HOSTILE, (10, 10), 9)}</g>").itertext())
