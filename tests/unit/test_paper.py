@@ -31,7 +31,7 @@ model {name}(x: f32[{batch}, {width}]) -> f32[{batch}, {width}]:
     return x
 """
 V1 = load_target("tpu_v1")
-KEYS = ["machine", "matrix_600", "table_3", "table_7", "table_8", "roofline", "table_4", "figure_11", "tpu_prime"]
+KEYS = ["machine", "matrix_600", "table_3", "table_3_plain", "table_7", "table_8", "roofline", "table_4", "figure_11", "tpu_prime"]
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +112,14 @@ def test_ours_are_the_numbers_of_a_full_compilation(folder: Path, sections: dict
     intensity = 200 * 500**2 * 3 / (3 * 4 * 65536)
     assert ours(sections["roofline"], "intensity", "MLP0") == pytest.approx(intensity)
     assert ours(sections["roofline"], "roof there", "MLP0") == pytest.approx(2 * intensity * 0.034)
+
+
+def test_programs_without_optimisation_are_those_of_level_0(folder: Path, sections: dict[str, Section]) -> None:
+    stats = tpucc.compile(folder / "mlp0.tpu", level=0).stats
+    for key, row in TABLE3.items():
+        assert ours(sections["table_3_plain"], row, "MLP0") == (stats["tops"] if key == "tops" else stats["breakdown"][key])
+        assert ours(sections["table_3_plain"], row, "CNN0") is None
+    assert "CNN1" not in sections["table_3_plain"].columns
 
 
 @pytest.mark.parametrize(

@@ -51,13 +51,13 @@ TILES = Tiles(*(np.array([cycle], np.int64) for cycle in (0, 8, 8, 12, 17)))
 
 
 def timeline() -> Timeline:
-    """The host reads till 5; the first multiply waits 2 + 3 + 4 + 5 + 3 cycles, and runs from 17 to 21; the next from 31 to 37.
+    """The host reads till 5; the first multiply waits 4 + 5 + 2 + 3 + 3 cycles, and runs from 17 to 21; the next from 31 to 37.
 
     The activation unit works from 3 to 8, and from 25 to 29; the host computes from 28 to 34; the first ends, at 45, after everything.
     """
     start = np.array([0, 0, 17, 31, 3, 28, 25, 45], np.int64)
     end = np.array([5, 0, 21, 37, 8, 34, 29, 45], np.int64)
-    stalls = Stalls(column(i2=2), column(i2=3), column(i2=4), column(i2=5, i3=10), column(i2=3))
+    stalls = Stalls(raw=column(i2=4), input=column(i2=5, i3=10), weight=column(i2=2), shift=column(i2=3), other=column(i2=3))
     return Timeline(start, end, TILES, stalls, 45)
 
 
@@ -68,7 +68,7 @@ def each_cycle(found: Segments, values: Int64) -> list[int]:
 def test_every_cycle_is_what_the_columns_say() -> None:
     found = matrix_segments(program(), timeline())
     assert each_cycle(found, found.cause) == [
-        *([W] * 2), *([S] * 3), *([R] * 4), *([I] * 5), *([O] * 3), *([A] * 4), *([I] * 10), *([A] * 6), *([O] * 8),
+        *([R] * 4), *([I] * 5), *([W] * 2), *([S] * 3), *([O] * 3), *([A] * 4), *([I] * 10), *([A] * 6), *([O] * 8),
     ]  # fmt: skip
     assert each_cycle(found, found.instruction) == [2] * 21 + [3] * 16 + [7] * 8
     busy = {
@@ -86,8 +86,8 @@ def test_a_wait_is_the_layer_s_whose_activation_or_host_step_it_is_for() -> None
     """While tiles are awaited it is the multiply's own; of an activation and a host step at once it is the activation's."""
     found = matrix_segments(program(), timeline())
     assert each_cycle(found, found.layer) == [
-        *([2] * 5),
-        *([4] * 3),
+        *([2] * 3),
+        *([4] * 5),
         *([2] * 13),
         *([3] * 4),
         *([6] * 4),

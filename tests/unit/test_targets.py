@@ -142,6 +142,8 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
         ("clock_hz", [700e6], "is a number"),
         ("accumulator_rows", "1", "at least 2"),
         ("host_step_seconds", "-1", "not negative"),
+        ("host_latency_seconds", "-1e-6", "not negative"),
+        ("host_latency_seconds", "inf", "finite"),
     ],
 )
 def test_wrong_overrides(field: str, value: object, words: str) -> None:

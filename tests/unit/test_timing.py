@@ -62,7 +62,8 @@ def slow_times(program: Program) -> tuple[list[int], list[int]]:
 def _duration(program: Program, i: Instruction) -> int:
     target = program.target
     if i.opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
-        return target.host_cycles(i["inner"])
+        latency = round(target.host_latency_seconds * target.clock_hz)
+        return latency + max(1, round(i["inner"] * target.mxu * target.clock_hz / target.host_bandwidth))
     if i.opcode == Opcode.READ_WEIGHTS:
         return target.tile_fetch_cycles
     if i.opcode == Opcode.MATRIX_MULTIPLY:
@@ -141,3 +142,47 @@ def test_the_parts_of_the_numbers_agree(seed: int) -> None:
     assert stats["tops"] == pytest.approx(2 * stats["macs"] / stats["seconds"] / 1e12)
     transfers = program.instructions[program.instructions["opcode"] == Opcode.READ_HOST_MEMORY]
     assert stats["host_bytes"]["in"] == 256 * transfers["inner"].sum()
+
+
+def test_a_transfer_takes_its_latency_and_its_bytes() -> None:
+    """A microsecond and 200 rows of 256 bytes at 10 GiB/s; half of the rate where the bytes take as long as the latency."""
+    target = tpucc.load_target("tpu_v1")
+    assert target.host_cycles(200) == 700 + round(200 * 256 / (10 * 2**30) * 700e6)
+    assert target.half_rate_rows == 42
+    assert target.host_cycles(42) == pytest.approx(2 * 700, rel=0.01)
+    assert tpucc.load_target("tiny").host_cycles(5) == 5
+    assert tpucc.load_target("tiny").half_rate_rows == 0
+
+
+def test_a_product_that_is_held_back_waits_for_no_tile() -> None:
+    """The first product's tile has arrived long before its input, of which all column blocks cross at once: they are as nothing beside a
+    latency of a millisecond."""
+    exe = tpucc.compile_source(CHAIN, overrides={"host_latency_seconds": 1e-3})
+    program, times = exe.program.value, time_program(exe.program.value)
+    first = int(np.flatnonzero(ENGINE_OF[program.instructions["opcode"]] == Engine.MATRIX)[0])
+    stalls = times.stalls
+    assert stalls.input[first] == times.start[first] == 700_000 + round(1600 * 256 / (10 * 2**30) * 700e6)
+    assert stalls.weight[first] == stalls.shift[first] == stalls.raw[first] == stalls.other[first] == 0
+    assert times.tiles.shifted[0] == 1349 + 256
+
+
+def test_waits_count_for_the_first_reason_that_holds() -> None:
+    """Of each cycle in which a product waits: data, then its tile, then the tile's shift; they fill the time since the product before."""
+    program = tpucc.compile_source(CHAIN, params={"batch": 40, "layers": 2}).program.value
+    times, code = time_program(program), program.instructions
+    held: dict[int, int] = {}
+    multiplies = np.flatnonzero(ENGINE_OF[code["opcode"]] == Engine.MATRIX).tolist()
+    idle_from, taken = 0, 0
+    for index in range(len(code)):
+        if code["opcode"][index] == Opcode.SYNCHRONIZE and code["index"][index] == Engine.MATRIX:
+            held = {engine: int(times.start[index]) for engine in Engine if code["engines"][index] >> engine & 1}
+        if index not in multiplies:
+            continue
+        until = [max(idle_from, max(held.values(), default=0))]
+        until.append(max(until[-1], int(times.tiles.arrived[taken])))
+        until.append(max(until[-1], int(times.tiles.shifted[taken])))
+        found = [int(column[index]) for column in (times.stalls.weight, times.stalls.shift)]
+        assert int(times.stalls.raw[index] + times.stalls.input[index]) == until[0] - idle_from
+        assert found == [until[1] - until[0], until[2] - until[1]]
+        assert times.start[index] == until[2]
+        idle_from, taken, held = int(times.end[index]), taken + 1, {}

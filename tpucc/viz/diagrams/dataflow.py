@@ -118,7 +118,7 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     kind, details = Kind.VECTOR, [rows, f"instruction {index}"]
     if opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
         kind = Kind.HOST
-        details.insert(0, _buffer(program, int(touched.host_start[index])))
+        details.insert(0, _buffers(program, int(touched.host_start[index]), int(touched.host_end[index])))
     elif touched.multiplies[index]:
         kind = Kind.MATRIX
         details[0] += ", accumulate" if touched.acc_reads[index] else ""
@@ -129,8 +129,10 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     return Box(title, kind, tuple(details), cluster, origins=origins, signature=title)
 
 
-def _buffer(program: Program, row: int) -> str:
-    return next((b.name for b in program.host if b.start <= row < b.start + b.rows), f"host row {row}")
+def _buffers(program: Program, start: int, end: int) -> str:
+    """The host buffers of a transfer: the first one's name, and how many there are besides."""
+    names = [buffer.name for buffer in program.host if buffer.start < end and start < buffer.end]
+    return names[0] + (f" and {counted(len(names) - 1, 'more', 'more')}" if names[1:] else "") if names else f"host row {start}"
 
 
 def _parameters(program: Program, touched: Effects, moving: Int64) -> Iterator[tuple[int, str]]:
