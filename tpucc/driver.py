@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError, did_you_mean
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError, did_you_mean
 from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.ir.graph import Graph
@@ -263,11 +263,13 @@ def require_stage(name: str, options: Options) -> None:
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
-    """Runs one pass and verifies what it returns. A pass that fails is named; a fault in it is an `InternalError`."""
+    """Runs one pass and verifies what it returns. A fault in it is an `InternalError` that names it, want of memory a limit."""
     try:
         result = step.run(graph, context)
     except Error:
         raise
+    except MemoryError:
+        raise LimitError(Diagnostic("E0613", f"out of memory in the pass {step.name}; smaller tensors need less")) from None
     except Exception as error:
         raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
     if not isinstance(result, Graph):

@@ -120,6 +120,29 @@ def _python_only(case: Case) -> SyntaxProblem | None:
     return _foreign(str(word), case.span) if word is not None else None
 
 
+def _string_prefix(case: Case) -> SyntaxProblem | None:
+    """`f"…"`: a string with a letter of Python before it."""
+    if not case.adjacent or case.token[:1] not in ('"', "'") or case.statement.previous.lower() not in words.STRING_PREFIXES:
+        return None
+    prefix = case.statement.pieces[-1]
+    mend = 'every string may have holes: "{name}.w"' if prefix.text in "fF" else "a string begins with its quotation mark"
+    span = case.text.span(prefix.start, prefix.start + len(prefix.text))
+    return problem("E0114", f"a string has no {prefix.text} before it", span, "", mend)
+
+
+def _inside_brackets(case: Case) -> SyntaxProblem | None:
+    """A comprehension, or the dots that stand for all axes."""
+    if not case.statement.brackets:
+        return None
+    if case.token.type == "FOR":
+        mend = "build the list in a loop: values = values + [y]"
+        return problem("E0114", "`for` inside brackets is not in the language", case.span, "", mend)
+    if case.token == "." and case.text.text.startswith("...", case.offset):
+        span = case.text.span(case.offset, case.offset + 3)
+        return problem("E0114", "`...` is not in the language", span, "", "write a colon for each axis: x[:, :, 0]")
+    return None
+
+
 def _foreign(word: str, span: Span) -> SyntaxProblem:
     return problem("E0114", f"`{word}` is not in the language", span, "", words.PYTHON_ONLY[word])
 
@@ -194,6 +217,8 @@ def _types(case: Case) -> SyntaxProblem | None:
         return problem(
             "E0116", f"{previous} has no type", case.span, "expected `:` and a type", f"{what} has a type: {previous}: f32[8, 256]"
         )
+    if case.accepts == {"LSQB"} and previous == "in":
+        return problem("E0116", "this range has no brackets", case.span, "expected `[`", "write in [0.0, 1.0]")
     if case.accepts == {"LSQB"} and ":" in [piece.text for piece in case.statement.pieces]:
         return problem(
             "E0116", "this type has no sizes", case.span, "expected `[`", f"write {previous}[8, 256], or {previous}[] for a scalar"
@@ -223,7 +248,9 @@ RULES: tuple[Rule, ...] = (
     _triple_quotes,
     _unclosed,
     _number,
+    _string_prefix,
     _python_only,
+    _inside_brackets,
     _else_alone,
     _misplaced,
     _missing_colon,

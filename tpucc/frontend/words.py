@@ -82,6 +82,9 @@ PYTHON_ONLY: Mapping[str, str] = MappingProxyType(
 )
 """Words that a Python programmer may try, and what to do instead."""
 
+STRING_PREFIXES = frozenset(("f", "r", "b", "u", "rb", "br", "fr", "rf"))
+"""What Python may write before a string, in small letters."""
+
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "def", "model")
 STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
 
