@@ -88,7 +88,9 @@ def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) ->
 def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
     about = f"the {what}'s {node.name}"
     fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
-    if not fits:
+    if array.ndim and not len(array):
+        yield _diagnostic("E0443", f"{about} has no rows", "one example at least is needed")
+    elif not fits:
         rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
         yield _diagnostic("E0443", f"{about} has shape {list(array.shape)}", f"the model takes {rest}")
     elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
