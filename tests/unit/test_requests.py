@@ -142,3 +142,13 @@ def test_a_pass_without_memory_is_a_limit_that_names_it() -> None:
 def test_an_input_past_memory_is_a_limit_at_its_place() -> None:
     error = refused(tpucc.LimitError, params={"n": 10**9})
     assert (error.code, error.labels[0].span.line) == ("E0640", 2)
+
+
+# A model that asks nothing of the device
+
+
+def test_a_model_without_device_work_is_bound_by_nothing() -> None:
+    idle = tpucc.compile_source("model idle(x: f32[3, 5]):\n    return softmax(x, axis=0)\n")
+    texts = (str(idle.timeline), idle._repr_html_())
+    assert all("nothing runs on the device" in text for text in texts)
+    assert not any("nothing bound" in text for text in texts)

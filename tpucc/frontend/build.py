@@ -306,6 +306,8 @@ def _unused(value: ast.Expression) -> Exception:
     if isinstance(value, ast.Text):
         return problem("E0119", "a string alone does nothing", value.span, "", "comments begin with #")
     mend = _meant(value.function) if isinstance(value, ast.Call) else ""
+    if isinstance(value, ast.Comparison):
+        mend = "a single = gives a name its value"
     mend = mend or "name it, as in y = …, or return it"
     return problem("E0119", "the value of this line is not used", value.span, "computed and dropped", mend)
 

@@ -25,6 +25,7 @@ FUNCTIONS = OPERATORS | frozenset(STATIC_FUNCTIONS)
 
 PYTHON_NAMES = {
     "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
+    "random": "weights random(seed=0), at the top level, draws the weights",
     "same": 'a word as a value stands in quotation marks: padding="same"',
     "valid": 'a word as a value stands in quotation marks: padding="valid"',
     "self": "a def has no self",

@@ -143,6 +143,27 @@ def _inside_brackets(case: Case) -> SyntaxProblem | None:
     return None
 
 
+def _other_languages(case: Case) -> SyntaxProblem | None:
+    """`:=`, a decorator, and a comment as C has it."""
+    span = case.text.span(case.offset, case.offset + len(case.token))
+    if case.token == ":" and case.text.text.startswith(":=", case.offset):
+        span = case.text.span(case.offset, case.offset + 2)
+        return problem("E0114", "`:=` is not in the language", span, "", "give the name its value on a line of its own: n = 3")
+    if case.token == "@" and case.starts_statement:
+        return problem("E0114", "a line can't begin with `@`: there are no decorators", span, "", "a def may call another one")
+    if case.token == "//" and case.starts_statement:
+        return problem("E0116", "`//` divides; it begins no comment", span, "", "a comment begins with #")
+    return None
+
+
+def _directive_assigned(case: Case) -> SyntaxProblem | None:
+    """`weights = "…"`: a directive written as an assignment."""
+    word = case.statement.first
+    if case.token != "=" or len(case.statement.pieces) != 1 or not case.at_top or word not in words.DIRECTIVES:
+        return None
+    return problem("E0113", f"{word} takes no =", case.span, "", words.DIRECTIVES[word])
+
+
 def _foreign(word: str, span: Span) -> SyntaxProblem:
     return problem("E0114", f"`{word}` is not in the language", span, "", words.PYTHON_ONLY[word])
 
@@ -246,6 +267,8 @@ def _general(case: Case) -> SyntaxProblem:
 Rule = Callable[[Case], SyntaxProblem | None]
 RULES: tuple[Rule, ...] = (
     _triple_quotes,
+    _other_languages,
+    _directive_assigned,
     _unclosed,
     _number,
     _string_prefix,
