@@ -144,7 +144,7 @@ def test_an_input_past_memory_is_a_limit_at_its_place() -> None:
     assert (error.code, error.labels[0].span.line) == ("E0640", 2)
 
 
-# A model that asks nothing of the device
+# The two ends of the device: nothing to do, too much to hold
 
 
 def test_a_model_without_device_work_is_bound_by_nothing() -> None:
@@ -152,3 +152,15 @@ def test_a_model_without_device_work_is_bound_by_nothing() -> None:
     texts = (str(idle.timeline), idle._repr_html_())
     assert all("nothing runs on the device" in text for text in texts)
     assert not any("nothing bound" in text for text in texts)
+
+
+def test_weights_past_the_weight_memory_are_shown_at_their_declaration() -> None:
+    text = "weights random(seed=0)\nmodel m(x: f32[2, 9000]):\n    weight w: f32[9000, 300]\n    return x @ w\n"
+    error = refused(tpucc.LimitError, text, target="tiny")
+    assert (error.code, error.labels[0].span.line) == ("E0622", 3)
+
+
+def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> None:
+    weights = "    weight v: f32[2, 60000]\n    weight w: f32[60000, 60000]\n"
+    error = refused(tpucc.LimitError, f"weights random(seed=0)\nmodel m(x: f32[2, 2]):\n{weights}    return x @ v @ w\n")
+    assert (error.code, error.labels[0].span.line) == ("E0610", 4)
