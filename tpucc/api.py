@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from tpucc import pictures
@@ -225,6 +226,8 @@ def _options(
     cores: int,
     activation_bits: int | None,
 ) -> Options:
+    if activation_bits not in (None, 8, 16):
+        raise UsageError(Diagnostic("E0518", f"activations have 8 or 16 bits, found {activation_bits}"))
     return Options(
         target=target,
         params={name: _static(value) for name, value in (params or {}).items()},
@@ -243,7 +246,9 @@ def _static(value: object) -> str:
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         return '"' + escaped.replace("{", "{{").replace("}", "}}") + '"'
-    return repr(value)
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_static, value))}]"
+    return repr(value.item() if isinstance(value, np.generic) else value)
 
 
 def _executable(compilation: Compilation) -> Executable:

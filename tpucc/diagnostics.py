@@ -170,7 +170,8 @@ class InternalError(Error):
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:
     """`did you mean h1?`, or nothing when no candidate is close."""
-    close = get_close_matches(word, sorted(set(candidates)), n=1, cutoff=0.6)
+    known = sorted(set(candidates))
+    close = [other for other in known if other.lower() == word.lower()] or get_close_matches(word, known, n=1, cutoff=0.6)
     return f"did you mean {printable(close[0])}?" if close else ""
 
 

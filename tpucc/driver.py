@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError, did_you_mean
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError, did_you_mean
 from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.ir.graph import Graph
@@ -88,6 +88,7 @@ PASSES: tuple[Pass, ...] = (
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""
 
+LEVELS = (0, 1, 2)
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
 
@@ -231,6 +232,8 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
 
 def pipeline(options: Options) -> tuple[Pass, ...]:
     """The passes that these options ask for, with their settings, in order. Raises `UsageError`."""
+    if options.level not in LEVELS:
+        raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {options.level}"))
     passes = list(PASSES)
     for added in options.extra:
         _insert(passes, added)
@@ -263,11 +266,13 @@ def require_stage(name: str, options: Options) -> None:
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
-    """Runs one pass and verifies what it returns. A pass that fails is named; a fault in it is an `InternalError`."""
+    """Runs one pass and verifies what it returns. A fault in it is an `InternalError` that names it, want of memory a limit."""
     try:
         result = step.run(graph, context)
     except Error:
         raise
+    except MemoryError:
+        raise LimitError(Diagnostic("E0613", f"out of memory in the pass {step.name}; smaller tensors need less")) from None
     except Exception as error:
         raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
     if not isinstance(result, Graph):
@@ -369,11 +374,19 @@ def _insert(passes: list[Pass], added: Pass) -> None:
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
-    fields = getattr(step, "__dataclass_fields__", {})
-    for name in settings:
-        if name not in fields:
-            raise _unknown(f"option of {step.name}", name, sorted(fields))
+    options: dict[str, object] = {field.name: field.default for field in fields(step)} if is_dataclass(step) else {}
+    for name, value in settings.items():
+        if name not in options:
+            raise _unknown(f"option of {step.name}", name, sorted(options))
+        if not _fits(value, options[name]):
+            raise UsageError(Diagnostic("E0518", f"{name} of {step.name} is like {options[name]!r}, found {value!r}"))
     return replace(step, **settings) if settings else step  # type: ignore[type-var]
+
+
+def _fits(value: object, default: object) -> bool:
+    """Whether an option's value is of its default's type; an option whose default is none takes anything."""
+    kind = (int, float) if isinstance(default, float) else type(default)
+    return default is MISSING or default is None or isinstance(value, kind)
 
 
 def _require_supported(cores: int) -> None:

@@ -50,7 +50,8 @@ class Page:
 def summary_html(runtime: Runtime) -> str:
     """The model's numbers, and a table of its layers: their size, their cycles, and where those go."""
     stats = read_statistics(runtime.stats)
-    head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {stats.bottleneck} bound. {stats.explanation}"))
+    verdict = f"{stats.bottleneck} bound. " if stats.bottleneck != "nothing" else ""
+    head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {verdict}{stats.explanation}"))
     return tag("div", head, _table(_facts(stats)), _layers(stats))
 
 

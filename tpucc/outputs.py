@@ -43,7 +43,12 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         else:
             _make_folder(folder, contents)
     except OSError as error:
-        raise UsageError(Diagnostic("E0505", f"can't write {error.filename or folder}: {error.strerror}")) from None
+        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {error.strerror}")) from None
+
+
+def _place(error: OSError, folder: Path) -> Path | str:
+    """What the error is about; the folder that was asked for when it is a part of the fresh one, which is gone by now."""
+    return folder if error.filename is None or PREFIX in str(error.filename) else os.fsdecode(error.filename)
 
 
 def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:

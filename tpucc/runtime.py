@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, InputError, did_you_mean
+from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
 from tpucc.handover import require_handover
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
@@ -198,8 +198,10 @@ class Runtime:
         problems, arrays = [], {}
         for name, value in given.items():
             if name not in self.inputs:
-                mend = did_you_mean(name, self.inputs)
-                problems.append(Diagnostic("E0432", f"the model has no input {name}", help=(mend,) if mend else ()))
+                mend = did_you_mean(name, self.inputs) or (
+                    f"its inputs are {listed(list(self.inputs))}" if self.inputs else "it takes none"
+                )
+                problems.append(Diagnostic("E0432", f"the model has no input {printable(name)}", help=(mend,)))
                 continue
             array, wanted = np.asarray(value), self.inputs[name].numpy
             if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):

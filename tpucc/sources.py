@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, UsageError
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
@@ -31,7 +33,9 @@ def read_source(path: Path) -> Source:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
-        raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=("save it as UTF-8",))) from None
+        compiled = "it is a compiled program, which run, profile and disasm take"
+        mend = compiled if path.suffix == ".tpub" else "save it as UTF-8"
+        raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
 
 
 def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
@@ -43,7 +47,9 @@ def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
     if model.weights is None:
         require_source(model.graph)
         return model.graph
-    return bind_archive(model.graph, _inside(folder, model.weights, model.weights_span, "weights"))
+    path = _inside(folder, model.weights, model.weights_span, "weights")
+    with _named_at(model.weights_span):
+        return bind_archive(model.graph, path)
 
 
 def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
@@ -52,7 +58,19 @@ def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mappin
         return read_arrays(archive)
     if model.calibration is None:
         return None
-    return read_arrays(_inside(folder, model.calibration, model.calibration_span, "calibration"))
+    path = _inside(folder, model.calibration, model.calibration_span, "calibration")
+    with _named_at(model.calibration_span):
+        return read_arrays(path)
+
+
+@contextmanager
+def _named_at(span: Span | None) -> Iterator[None]:
+    """Gives errors of a file that have no place of their own the place in the source that names the file."""
+    try:
+        yield
+    except Error as error:
+        labels = (Label(span),) if span else ()
+        raise type(error)([replace(found, labels=found.labels or labels) for found in error.diagnostics]) from None
 
 
 def _inside(folder: Path, name: str, span: Span | None, directive: str) -> Path:

@@ -66,9 +66,8 @@ def timeline_table(runtime: Runtime) -> str:
         f"{printable(stats['model'])} on {machine}: {stats['cycles']:,} cycles, {duration(stats['seconds'])}, "
         f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"
     )
-    return "\n\n".join(
-        [wrapped(head, "  "), breakdown_table(stats), layer_table(stats), wrapped(f"{stats['bottleneck']} bound: {stats['explanation']}")]
-    )
+    verdict = f"{stats['bottleneck']} bound: " if stats["bottleneck"] != "nothing" else ""
+    return "\n\n".join([wrapped(head, "  "), breakdown_table(stats), layer_table(stats), wrapped(f"{verdict}{stats['explanation']}")])
 
 
 def counts_table(runtime: Runtime) -> str:

@@ -118,10 +118,15 @@ def test_slices_are_numpy_s(index: str, shape: str) -> None:
         ("h + c, h", ["out0", "h"]),
         ("pair(h)", ["out0", "out1"]),
         ("(c, h)", ["c", "h"]),
+        ("both", ["out0", "out1"]),
+        ("both[0:1]", ["out"]),
+        ("[h] + both", ["out0", "out1", "out2"]),
+        ("alone", ["out"]),
     ],
 )
 def test_outputs_are_named_after_variables(returned: str, names: list[str]) -> None:
-    text = f"def pair(x):\n    return x, relu(x)\n\nmodel m(x: f32[4]):\n    h = relu(x)\n    c = tanh(x)\n    return {returned}\n"
+    before = "    h = relu(x)\n    c = tanh(x)\n    both = h, c\n    alone = [h]\n"
+    text = f"def pair(x):\n    return x, relu(x)\n\nmodel m(x: f32[4]):\n{before}    return {returned}\n"
     assert list(outputs(text)) == names
 
 

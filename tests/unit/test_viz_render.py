@@ -81,6 +81,18 @@ def rect_of(group: ET.Element) -> Rect:
 
 
 @pytest.mark.parametrize("name", ["iris", "layers"])
+def test_an_arrow_into_a_frame_does_not_cross_its_name_out(chain: str, name: str) -> None:
+    """A long name reaches below the arrow: it comes after all lines, on a rim of its own."""
+    elements = list(ET.fromstring(render(DIAGRAMS[name]).svg).iter())
+    names = {cluster.label for cluster in DIAGRAMS[name].clusters}
+    titles = [(index, element) for index, element in enumerate(elements) if element.text in names and element.tag == f"{SVG}text"]
+    assert names
+    assert {element.text for _, element in titles} == names
+    assert all(element.get("paint-order") == "stroke" for _, element in titles)
+    assert min(index for index, _ in titles) > max(index for index, e in enumerate(elements) if e.tag == f"{SVG}path")
+
+
+@pytest.mark.parametrize("name", ["iris", "layers"])
 def test_straight_chains_are_straight(chain: str, name: str) -> None:
     diagram = DIAGRAMS[name]
     groups = {g.get("id"): g for g in ET.fromstring(render(diagram).svg).iter(f"{SVG}g")}

@@ -16,6 +16,7 @@ from tpucc.diagnostics import Span
 from tpucc.frontend import ast, literals
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.problem import limit, problem, span_of
+from tpucc.frontend.words import PYTHON_ONLY
 
 Children = list[Any]
 """What lark hands to a rule's method; the grammar says what it is."""
@@ -304,8 +305,19 @@ def _target(value: ast.Expression) -> ast.Target:
 def _unused(value: ast.Expression) -> Exception:
     if isinstance(value, ast.Text):
         return problem("E0119", "a string alone does nothing", value.span, "", "comments begin with #")
-    mend = "name it, as in y = …, or return it"
+    mend = _meant(value.function) if isinstance(value, ast.Call) else ""
+    if isinstance(value, ast.Comparison):
+        mend = "a single = gives a name its value"
+    mend = mend or "name it, as in y = …, or return it"
     return problem("E0119", "the value of this line is not used", value.span, "computed and dropped", mend)
+
+
+def _meant(function: ast.Expression) -> str:
+    """What a Python programmer who calls it for its effect writes instead."""
+    if isinstance(function, ast.Attribute) and function.name.text in ("append", "extend", "insert"):
+        name = function.value.text if isinstance(function.value, ast.Name) else "values"
+        return f"lists don't change: {name} = {name} + [y]"
+    return PYTHON_ONLY.get(function.text, "") if isinstance(function, ast.Name) else ""
 
 
 def _require_defaults_last(parameters: Sequence[ast.Parameter]) -> None:

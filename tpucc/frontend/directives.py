@@ -63,6 +63,9 @@ def _width(value: ast.Expression) -> int:
 
 
 def _path(item: ast.Directive, frame: Frame) -> str | None:
+    if isinstance(item.value, ast.Attribute):
+        name = frame.run.excerpt(item.value.span) or f"{item.keyword}.npz"
+        raise Problem("E0227", "the name of a file stands in quotation marks", item.value.span, "", (f'{item.keyword} "{name}"',))
     value = evaluate(frame, item.value)
     if isinstance(value, Poison):
         return None

@@ -119,6 +119,17 @@ def _require_unique(module: ast.Module, run: Run) -> None:
             note = (Label(seen[name.text], "first here"),)
             run.reports.add(Problem("E0204", f"{name.text} is defined twice", name.span, "", (), note), ())
         seen.setdefault(name.text, name.span)
+        if isinstance(item, ast.Def):
+            _require_unique_parameters(item, run)
+
+
+def _require_unique_parameters(definition: ast.Def, run: Run) -> None:
+    seen: set[str] = set()
+    for parameter in definition.parameters:
+        name = parameter.name
+        if name.text in seen:
+            run.reports.add(Problem("E0204", f"two arguments of {definition.name.text} are named {name.text}", name.span), ())
+        seen.add(name.text)
 
 
 def _run_model(model: ast.ModelDef, run: Run) -> None:

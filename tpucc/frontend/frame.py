@@ -24,7 +24,10 @@ FUNCTIONS = OPERATORS | frozenset(STATIC_FUNCTIONS)
 """The names that may be called without being defined."""
 
 PYTHON_NAMES = {
-    "None": "every value of the language is a number, a string, True, False, a list or a tensor",
+    "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
+    "random": "weights random(seed=0), at the top level, draws the weights",
+    "same": 'a word as a value stands in quotation marks: padding="same"',
+    "valid": 'a word as a value stands in quotation marks: padding="valid"',
     "self": "a def has no self",
     "np": "NumPy's functions that exist here are called by their own names: zeros(...), concat(...)",
     "tf": "operators are called by their own names: relu(...), conv2d(...)",

@@ -20,6 +20,7 @@ def declare_outputs(frame: Frame, declared: Declared) -> None:
     if not frame.returned or isinstance(frame.result, Poison):
         return
     places = _places(frame.returned, frame.result)
+    spread = len(frame.returned) == 1 and isinstance(frame.result, Items) and places[0] is frame.returned[0]
     values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
     if poisoned(frame.result):
         return
@@ -33,20 +34,21 @@ def declare_outputs(frame: Frame, declared: Declared) -> None:
             continue
         if declared is not None and len(declared) == len(values):
             _require_type(frame, value, place, *declared[index])
-        name = _name(place, index, len(values), names)
+        name = _name(None if spread else place, index, len(values), names)
         names.add(name)
         frame.run.graph.output(name, value.node.name)
 
 
 def _places(returned: tuple[ast.Expression, ...], result: Value) -> tuple[ast.Expression, ...]:
-    """The expression of each result; a call that returns several stands for all of them."""
+    """The expression of each result; a call or a variable that is a list stands for all of its parts."""
     if len(returned) > 1 or not isinstance(result, Items):
         return returned
     lone = returned[0]
     return lone.items if isinstance(lone, ast.Items) and len(lone.items) == len(result.values) else (lone,) * len(result.values)
 
 
-def _name(place: ast.Expression, index: int, count: int, taken: set[str]) -> str:
+def _name(place: ast.Expression | None, index: int, count: int, taken: set[str]) -> str:
+    """The name of an output: its variable's; a `place` of None is a part of a list, which has none of its own."""
     if isinstance(place, ast.Name) and place.text not in taken:
         return place.text
     name = "out" if count == 1 else f"out{index}"

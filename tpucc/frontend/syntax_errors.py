@@ -120,6 +120,50 @@ def _python_only(case: Case) -> SyntaxProblem | None:
     return _foreign(str(word), case.span) if word is not None else None
 
 
+def _string_prefix(case: Case) -> SyntaxProblem | None:
+    """`f"…"`: a string with a letter of Python before it."""
+    if not case.adjacent or case.token[:1] not in ('"', "'") or case.statement.previous.lower() not in words.STRING_PREFIXES:
+        return None
+    prefix = case.statement.pieces[-1]
+    mend = 'every string may have holes: "{name}.w"' if prefix.text in "fF" else "a string begins with its quotation mark"
+    span = case.text.span(prefix.start, prefix.start + len(prefix.text))
+    return problem("E0114", f"a string has no {prefix.text} before it", span, "", mend)
+
+
+def _inside_brackets(case: Case) -> SyntaxProblem | None:
+    """A comprehension, or the dots that stand for all axes."""
+    if not case.statement.brackets:
+        return None
+    if case.token.type == "FOR":
+        mend = "build the list in a loop: values = values + [y]"
+        return problem("E0114", "`for` inside brackets is not in the language", case.span, "", mend)
+    if case.token == "." and case.text.text.startswith("...", case.offset):
+        span = case.text.span(case.offset, case.offset + 3)
+        return problem("E0114", "`...` is not in the language", span, "", "write a colon for each axis: x[:, :, 0]")
+    return None
+
+
+def _other_languages(case: Case) -> SyntaxProblem | None:
+    """`:=`, a decorator, and a comment as C has it."""
+    span = case.text.span(case.offset, case.offset + len(case.token))
+    if case.token == ":" and case.text.text.startswith(":=", case.offset):
+        span = case.text.span(case.offset, case.offset + 2)
+        return problem("E0114", "`:=` is not in the language", span, "", "give the name its value on a line of its own: n = 3")
+    if case.token == "@" and case.starts_statement:
+        return problem("E0114", "a line can't begin with `@`: there are no decorators", span, "", "a def may call another one")
+    if case.token == "//" and case.starts_statement:
+        return problem("E0116", "`//` divides; it begins no comment", span, "", "a comment begins with #")
+    return None
+
+
+def _directive_assigned(case: Case) -> SyntaxProblem | None:
+    """`weights = "…"`: a directive written as an assignment."""
+    word = case.statement.first
+    if case.token != "=" or len(case.statement.pieces) != 1 or not case.at_top or word not in words.DIRECTIVES:
+        return None
+    return problem("E0113", f"{word} takes no =", case.span, "", words.DIRECTIVES[word])
+
+
 def _foreign(word: str, span: Span) -> SyntaxProblem:
     return problem("E0114", f"`{word}` is not in the language", span, "", words.PYTHON_ONLY[word])
 
@@ -194,6 +238,8 @@ def _types(case: Case) -> SyntaxProblem | None:
         return problem(
             "E0116", f"{previous} has no type", case.span, "expected `:` and a type", f"{what} has a type: {previous}: f32[8, 256]"
         )
+    if case.accepts == {"LSQB"} and previous == "in":
+        return problem("E0116", "this range has no brackets", case.span, "expected `[`", "write in [0.0, 1.0]")
     if case.accepts == {"LSQB"} and ":" in [piece.text for piece in case.statement.pieces]:
         return problem(
             "E0116", "this type has no sizes", case.span, "expected `[`", f"write {previous}[8, 256], or {previous}[] for a scalar"
@@ -221,9 +267,13 @@ def _general(case: Case) -> SyntaxProblem:
 Rule = Callable[[Case], SyntaxProblem | None]
 RULES: tuple[Rule, ...] = (
     _triple_quotes,
+    _other_languages,
+    _directive_assigned,
     _unclosed,
     _number,
+    _string_prefix,
     _python_only,
+    _inside_brackets,
     _else_alone,
     _misplaced,
     _missing_colon,

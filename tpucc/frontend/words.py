@@ -82,6 +82,18 @@ PYTHON_ONLY: Mapping[str, str] = MappingProxyType(
 )
 """Words that a Python programmer may try, and what to do instead."""
 
+STRING_PREFIXES = frozenset(("f", "r", "b", "u", "rb", "br", "fr", "rf"))
+"""What Python may write before a string, in small letters."""
+
+DIRECTIVES: Mapping[str, str] = MappingProxyType(
+    {
+        "weights": 'write weights "FILE.npz", or weights random(seed=0)',
+        "calibration": 'write calibration "FILE.npz"',
+        "activations": "write activations i8, or activations i16",
+    }
+)
+"""The directives, and how each is written."""
+
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "def", "model")
 STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
 

@@ -31,7 +31,8 @@ def bind_drawn(graph: Graph, seed: int) -> Graph:
     weights = weights_of(graph)
     total = sum(4 * node.type.size for node in weights.values())
     if total > MAX_DRAWN_BYTES:
-        raise LimitError(Diagnostic("E0610", f"the model's weights have {total:,} bytes; at most {MAX_DRAWN_BYTES:,} are drawn"))
+        largest = max(weights.values(), key=lambda node: node.type.size)
+        raise LimitError(_about(largest, "E0610", f"the model's weights have {total:,} bytes; at most {MAX_DRAWN_BYTES:,} are drawn"))
     return _bound(graph, {key: random_array(node.type.shape, Random(seed, key)) for key, node in weights.items()})
 
 

@@ -6,7 +6,8 @@ from hashlib import blake2b
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, LimitError
+from tpucc.diagnostics import Diagnostic, Label, LimitError, Origin
+from tpucc.ir.graph import Node
 from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Conv, Fc, Pool, Vector
 from tpucc.numerics import INT8, AnyArray, Float32, Held, Int8, Int32, Int64, Precision
@@ -23,8 +24,8 @@ class TilePool:
         self._index: dict[bytes, int] = {}
         self._zero = -1
 
-    def add(self, name: str, weights: Int8) -> Int64:
-        """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `name` stands in the message of `LimitError` E0622."""
+    def add(self, node: Node, weights: Int8) -> Int64:
+        """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `LimitError` E0622 shows `node`, which they belong to."""
         mxu, (depth, width) = self._target.mxu, weights.shape
         across = -(-width // mxu)
         indices = np.empty((-(-depth // mxu), across), np.int64)
@@ -33,7 +34,7 @@ class TilePool:
             strip = np.zeros((mxu, across * mxu), np.int8)
             strip[: len(rows), :width] = rows
             tiles = np.ascontiguousarray(strip.reshape(mxu, across, mxu).swapaxes(0, 1))
-            indices[k] = [self._one(name, tile) for tile in tiles]
+            indices[k] = [self._one(node, tile) for tile in tiles]
         return indices
 
     def is_zero(self, index: int) -> bool:
@@ -45,11 +46,12 @@ class TilePool:
         mxu = self._target.mxu
         return np.stack(self._tiles) if self._tiles else np.zeros((0, mxu, mxu), np.int8)
 
-    def _one(self, name: str, tile: Int8) -> int:
+    def _one(self, node: Node, tile: Int8) -> int:
         index = self._index.setdefault(blake2b(tile.data, digest_size=16).digest(), len(self._tiles))
         if index == len(self._tiles):
             if index >= self._capacity:
-                raise weights_do_not_fit(self._target, f"{name} needs more than the {self._capacity:,} tiles that it has room for")
+                why = f"{node.name} needs more than the {self._capacity:,} tiles that it has room for"
+                raise weights_do_not_fit(self._target, why, node.origin)
             self._tiles.append(tile)
             if not tile.any():
                 self._zero = index
@@ -115,10 +117,11 @@ def require_room(target: Target, tiles: Int8, blocks: AnyArray) -> None:
         raise weights_do_not_fit(target, f"tiles and parameter blocks take {needed:,} bytes")
 
 
-def weights_do_not_fit(target: Target, why: str) -> LimitError:
+def weights_do_not_fit(target: Target, why: str, origin: Origin | None = None) -> LimitError:
     message = f"the weights don't fit the weight memory of {target.weight_memory_bytes:,} bytes: {why}"
     tile = f"a tile takes {target.tile_bytes:,} bytes on {target.name}, however few weights it holds"
-    return LimitError(Diagnostic("E0622", message, help=(tile, "use fewer or narrower layers, or a larger target")))
+    labels = tuple(Label(span) for span in (origin.spans[:1] if origin else ()))
+    return LimitError(Diagnostic("E0622", message, labels, (tile, "use fewer or narrower layers, or a larger target")))
 
 
 def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: Held | None) -> None:

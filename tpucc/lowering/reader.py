@@ -195,7 +195,7 @@ class Reader:
         """The weight tiles [K blocks, N blocks] of each position of a kernel; a matrix has one."""
         if weights not in self._cut:
             data = self._data(weights)
-            self._cut[weights] = [self.tiles.add(weights, matrix) for matrix in data.reshape(-1, *data.shape[-2:])]
+            self._cut[weights] = [self.tiles.add(self._device[weights], matrix) for matrix in data.reshape(-1, *data.shape[-2:])]
         return self._cut[weights]
 
     def _vector(self, node: Node, layer: Vector, y: Access) -> ElementWise:

@@ -70,12 +70,17 @@ def _value(graph: Graph, node: Node, values: Mapping[str, Array], inputs: Mappin
         return extra[node.op](node, operands)
     if node.op == "input":
         return inputs[node.name]
-    if node.type.size * node.type.numpy.itemsize > MAX_BYTES:
-        raise LimitError(_too_large(node))
+    require_computable(node)
     try:
         return compute(node, [graph[name].type for name in node.operands], operands)
     except MemoryError:
         raise LimitError(_too_large(node)) from None
+
+
+def require_computable(node: Node) -> None:
+    """Raises `LimitError` for a value past `MAX_BYTES`."""
+    if node.type.size * node.type.numpy.itemsize > MAX_BYTES:
+        raise LimitError(_too_large(node))
 
 
 def _too_large(node: Node) -> Diagnostic:

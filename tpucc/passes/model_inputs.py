@@ -13,6 +13,7 @@ from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import require_computable
 
 Checked = dict[str, AnyArray]
 REPORTED = 20
@@ -53,8 +54,10 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     """Arrays that stand in for missing ones, of about `rows` rows (whole batches), from seed 0.
 
     Floating-point values are standard normal, or uniform in the input's range if it has one; integers are uniform in their range, and 0
-    without one.
+    without one. Raises `LimitError` for an input past 8 GiB.
     """
+    for node in inputs:
+        require_computable(node)
     draw = np.random.default_rng(0)
     batch = max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
     count = max(1, -(-rows // batch))
@@ -85,7 +88,9 @@ def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) ->
 def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
     about = f"the {what}'s {node.name}"
     fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
-    if not fits:
+    if array.ndim and not len(array):
+        yield _diagnostic("E0443", f"{about} has no rows", "one example at least is needed")
+    elif not fits:
         rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
         yield _diagnostic("E0443", f"{about} has shape {list(array.shape)}", f"the model takes {rest}")
     elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):

@@ -22,12 +22,13 @@ def painted(diagram: Diagram, layout: Layout) -> str:
     head = heading(diagram.title, diagram.subtitle, diagram.kinds, any(edge.quantised for edge in diagram.edges), area.right - area.left)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     routes = joined(_route(diagram, route) for route in layout.routes)
+    names = joined(_frame_name(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
     boxes = joined(_box(diagram, index, box_rect(diagram, layout, index)) for index in range(len(diagram.boxes)))
     width = max(head.width, area.right - area.left) + 2 * EDGE
     dx = (width - (area.right - area.left)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
     dy = EDGE + head.height - area.top
-    body = tag("g", frames, routes, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
+    body = tag("g", frames, routes, names, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
     return picture(diagram.key, diagram.title, width, head.height + area.bottom - area.top + 2 * EDGE, head.markup, body)
 
 
@@ -45,8 +46,12 @@ def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
     width = rect.right - rect.left
     back = ink_rect("band", rect.left, rect.top, width, rect.bottom - rect.top, rx=8)
     edge = tag("rect", attributes=ink_line("grid"), x=rect.left, y=rect.top, width=width, height=rect.bottom - rect.top, rx=8)
-    name = label(shown(diagram.clusters[cluster].label), rect.left + 9, rect.top + 16, SMALL, "soft", font_weight="bold")
-    return tag("g", back, edge, name, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
+    return tag("g", back, edge, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
+
+
+def _frame_name(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
+    """A long name reaches below the arrow that enters the frame: it is drawn over it."""
+    return label(shown(diagram.clusters[cluster].label), rect.left + 9, rect.top + 16, SMALL, "soft", "start", font_weight="bold", **HALO)
 
 
 def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:

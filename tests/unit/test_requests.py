@@ -1,0 +1,166 @@
+"""What is asked for wrongly, from Python or by files: one message that names what was meant, never a fault of tpucc."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.outputs import write_files
+
+SMALL = "param n = 3\nmodel small(x: f32[n, 5]):\n    return relu(x)\n"
+STORED = 'weights "w.npz"\nmodel stored(x: f32[3, 5]):\n    weight w: f32[5, 2]\n    return x @ w\n'
+
+
+def refused(kind: type[tpucc.Error], text: str = SMALL, **options: Any) -> Diagnostic:
+    """The first diagnostic of a compilation that fails."""
+    with pytest.raises(kind) as caught:
+        tpucc.compile_source(text, **options)
+    return caught.value.diagnostics[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"level": 7}, "found 7"),
+        ({"level": -1}, "found -1"),
+        ({"activation_bits": 4}, "found 4"),
+        ({"settings": {"calibrate": {"method": 3}}}, "method of calibrate is like 'minmax', found 3"),
+        ({"settings": {"calibrate": {"rows": "all"}}}, "found 'all'"),
+    ],
+)
+def test_options_out_of_their_bounds(options: Mapping[str, Any], found: str) -> None:
+    error = refused(UsageError, **options)
+    assert (error.code, found in error.message) == ("E0518", True)
+
+
+@pytest.mark.parametrize("name", ["methd", "name", "level"])
+def test_an_unknown_option_of_a_pass_names_those_that_there_are(name: str) -> None:
+    error = refused(UsageError, settings={"calibrate": {name: "percentile"}})
+    assert error.code == "E0509"
+    assert error.help[-1] == "there are method, percentile, rows"
+
+
+def test_a_whole_number_will_do_where_a_number_is_wanted() -> None:
+    settings = {"calibrate": {"method": "percentile", "percentile": 99}}
+    assert tpucc.compile_source(SMALL, settings=settings).stats["model"] == "small"
+
+
+@pytest.mark.parametrize("value", [np.int64(7), np.int8(7), 7])
+def test_params_take_numpy_s_integers(value: object) -> None:
+    assert tpucc.compile_source(SMALL, params={"n": value}).run(x=np.ones((7, 5)))["out"].shape == (7, 5)
+
+
+def test_params_take_lists_of_strings_and_numpy_s_numbers() -> None:
+    text = 'param sizes = ["", 0]\nmodel m(x: f32[sizes[1]]):\n    weight w: f32[sizes[1], 1] = sizes[0]\n    return x @ w\n'
+    made = tpucc.compile_source(f"weights random(seed=0)\n{text}", params={"sizes": ('a"{b}', np.int32(4))}).compilation
+    assert made is not None
+    assert made.model is not None
+    assert [(n.attributes.key, n.type.shape) for n in made.model.graph if n.op == "weight"] == [('a"{b}', (4, 1))]
+
+
+@pytest.mark.parametrize(("name", "mend"), [("X", "did you mean x?"), ("image", "its inputs are x")])
+def test_an_unknown_input_names_those_that_there_are(name: str, mend: str) -> None:
+    with pytest.raises(tpucc.InputError) as caught:
+        tpucc.compile_source(SMALL).run({name: np.ones((3, 5))})
+    assert caught.value.diagnostics[0].help == (mend,)
+
+
+# Files that the source names
+
+
+def test_a_missing_archive_is_shown_where_the_source_names_it(tmp_path: Path) -> None:
+    error = refused(UsageError, STORED, folder=tmp_path)
+    assert (error.code, error.labels[0].span.line, error.labels[0].span.column) == ("E0420", 1, 9)
+
+
+def test_a_key_too_many_is_shown_where_the_source_names_the_archive(tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", w=np.ones((5, 2), np.float32), v=np.ones(2, np.float32))
+    error = refused(tpucc.InputError, STORED, folder=tmp_path)
+    assert (error.code, error.labels[0].span.line) == ("E0424", 1)
+
+
+def test_a_missing_key_keeps_the_place_of_its_weight(tmp_path: Path) -> None:
+    np.savez(tmp_path / "w.npz", W=np.ones((5, 2), np.float32))
+    error = refused(tpucc.InputError, STORED, folder=tmp_path)
+    assert (error.code, error.labels[0].span.line, error.help) == ("E0423", 3, ("did you mean W?",))
+
+
+def test_a_malformed_calibration_is_shown_where_the_source_names_it(tmp_path: Path) -> None:
+    (tmp_path / "c.npz").write_text("no archive")
+    error = refused(tpucc.InputError, f'{SMALL}calibration "c.npz"\n', folder=tmp_path)
+    assert (error.code, error.labels[0].span.line) == ("E0421", 4)
+
+
+def test_an_empty_calibration_says_so(tmp_path: Path) -> None:
+    np.savez(tmp_path / "c.npz", x=np.ones((0, 5), np.float32))
+    error = refused(tpucc.InputError, f'{SMALL}calibration "c.npz"\n', folder=tmp_path)
+    assert (error.code, error.message) == ("E0443", "the calibration's x has no rows")
+
+
+def test_a_program_given_as_a_source_is_named(tmp_path: Path) -> None:
+    tpucc.compile_source(SMALL).save(tmp_path / "small.tpub")
+    with pytest.raises(tpucc.CompileError) as caught:
+        tpucc.compile(tmp_path / "small.tpub")
+    assert caught.value.diagnostics[0].help == ("it is a compiled program, which run, profile and disasm take",)
+
+
+def test_what_can_t_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(UsageError) as caught:
+        write_files(tmp_path / "taken", {"a": b""})
+    assert caught.value.diagnostics[0].message == f"can't write {tmp_path / 'taken'}: Not a directory"
+
+
+# Memory
+
+
+@dataclass(frozen=True)
+class Hungry:
+    """A pass that finds no memory."""
+
+    name: ClassVar[str] = "hungry"
+    summary: ClassVar[str] = "asks for too much"
+    level: ClassVar[int] = 0
+
+    def run(self, graph: tpucc.Graph, _context: tpucc.Context) -> tpucc.Graph:
+        raise MemoryError
+
+
+def test_a_pass_without_memory_is_a_limit_that_names_it() -> None:
+    error = refused(tpucc.LimitError, passes=(Hungry(),))
+    assert error.code == "E0613"
+    assert "hungry" in error.message
+
+
+def test_an_input_past_memory_is_a_limit_at_its_place() -> None:
+    error = refused(tpucc.LimitError, params={"n": 10**9})
+    assert (error.code, error.labels[0].span.line) == ("E0640", 2)
+
+
+# The two ends of the device: nothing to do, too much to hold
+
+
+def test_a_model_without_device_work_is_bound_by_nothing() -> None:
+    idle = tpucc.compile_source("model idle(x: f32[3, 5]):\n    return softmax(x, axis=0)\n")
+    texts = (str(idle.timeline), idle._repr_html_())
+    assert all("nothing runs on the device" in text for text in texts)
+    assert not any("nothing bound" in text for text in texts)
+
+
+def test_weights_past_the_weight_memory_are_shown_at_their_declaration() -> None:
+    text = "weights random(seed=0)\nmodel m(x: f32[2, 9000]):\n    weight w: f32[9000, 300]\n    return x @ w\n"
+    error = refused(tpucc.LimitError, text, target="tiny")
+    assert (error.code, error.labels[0].span.line) == ("E0622", 3)
+
+
+def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> None:
+    weights = "    weight v: f32[2, 60000]\n    weight w: f32[60000, 60000]\n"
+    error = refused(tpucc.LimitError, f"weights random(seed=0)\nmodel m(x: f32[2, 2]):\n{weights}    return x @ v @ w\n")
+    assert (error.code, error.labels[0].span.line) == ("E0610", 4)
