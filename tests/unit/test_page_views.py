@@ -16,10 +16,10 @@ from tpucc.layers.error import Histogram, LayerError
 from tpucc.viz.charts.breakdown import breakdown_svg
 from tpucc.viz.charts.errors import MOST
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.inline import colours, inlined, picture_rules
+from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.summary import MOST_LAYERS, summary
-from tpucc.viz.palette import INKS, KINDS, Kind, style_sheet
+from tpucc.viz.palette import style_sheet
 from tpucc.viz.statistics import Breakdown, Statistics, read_statistics
 from tpucc.viz.svg import ink_rect, picture
 
@@ -185,12 +185,7 @@ def declared(rules: str, selector: str) -> str:
 
 
 def test_pictures_on_the_page_have_the_page_s_colours() -> None:
-    """Each theme has its variables, and each class of a shape takes its own: fills for areas and marks, strokes for lines."""
-    light, dark = (dict(re.findall(r"--([\w-]+):(#\w+);", colours(dark=theme))) for theme in (False, True))
-    assert len(light) == len(dark) == 2 * len(KINDS) + len(INKS)
-    matrix, alarm = KINDS[Kind.MATRIX], INKS["alarm"]
-    assert (light["matrix"], light["matrix-line"], light["alarm"]) == (matrix.fill, matrix.line, alarm.light)
-    assert (dark["matrix"], dark["matrix-line"], dark["alarm"]) == (matrix.dark_fill, matrix.dark_line, alarm.dark)
+    """Each class of a shape takes its own variables: fills for areas and marks, strokes for lines."""
     wanted = {
         ".k-host": "fill:var(--host);stroke:var(--host-line)",
         ".s-host": "fill:var(--host-line)",

@@ -86,7 +86,7 @@ def _host_work(program: Program, timeline: Timeline, share: str) -> str:
 def _host_link(program: Program, timeline: Timeline, share: str) -> str:
     link, latency = f"{program.target.host_bandwidth / 1e9:.3g} GB/s", program.target.host_latency_seconds
     link += f" for all {program.cores:,} cores" if program.cores > 1 else ""
-    each = f" and {duration(latency)} besides for each" if latency else ""
+    each = f", and {duration(latency)} besides for each" if latency else ""
     return f"{share} wait for transfers between the host and the unified buffer, at {link}{each}"
 
 
