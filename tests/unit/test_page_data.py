@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tpucc
 from tests.support.machine import Writer
 from tests.support.pictures import BIDI
 from tpucc.diagnostics import Origin, Span, printable
@@ -63,6 +64,20 @@ def test_an_instruction_reads_what_was_there_before_what_it_brings() -> None:
     assert found.source.tolist() == [-1, -1, -1, 2, 1, 0, -1]
     assert found.source2.tolist() == [-1, -1, -1, 3, 2, -1, -1]
     assert found.target.tolist() == [3, 2, -1, 1, 0, -1, -1]
+
+
+def test_a_transfer_of_several_buffers_has_all_of_them() -> None:
+    """Nine blocks of five rows cross in one transfer, four in another; of what is written, each block by itself."""
+    program = tpucc.compile_source("weights random(seed=0)\nmodel m(x: f32[5, 3300]):\n    weight w: f32[3300, 300]\n    return x @ w\n")
+    code, stays = program.program.value.instructions, program.program.value.residents
+    found = owners(program.program.value, effects(code))
+    reads = np.flatnonzero(code["opcode"] == Opcode.READ_HOST_MEMORY).tolist()
+    assert code["inner"][reads].tolist() == [45, 20]
+    blocks = [
+        [stays[found.target[index]].name, *(stays[other].name for at, other in found.others.tolist() if at == index)] for index in reads
+    ]
+    assert blocks == [[f"x.i8.{block}" for block in range(9)], [f"x.i8.{block}" for block in range(9, 13)]]
+    assert set(found.others[:, 0].tolist()) == set(reads)
 
 
 def test_what_the_last_instruction_writes_has_an_owner() -> None:

@@ -134,6 +134,7 @@ def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
         "source": deltas(held.source),
         "source2": deltas(held.source2),
         "target": deltas(held.target),
+        "others": {"instruction": deltas(held.others[:, 0]), "buffer": deltas(held.others[:, 1])},
     }
 
 

@@ -57,7 +57,7 @@ const links = (() => {
     for (let index = 0; index < code.count; index++) {
       if (!mask[index]) continue;
       if (fetchOf[index] >= 0) tiles.add(fetchOf[index]);
-      for (const column of code.buffers) if (column[index] >= 0) stays.add(column[index]);
+      for (const buffer of code.buffersOf(index)) stays.add(buffer);
     }
     return { ...ofLayer(layer), instructions: mask, fetches: tiles, buffers: stays };
   }
@@ -75,7 +75,7 @@ const links = (() => {
     layer: ({ id }) => ofLayer(id),
     instruction: ({ id }) => ofInstructions(marks((index) => index === id), code.layer[id]),
     buffer: ({ id }) => ({
-      ...ofInstructions(marks((index) => code.buffers.some((column) => column[index] === id)), buffers[id].layer),
+      ...ofInstructions(marks((index) => code.uses(index, id)), buffers[id].layer),
       buffers: new Set([id]),
     }),
     tile: ({ id, place }) => ofInstructions(marks((index) => isOf(fetches[fetchOf[index]], id, place)), id),

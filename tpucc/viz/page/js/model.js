@@ -3,6 +3,18 @@ const model = (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const SWITCH = 128;
 
+  /** Which buffers an instruction has: those of its operands, and the further ones of a transfer that moves several. */
+  function operands(code) {
+    const own = [code.source, code.source2, code.target].map(decode.deltas);
+    const [instructions, buffers] = [code.others.instruction, code.others.buffer].map(decode.deltas);
+    const others = new Map();
+    instructions.forEach((index, pair) => others.set(index, [...(others.get(index) ?? []), buffers[pair]]));
+    return {
+      buffersOf: (index) => [...own.map((column) => column[index]).filter((buffer) => buffer >= 0), ...(others.get(index) ?? [])],
+      uses: (index, buffer) => own.some((column) => column[index] === buffer) || (others.get(index)?.includes(buffer) ?? false),
+    };
+  }
+
   /** One entry a column for each instruction; `end` is exclusive. */
   function columns(code) {
     const octets = decode.octets(code.opcode);
@@ -16,7 +28,7 @@ const model = (() => {
       end: decode.plain(code.length).map((length, index) => start[index] + length),
       rows: decode.deltas(code.rows),
       index: decode.plain(code.index),
-      buffers: [code.source, code.source2, code.target].map(decode.deltas),
+      ...operands(code),
     };
   }
 
