@@ -160,6 +160,23 @@ def test_weights_past_the_weight_memory_are_shown_at_their_declaration() -> None
     assert (error.code, error.labels[0].span.line) == ("E0622", 3)
 
 
+BORDERED = """weights random(seed=0)
+model m(x: f32[1, 3, 400, 1]):
+    weight w: f32[3, 3, 1, 8]
+    weight v: f32[1200, 8]
+    return conv2d(x, w, padding="same"), flatten(x) @ v
+"""
+
+
+def test_operands_that_do_not_fit_have_the_names_of_the_source() -> None:
+    """What doesn't fit is our own copy of x; neither its name nor that of x's integers is one that the source has."""
+    error = refused(tpucc.LimitError, BORDERED, target="tiny", level=0)
+    assert error.code == "E0621"
+    assert error.message.startswith("copying x for conv2d takes ")
+    assert not set("#.") & set(error.message)
+    assert [(label.span.line, label.text) for label in error.labels] == [(2, ""), (5, "conv2d reads a copy with a border of zero points")]
+
+
 def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> None:
     weights = "    weight v: f32[2, 60000]\n    weight w: f32[60000, 60000]\n"
     error = refused(tpucc.LimitError, f"weights random(seed=0)\nmodel m(x: f32[2, 2]):\n{weights}    return x @ v @ w\n")
