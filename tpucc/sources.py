@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, reason
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
@@ -25,7 +25,7 @@ def read_source(path: Path) -> Source:
         with path.open("rb") as stream:
             data = stream.read(most + 1)
     except OSError as error:
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {error.strerror}")) from None
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {reason(error)}")) from None
     if len(data) > most:
         raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
     try:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import tpucc
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.cli.main import main
+from tpucc.diagnostics import Diagnostic, UsageError, reason
 from tpucc.outputs import write_files
+from tpucc.target import load_target
 
 SMALL = "param n = 3\nmodel small(x: f32[n, 5]):\n    return relu(x)\n"
 STORED = 'weights "w.npz"\nmodel stored(x: f32[3, 5]):\n    weight w: f32[5, 2]\n    return x @ w\n'
@@ -115,7 +119,7 @@ def test_what_can_t_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> N
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(UsageError) as caught:
         write_files(tmp_path / "taken", {"a": b""})
-    assert caught.value.diagnostics[0].message == f"can't write {tmp_path / 'taken'}: Not a directory"
+    assert caught.value.diagnostics[0].message == f"can't write {tmp_path / 'taken'}: not a directory"
 
 
 # Memory
@@ -181,3 +185,34 @@ def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> 
     weights = "    weight v: f32[2, 60000]\n    weight w: f32[60000, 60000]\n"
     error = refused(tpucc.LimitError, f"weights random(seed=0)\nmodel m(x: f32[2, 2]):\n{weights}    return x @ v @ w\n")
     assert (error.code, error.labels[0].span.line) == ("E0610", 4)
+
+
+# Files that can't be had: why, in the same words wherever a file is read or written
+
+
+@pytest.mark.parametrize("what", ["source", "weights", "calibration", "target", "pass", "input"])
+@pytest.mark.parametrize(("name", "why"), [("nowhere", "no such file"), ("folder", "is a directory")])
+def test_the_reason_is_plain(tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, name: str, why: str) -> None:
+    source, wrong = tmp_path / "m.tpu", tmp_path / f"{name}{'.toml' if what == 'target' else ''}"
+    source.write_text(SMALL)
+    if name == "folder":
+        wrong.mkdir()
+    option = {"weights": "--weights", "calibration": "--calibrate", "target": "--target", "pass": "--pass", "input": "--input"}.get(what)
+    assert main(["run", str(source), option, str(wrong)] if option else ["run", str(wrong)]) == 2
+    printed = capsys.readouterr().err
+    assert f"{wrong}: {why}\n" in printed
+    assert "Errno" not in printed
+
+
+def test_a_target_that_is_no_text_says_where() -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "machine.toml"
+        path.write_bytes(b'name = "\xff"')
+        with pytest.raises(UsageError, match=r"E0503.*machine\.toml: byte 8 is not UTF-8"):
+            load_target(str(path))
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOSPC, errno.ENOTDIR, errno.EADDRINUSE, 0])
+def test_a_reason_has_no_number(number: int) -> None:
+    words = reason(OSError(number, "Something Else") if number else OSError("no number at all"))
+    assert words in {"permission denied", "the disk is full", "not a directory", "Something Else", "no number at all"}
