@@ -164,6 +164,27 @@ def test_params_are_set_from_outside() -> None:
         assert caught.value.diagnostics[0].code == code
 
 
+@pytest.mark.parametrize(
+    ("value", "code"), [("0", "E0308"), ("-3", "E0308"), ("2.5", "E0216"), ('"8"', "E0216"), ("1000000000000", "E0308")]
+)
+def test_a_given_value_that_is_no_size_is_one_error_of_the_command_line(value: str, code: str) -> None:
+    text = "param batch = 2\nmodel m(x: f32[batch, 4], y: f32[batch, 4]) -> f32[batch, 4]:\n    return x + y\n"
+    with pytest.raises(tpucc.diagnostics.UsageError) as caught:
+        model(text, batch=value)
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert f"-D batch={value}" in found.message
+
+
+def test_what_the_source_makes_of_a_given_value_is_the_source_s() -> None:
+    """-D is blamed for a size that is the param, not for what is computed from it, nor for a variable of its name."""
+    for size, before in (("batch // 2", ""), ("batch", "    batch = 0\n")):
+        text = f"param batch = 2\nweights random(seed=0)\nmodel m(x: f32[4, 4]):\n{before}    weight w: f32[4, {size}]\n    return x @ w\n"
+        with pytest.raises(tpucc.CompileError) as caught:
+            model(text, batch="1")
+        assert [found.code for found in caught.value.diagnostics] == ["E0308"]
+
+
 def test_directives_are_read_in_any_order() -> None:
     text = 'model m(x: f32[2]):\n    return x\nactivations i16\ncalibration "c.npz"\nweights "w.npz"\n'
     found = model(text)
