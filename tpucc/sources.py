@@ -13,6 +13,7 @@ from tpucc.interop.archive import read_arrays
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
+from tpucc.passes.model_inputs import checked
 
 
 def read_source(path: Path) -> Source:
@@ -48,29 +49,32 @@ def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
         require_source(model.graph)
         return model.graph
     path = _inside(folder, model.weights, model.weights_span, "weights")
-    with _named_at(model.weights_span):
+    with named_at(model.weights_span):
         return bind_archive(model.graph, path)
 
 
 def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
-    """The calibration arrays, or None when there are none."""
+    """The calibration arrays, or None when there are none. Those that the source names are checked here, where their place is known."""
     if archive is not None:
         return read_arrays(archive)
     if model.calibration is None:
         return None
     path = _inside(folder, model.calibration, model.calibration_span, "calibration")
-    with _named_at(model.calibration_span):
-        return read_arrays(path)
+    with named_at(model.calibration_span):
+        arrays = read_arrays(path)
+        checked(model.graph.inputs, arrays, "calibration")
+    return arrays
 
 
 @contextmanager
-def _named_at(span: Span | None) -> Iterator[None]:
-    """Gives errors of a file that have no place of their own the place in the source that names the file."""
+def named_at(span: Span | None, code: str = "") -> Iterator[None]:
+    """Gives errors of a file (or those of one code) that have no place of their own the place in the source that names the file."""
     try:
         yield
     except Error as error:
         labels = (Label(span),) if span else ()
-        raise type(error)([replace(found, labels=found.labels or labels) for found in error.diagnostics]) from None
+        placed = [replace(found, labels=found.labels or (labels if code in ("", found.code) else ())) for found in error.diagnostics]
+        raise type(error)(placed, error.source) from None
 
 
 def _inside(folder: Path, name: str, span: Span | None, directive: str) -> Path:

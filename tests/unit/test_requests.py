@@ -16,7 +16,7 @@ import tpucc
 from tpucc.cli.main import main
 from tpucc.diagnostics import Diagnostic, UsageError, reason
 from tpucc.outputs import write_files
-from tpucc.target import load_target
+from tpucc.target import load_target, with_overrides
 
 SMALL = "param n = 3\nmodel small(x: f32[n, 5]):\n    return relu(x)\n"
 STORED = 'weights "w.npz"\nmodel stored(x: f32[3, 5]):\n    weight w: f32[5, 2]\n    return x @ w\n'
@@ -94,6 +94,25 @@ def test_a_missing_key_keeps_the_place_of_its_weight(tmp_path: Path) -> None:
     np.savez(tmp_path / "w.npz", W=np.ones((5, 2), np.float32))
     error = refused(tpucc.InputError, STORED, folder=tmp_path)
     assert (error.code, error.labels[0].span.line, error.help) == ("E0423", 3, ("did you mean W?",))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "code"),
+    [
+        ({}, "E0441"),
+        ({"x": np.ones((3, 4))}, "E0443"),
+        ({"x": np.full((3, 5), np.nan)}, "E0445"),
+        ({"x": np.ones((3, 5)), "z": np.ones(2)}, "E0442"),
+    ],
+)
+def test_calibration_arrays_that_do_not_fit_are_shown_where_the_source_names_them(
+    tmp_path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], code: str
+) -> None:
+    np.savez(tmp_path / "c.npz", **arrays)  # type: ignore[arg-type]
+    error = refused(tpucc.InputError, f'{SMALL}calibration "c.npz"\n', folder=tmp_path)
+    assert (error.code, [(label.span.line, label.span.column) for label in error.labels]) == (code, [(4, 13)])
+    error = refused(tpucc.InputError, SMALL, folder=tmp_path, calibration=tmp_path / "c.npz")
+    assert (error.code, error.labels) == (code, ())
 
 
 def test_a_malformed_calibration_is_shown_where_the_source_names_it(tmp_path: Path) -> None:
@@ -179,6 +198,16 @@ def test_operands_that_do_not_fit_have_the_names_of_the_source() -> None:
     assert error.message.startswith("copying x for conv2d takes ")
     assert not set("#.") & set(error.message)
     assert [(label.span.line, label.text) for label in error.labels] == [(2, ""), (5, "conv2d reads a copy with a border of zero points")]
+
+
+def test_weights_that_fit_without_their_parameter_blocks_only_are_shown_at_the_directive(tmp_path: Path) -> None:
+    text = "weights random(seed=0)\nmodel m(x: f32[2, 4]):\n    weight w: f32[4, 4]\n    return x @ w\n"
+    small = with_overrides(load_target("tiny"), {"weight_memory_bytes": 16})
+    error = refused(tpucc.LimitError, text, target=small)
+    assert (error.code, [(label.span.line, label.span.column) for label in error.labels]) == ("E0622", [(1, 9)])
+    np.savez(tmp_path / "w.npz", w=np.ones((4, 4), np.float32))
+    error = refused(tpucc.LimitError, text, target=small, weights=tmp_path / "w.npz")
+    assert (error.code, error.labels) == ("E0622", ())
 
 
 def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> None:
