@@ -10,6 +10,7 @@ from pathlib import Path
 from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, reason
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import read_arrays
+from tpucc.interop.foreign import foreign
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -19,7 +20,8 @@ from tpucc.passes.model_inputs import checked
 def read_source(path: Path) -> Source:
     """The source at `path`.
 
-    Raises `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` when it isn't UTF-8.
+    Raises `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` E0121 for another kind of file, and E0101
+    when it isn't UTF-8.
     """
     most = Limits().source_bytes
     try:
@@ -27,6 +29,8 @@ def read_source(path: Path) -> Source:
             data = stream.read(most + 1)
     except OSError as error:
         raise UsageError(Diagnostic("E0504", f"can't read {path}: {reason(error)}")) from None
+    if (kind := foreign(path, data)) is not None:
+        raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
     if len(data) > most:
         raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
     try:
@@ -34,8 +38,7 @@ def read_source(path: Path) -> Source:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
-        compiled = "it is a compiled program, which run, profile and disasm take"
-        mend = compiled if path.suffix == ".tpub" else "save it as UTF-8"
+        mend = "a source is text and ends in .tpu" if b"\0" in data else "save it as UTF-8"
         raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
 
 

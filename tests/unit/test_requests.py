@@ -131,7 +131,7 @@ def test_a_program_given_as_a_source_is_named(tmp_path: Path) -> None:
     tpucc.compile_source(SMALL).save(tmp_path / "small.tpub")
     with pytest.raises(tpucc.CompileError) as caught:
         tpucc.compile(tmp_path / "small.tpub")
-    assert caught.value.diagnostics[0].help == ("it is a compiled program, which run, profile and disasm take",)
+    assert caught.value.diagnostics[0].help == ("under a name that ends in .tpub, run, profile and disasm take it",)
 
 
 def test_what_can_t_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
@@ -245,3 +245,52 @@ def test_a_target_that_is_no_text_says_where() -> None:
 def test_a_reason_has_no_number(number: int) -> None:
     words = reason(OSError(number, "Something Else") if number else OSError("no number at all"))
     assert words in {"permission denied", "the disk is full", "not a directory", "Something Else", "no number at all"}
+
+
+# Another kind of file in the place of a source: one message, which says what takes it
+
+LISTING = "".join(f"read_host ub={n} host={n} rows=1\n" for n in range(30))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says", "helps"),
+    [
+        ("m.asm", LISTING.encode(), "m.asm is a listing,", "tpucc asm makes a program of it"),
+        ("M.ASM", LISTING.encode(), "M.ASM is a listing,", "tpucc asm makes a program of it"),
+        ("m.graph", b"graph m\n", "a graph in text form", "tpucc opt"),
+        ("w.npz", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
+        ("w", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
+        ("w.npy", b"\x93NUMPY\x01\0", "a single array", "np.savez"),
+        ("m.onnx", b"\x08\x07\x12\x07pytorch", "a model of another framework", "np.savez"),
+        ("m.tpu", b"\x89TPUB\r\n\x1a", "a compiled program", ".tpub"),
+        ("m.svg", b"<svg xmlns='x'>", "a picture", ".tpu"),
+        ("m.tpu", b"<?xml version='1.0'?>\n<svg/>", "a picture or a document", ".tpu"),
+        ("m.tpu", b"\n<SVG xmlns='x'>", "a picture", ".tpu"),
+        ("report", b"\xef\xbb\xbf<!DOCTYPE html>", "a page", "browser"),
+        ("m.py", b"import torch\n\nclass Net:\n    pass\n", "is Python,", "--pass"),
+        ("m.ipynb", b'{"cells": []}', "a notebook", "Jupyter"),
+        ("m.tpu", b"\x7fELF\x02\x01", "a machine's program", ".tpu"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_another_kind_of_file_is_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, data: bytes, says: str, helps: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert main([command, str(tmp_path / name)]) == 1
+    printed = capsys.readouterr().err
+    assert printed.count("error E") == 1
+    assert ("E0121" in printed, says in printed, helps in printed) == (True, True, True)
+
+
+def test_a_large_file_of_another_kind_is_named_before_its_size(tmp_path: Path) -> None:
+    (tmp_path / "w.npz").write_bytes(b"PK\x03\x04" + bytes(9 * 2**20))
+    with pytest.raises(tpucc.CompileError, match="E0121"):
+        tpucc.compile(tmp_path / "w.npz")
+
+
+def test_what_is_no_text_and_of_no_known_kind_is_one_message_too(tmp_path: Path) -> None:
+    (tmp_path / "m.tpu").write_bytes(b"\0\x01\xfe\xff" * 99)
+    with pytest.raises(tpucc.CompileError) as caught:
+        tpucc.compile(tmp_path / "m.tpu")
+    assert [(d.code, d.help) for d in caught.value.diagnostics] == [("E0101", ("a source is text and ends in .tpu",))]
