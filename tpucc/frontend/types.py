@@ -106,7 +106,8 @@ def _range(frame: Frame, node: ast.Type) -> Range | Poison:
     if poisoned(low) or poisoned(high):
         return POISON
     try:
-        first, last = _bound(low, bounds.low.span), _bound(high, bounds.high.span)
+        bound = _index if node.dtype.text == "i32" else _bound
+        first, last = bound(low, bounds.low.span), bound(high, bounds.high.span)
         if first >= last:
             message = f"the range is empty: {describe(low)} is not below {describe(high)}"
             raise Problem("E0321", message, bounds.span, "", ("write in [low, high], the lower one first",))
@@ -114,6 +115,17 @@ def _range(frame: Frame, node: ast.Type) -> Range | Poison:
         frame.report(problem)
         return POISON
     return Range(first, last)
+
+
+def _index(value: Value, span: Span) -> float:
+    """An end of the range of integers."""
+    end = _bound(value, span)
+    if not isinstance(value, int):
+        mend = f"write {int(end)}" if end == int(end) else ""
+        raise Problem("E0216", f"the end of a range of i32 must be an integer, found {describe(value)}", span, "", (mend,))
+    if not -(2**31) <= value < 2**31:
+        raise Problem("E0321", "the end of a range is beyond what i32 holds", span)
+    return end
 
 
 def _bound(value: Value, span: Span) -> float:
