@@ -6,13 +6,28 @@ spans a node or an instruction comes from, and a `Diagnostic` is one message to 
 
 from __future__ import annotations
 
+import errno
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from types import MappingProxyType
 
 TAB = 4
 MAX_LINE = 160
+_REASONS: Mapping[int, str] = MappingProxyType(
+    {
+        errno.ENOENT: "no such file",
+        errno.EACCES: "permission denied",
+        errno.EPERM: "permission denied",
+        errno.EISDIR: "is a directory",
+        errno.ENOTDIR: "not a directory",
+        errno.ENAMETOOLONG: "the name is too long",
+        errno.ENOSPC: "the disk is full",
+        errno.EROFS: "the disk can only be read",
+        errno.ELOOP: "its links lead in a circle",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -190,6 +205,11 @@ def counted(number: int, singular: str, plural: str = "") -> str:
 def listed(words: Sequence[str], last: str = "and") -> str:
     """`a, b and c`."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} {last} {words[-1]}" if words else ""
+
+
+def reason(error: OSError) -> str:
+    """Why a file can't be had, in words that are the same on every system: `no such file`; else what the system says."""
+    return _REASONS.get(error.errno or 0) or error.strerror or str(error)
 
 
 def _escaped(character: str) -> str:

@@ -56,7 +56,7 @@ from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
 from tpucc.schedule import schedule
 from tpucc.search import fastest
-from tpucc.sources import bind_weights, read_calibration
+from tpucc.sources import bind_weights, named_at, read_calibration
 from tpucc.target import Target, load_target, require_compilable
 
 PASSES: tuple[Pass, ...] = (
@@ -348,8 +348,9 @@ def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
     assert state.layers is not None
     assert state.graph is not None
     parts = partition(state.layers)
-    candidates = lowerings(parts.device, options.target, segments=parts.segments)
-    state.tiles, scheduled = fastest(candidates, options.cores) if options.level > 0 else (next(candidates), None)
+    with named_at(state.model.weights_span if state.model and options.weights is None else None, "E0622"):
+        candidates = lowerings(parts.device, options.target, segments=parts.segments)
+        state.tiles, scheduled = fastest(candidates, options.cores) if options.level > 0 else (next(candidates), None)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
     state.program = finish(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)

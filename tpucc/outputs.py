@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, LimitError, UsageError
+from tpucc.diagnostics import Diagnostic, LimitError, UsageError, reason
 
 MAX_FILE = 4 * 2**30
 PREFIX = ".tpucc-"
@@ -22,7 +22,7 @@ def read_file(path: Path) -> bytes:
                 raise LimitError(Diagnostic("E0611", f"{path} is larger than {MAX_FILE:,} bytes"))
             return stream.read()
     except OSError as error:
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {error.strerror}")) from None
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {reason(error)}")) from None
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -43,7 +43,7 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         else:
             _make_folder(folder, contents)
     except OSError as error:
-        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {error.strerror}")) from None
+        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {reason(error)}")) from None
 
 
 def _place(error: OSError, folder: Path) -> Path | str:
@@ -54,7 +54,7 @@ def _place(error: OSError, folder: Path) -> Path | str:
 def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:
     for name in contents:
         if (folder / name).is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(folder / name))
+            raise IsADirectoryError(errno.EISDIR, "is a directory", str(folder / name))
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder, ignore_cleanup_errors=True) as fresh:
         _fill(Path(fresh), contents)
         for name in contents:

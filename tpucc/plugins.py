@@ -36,7 +36,8 @@ def installed_passes() -> Iterator[Pass]:
 
 def _executed(path: Path) -> ModuleType:
     if not path.is_file():
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: no such file"))
+        why = "is a directory" if path.is_dir() else "no such file"
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {why}"))
     spec = importlib.util.spec_from_file_location(f"tpucc_pass_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise UsageError(Diagnostic("E0513", f"{path} is not a Python file; a pass file ends in .py"))

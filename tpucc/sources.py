@@ -7,25 +7,30 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, reason
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import read_arrays
+from tpucc.interop.foreign import foreign
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
+from tpucc.passes.model_inputs import checked
 
 
 def read_source(path: Path) -> Source:
     """The source at `path`.
 
-    Raises `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` when it isn't UTF-8.
+    Raises `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` E0121 for another kind of file, and E0101
+    when it isn't UTF-8.
     """
     most = Limits().source_bytes
     try:
         with path.open("rb") as stream:
             data = stream.read(most + 1)
     except OSError as error:
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {error.strerror}")) from None
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {reason(error)}")) from None
+    if (kind := foreign(path, data)) is not None:
+        raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
     if len(data) > most:
         raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
     try:
@@ -33,8 +38,7 @@ def read_source(path: Path) -> Source:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
-        compiled = "it is a compiled program, which run, profile and disasm take"
-        mend = compiled if path.suffix == ".tpub" else "save it as UTF-8"
+        mend = "a source is text and ends in .tpu" if b"\0" in data else "save it as UTF-8"
         raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
 
 
@@ -48,29 +52,32 @@ def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
         require_source(model.graph)
         return model.graph
     path = _inside(folder, model.weights, model.weights_span, "weights")
-    with _named_at(model.weights_span):
+    with named_at(model.weights_span):
         return bind_archive(model.graph, path)
 
 
 def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
-    """The calibration arrays, or None when there are none."""
+    """The calibration arrays, or None when there are none. Those that the source names are checked here, where their place is known."""
     if archive is not None:
         return read_arrays(archive)
     if model.calibration is None:
         return None
     path = _inside(folder, model.calibration, model.calibration_span, "calibration")
-    with _named_at(model.calibration_span):
-        return read_arrays(path)
+    with named_at(model.calibration_span):
+        arrays = read_arrays(path)
+        checked(model.graph.inputs, arrays, "calibration")
+    return arrays
 
 
 @contextmanager
-def _named_at(span: Span | None) -> Iterator[None]:
-    """Gives errors of a file that have no place of their own the place in the source that names the file."""
+def named_at(span: Span | None, code: str = "") -> Iterator[None]:
+    """Gives errors of a file (or those of one code) that have no place of their own the place in the source that names the file."""
     try:
         yield
     except Error as error:
         labels = (Label(span),) if span else ()
-        raise type(error)([replace(found, labels=found.labels or labels) for found in error.diagnostics]) from None
+        placed = [replace(found, labels=found.labels or (labels if code in ("", found.code) else ())) for found in error.diagnostics]
+        raise type(error)(placed, error.source) from None
 
 
 def _inside(folder: Path, name: str, span: Span | None, directive: str) -> Path:

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, reason
 
 DataType = Literal["int8", "bfloat16"]
 DATA_BYTES: Mapping[str, int] = MappingProxyType({"int8": 1, "bfloat16": 2})
@@ -207,10 +207,17 @@ def _loaded(name: str) -> Target:
     if name.endswith(".toml"):
         return parse_target(_read(Path(name)), name)
     if name not in target_names():
-        near = did_you_mean(name, target_names())
+        near = _near(name)
         choices = f"the targets are {', '.join(target_names())}; a file ends in .toml"
         raise UsageError(Diagnostic("E0501", f"no target is named {name}", help=(near, choices) if near else (choices,)))
     return parse_target((_folder() / f"{name}.toml").read_text("utf-8"), f"{name}.toml")
+
+
+def _near(name: str) -> str:
+    """`did you mean tpu_edge or tpu_v1?` of the beginning of several: those that programs can be made for, if there are any."""
+    begun = [known for known in target_names() if name and known.startswith(name.lower())]
+    usable = [known for known in begun if not load_target(known).obstacle]
+    return f"did you mean {listed(usable or begun, 'or')}?" if begun else did_you_mean(name, target_names())
 
 
 def _number(field: str, value: object) -> int | float:
@@ -255,5 +262,7 @@ def _folder() -> resources.abc.Traversable:
 def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(Diagnostic("E0503", f"can't read the target {path}: {error}")) from None
+    except OSError as error:
+        raise UsageError(Diagnostic("E0503", f"can't read the target {path}: {reason(error)}")) from None
+    except UnicodeDecodeError as error:
+        raise UsageError(Diagnostic("E0503", f"can't read the target {path}: byte {error.start:,} is not UTF-8")) from None

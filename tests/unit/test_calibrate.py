@@ -13,7 +13,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.linear import LinearAttributes
 from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.model_inputs import checked, made_up, round_count, rounds
+from tpucc.passes.model_inputs import checked, made_up, made_up_rounds, round_count, rounds
 
 GENERATOR = np.random.default_rng(0)
 
@@ -166,6 +166,39 @@ def test_without_calibration_inputs_are_standard_normal_and_a_warning_says_so() 
         assert known is not None
         assert known.low == pytest.approx(low, abs=0.1)
         assert known.high == pytest.approx(high, abs=0.1)
+
+
+@pytest.mark.parametrize(("shape", "mate"), [((), None), ((), (70, 3)), ((1,), (70, 3)), ((3,), (3, 1, 40)), ((2, 5), (2, 70))])
+def test_inputs_of_few_elements_are_drawn_more_than_once(shape: tuple[int, ...], mate: tuple[int, ...] | None) -> None:
+    """64 standard-normal values and more reach past 1.5 on both sides; a single one has one side only."""
+    model = Model()
+    s = model.input("s", *shape)
+    if mate:
+        model.input("x", *mate)
+    found = ranges(Calibrate().run(model.build(model.op("relu", s, name="r")), context()))
+    assert found["s"] is not None
+    assert found["r"] is not None
+    assert found["s"].low < -1.5 < 1.5 < found["s"].high
+    assert (found["r"].low, found["r"].high) == (0.0, found["s"].high)
+
+
+def test_rounds_for_few_elements_keep_the_others_and_stay_within_the_most() -> None:
+    model = Model()
+    model.input("x", 8, 9)
+    model.input("s")
+    model.input("ids", 1, dtype="i32")
+    model.input("n", dtype="i32", range=(5, 7))
+    inputs = model.build(model.op("relu", "x")).inputs
+    parts = list(made_up_rounds(inputs, 16, 64, 5))
+    assert len(parts) == 5
+    first, second, third, *_ = parts
+    assert np.array_equal(first["x"], third["x"])
+    assert not np.array_equal(first["x"], second["x"])
+    assert len({float(part["s"]) for part in parts}) == 5
+    assert {int(part["n"]) for part in parts} <= {5, 6, 7}
+    assert len(list(made_up_rounds(inputs, 16, 64, 1))) == 2
+    assert len(list(made_up_rounds(inputs, 16, 64, 1000))) == 64
+    assert len(list(made_up_rounds(inputs[:1], 16, 64, 1000))) == 2
 
 
 def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:

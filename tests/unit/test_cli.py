@@ -200,6 +200,8 @@ def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFix
         (["compile", "small.tpu", "-D", "batch"], 2),
         (["compile", "small.tpu", "-D", "btach=3"], 2),
         (["compile", "small.tpu", "-D", "batch=)"], 2),
+        (["check", "small.tpu", "-D", "batch=0"], 2),
+        (["compile", "small.tpu", "-D", "batch=2.5"], 2),
         (["compile", "small.tpu", "--target", "tpu_v9"], 2),
         (["compile", "small.tpu", "--weights", "nowhere.npz"], 2),
         (["compile", "small.tpu", "--weights", "small.tpu"], 3),

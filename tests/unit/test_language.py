@@ -12,6 +12,7 @@ import tpucc
 from tpucc.diagnostics import Source
 from tpucc.driver import Options, front_end
 from tpucc.frontend.elaborate import Model
+from tpucc.ir.types import Range
 
 FOLDER = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted([*(FOLDER / "programs").glob("*.tpu"), *(FOLDER.parent / "programs").glob("*.tpu")])
@@ -162,6 +163,50 @@ def test_params_are_set_from_outside() -> None:
         with pytest.raises(tpucc.Error) as caught:
             model(text, **params)
         assert caught.value.diagnostics[0].code == code
+
+
+@pytest.mark.parametrize(
+    ("value", "code"), [("0", "E0308"), ("-3", "E0308"), ("2.5", "E0216"), ('"8"', "E0216"), ("1000000000000", "E0308")]
+)
+def test_a_given_value_that_is_no_size_is_one_error_of_the_command_line(value: str, code: str) -> None:
+    text = "param batch = 2\nmodel m(x: f32[batch, 4], y: f32[batch, 4]) -> f32[batch, 4]:\n    return x + y\n"
+    with pytest.raises(tpucc.diagnostics.UsageError) as caught:
+        model(text, batch=value)
+    (found,) = caught.value.diagnostics
+    assert found.code == code
+    assert f"-D batch={value}" in found.message
+
+
+def test_what_the_source_makes_of_a_given_value_is_the_source_s() -> None:
+    """-D is blamed for a size that is the param, not for what is computed from it, nor for a variable of its name."""
+    for size, before in (("batch // 2", ""), ("batch", "    batch = 0\n")):
+        text = f"param batch = 2\nweights random(seed=0)\nmodel m(x: f32[4, 4]):\n{before}    weight w: f32[4, {size}]\n    return x @ w\n"
+        with pytest.raises(tpucc.CompileError) as caught:
+            model(text, batch="1")
+        assert [found.code for found in caught.value.diagnostics] == ["E0308"]
+
+
+@pytest.mark.parametrize(
+    ("bounds", "code", "column", "help"),
+    [
+        ("0.5, 9", "E0216", 23, ()),
+        ("0, 9.0", "E0216", 26, ("write 9",)),
+        ("0, 9 / 2", "E0216", 26, ()),
+        ("True, 9", "E0216", 23, ()),
+        ("0, 2147483648", "E0321", 26, ()),
+        ("-2147483649, 0", "E0321", 23, ()),
+    ],
+)
+def test_the_range_of_integers_has_integers_as_its_ends(bounds: str, code: str, column: int, help: tuple[str, ...]) -> None:
+    with pytest.raises(tpucc.CompileError) as caught:
+        model(f"model m(ids: i32[8] in [{bounds}]):\n    return ids\n")
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.labels[0].span.column, found.help) == (code, column + 2, help)
+
+
+def test_the_range_of_integers_goes_to_the_ends_of_i32() -> None:
+    found = model("param top = 2147483647\nmodel m(ids: i32[8] in [-2147483648, top]):\n    return ids\n")
+    assert found.graph.inputs[0].type.range == Range(-(2.0**31), 2.0**31 - 1)
 
 
 def test_directives_are_read_in_any_order() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 import tpucc
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.cli.main import main
+from tpucc.diagnostics import Diagnostic, UsageError, reason
 from tpucc.outputs import write_files
+from tpucc.target import load_target, with_overrides
 
 SMALL = "param n = 3\nmodel small(x: f32[n, 5]):\n    return relu(x)\n"
 STORED = 'weights "w.npz"\nmodel stored(x: f32[3, 5]):\n    weight w: f32[5, 2]\n    return x @ w\n'
@@ -92,6 +96,25 @@ def test_a_missing_key_keeps_the_place_of_its_weight(tmp_path: Path) -> None:
     assert (error.code, error.labels[0].span.line, error.help) == ("E0423", 3, ("did you mean W?",))
 
 
+@pytest.mark.parametrize(
+    ("arrays", "code"),
+    [
+        ({}, "E0441"),
+        ({"x": np.ones((3, 4))}, "E0443"),
+        ({"x": np.full((3, 5), np.nan)}, "E0445"),
+        ({"x": np.ones((3, 5)), "z": np.ones(2)}, "E0442"),
+    ],
+)
+def test_calibration_arrays_that_do_not_fit_are_shown_where_the_source_names_them(
+    tmp_path: Path, arrays: Mapping[str, np.ndarray[Any, Any]], code: str
+) -> None:
+    np.savez(tmp_path / "c.npz", **arrays)  # type: ignore[arg-type]
+    error = refused(tpucc.InputError, f'{SMALL}calibration "c.npz"\n', folder=tmp_path)
+    assert (error.code, [(label.span.line, label.span.column) for label in error.labels]) == (code, [(4, 13)])
+    error = refused(tpucc.InputError, SMALL, folder=tmp_path, calibration=tmp_path / "c.npz")
+    assert (error.code, error.labels) == (code, ())
+
+
 def test_a_malformed_calibration_is_shown_where_the_source_names_it(tmp_path: Path) -> None:
     (tmp_path / "c.npz").write_text("no archive")
     error = refused(tpucc.InputError, f'{SMALL}calibration "c.npz"\n', folder=tmp_path)
@@ -108,14 +131,14 @@ def test_a_program_given_as_a_source_is_named(tmp_path: Path) -> None:
     tpucc.compile_source(SMALL).save(tmp_path / "small.tpub")
     with pytest.raises(tpucc.CompileError) as caught:
         tpucc.compile(tmp_path / "small.tpub")
-    assert caught.value.diagnostics[0].help == ("it is a compiled program, which run, profile and disasm take",)
+    assert caught.value.diagnostics[0].help == ("under a name that ends in .tpub, run, profile and disasm take it",)
 
 
 def test_what_can_t_be_written_is_named_as_it_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(UsageError) as caught:
         write_files(tmp_path / "taken", {"a": b""})
-    assert caught.value.diagnostics[0].message == f"can't write {tmp_path / 'taken'}: Not a directory"
+    assert caught.value.diagnostics[0].message == f"can't write {tmp_path / 'taken'}: not a directory"
 
 
 # Memory
@@ -160,7 +183,114 @@ def test_weights_past_the_weight_memory_are_shown_at_their_declaration() -> None
     assert (error.code, error.labels[0].span.line) == ("E0622", 3)
 
 
+BORDERED = """weights random(seed=0)
+model m(x: f32[1, 3, 400, 1]):
+    weight w: f32[3, 3, 1, 8]
+    weight v: f32[1200, 8]
+    return conv2d(x, w, padding="same"), flatten(x) @ v
+"""
+
+
+def test_operands_that_do_not_fit_have_the_names_of_the_source() -> None:
+    """What doesn't fit is our own copy of x; neither its name nor that of x's integers is one that the source has."""
+    error = refused(tpucc.LimitError, BORDERED, target="tiny", level=0)
+    assert error.code == "E0621"
+    assert error.message.startswith("copying x for conv2d takes ")
+    assert not set("#.") & set(error.message)
+    assert [(label.span.line, label.text) for label in error.labels] == [(2, ""), (5, "conv2d reads a copy with a border of zero points")]
+
+
+def test_weights_that_fit_without_their_parameter_blocks_only_are_shown_at_the_directive(tmp_path: Path) -> None:
+    text = "weights random(seed=0)\nmodel m(x: f32[2, 4]):\n    weight w: f32[4, 4]\n    return x @ w\n"
+    small = with_overrides(load_target("tiny"), {"weight_memory_bytes": 16})
+    error = refused(tpucc.LimitError, text, target=small)
+    assert (error.code, [(label.span.line, label.span.column) for label in error.labels]) == ("E0622", [(1, 9)])
+    np.savez(tmp_path / "w.npz", w=np.ones((4, 4), np.float32))
+    error = refused(tpucc.LimitError, text, target=small, weights=tmp_path / "w.npz")
+    assert (error.code, error.labels) == ("E0622", ())
+
+
 def test_weights_too_large_to_draw_are_shown_where_the_largest_is_declared() -> None:
     weights = "    weight v: f32[2, 60000]\n    weight w: f32[60000, 60000]\n"
     error = refused(tpucc.LimitError, f"weights random(seed=0)\nmodel m(x: f32[2, 2]):\n{weights}    return x @ v @ w\n")
     assert (error.code, error.labels[0].span.line) == ("E0610", 4)
+
+
+# Files that can't be had: why, in the same words wherever a file is read or written
+
+
+@pytest.mark.parametrize("what", ["source", "weights", "calibration", "target", "pass", "input"])
+@pytest.mark.parametrize(("name", "why"), [("nowhere", "no such file"), ("folder", "is a directory")])
+def test_the_reason_is_plain(tmp_path: Path, capsys: pytest.CaptureFixture[str], what: str, name: str, why: str) -> None:
+    source, wrong = tmp_path / "m.tpu", tmp_path / f"{name}{'.toml' if what == 'target' else ''}"
+    source.write_text(SMALL)
+    if name == "folder":
+        wrong.mkdir()
+    option = {"weights": "--weights", "calibration": "--calibrate", "target": "--target", "pass": "--pass", "input": "--input"}.get(what)
+    assert main(["run", str(source), option, str(wrong)] if option else ["run", str(wrong)]) == 2
+    printed = capsys.readouterr().err
+    assert f"{wrong}: {why}\n" in printed
+    assert "Errno" not in printed
+
+
+def test_a_target_that_is_no_text_says_where() -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "machine.toml"
+        path.write_bytes(b'name = "\xff"')
+        with pytest.raises(UsageError, match=r"E0503.*machine\.toml: byte 8 is not UTF-8"):
+            load_target(str(path))
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.ENOSPC, errno.ENOTDIR, errno.EADDRINUSE, 0])
+def test_a_reason_has_no_number(number: int) -> None:
+    words = reason(OSError(number, "Something Else") if number else OSError("no number at all"))
+    assert words in {"permission denied", "the disk is full", "not a directory", "Something Else", "no number at all"}
+
+
+# Another kind of file in the place of a source: one message, which says what takes it
+
+LISTING = "".join(f"read_host ub={n} host={n} rows=1\n" for n in range(30))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says", "helps"),
+    [
+        ("m.asm", LISTING.encode(), "m.asm is a listing,", "tpucc asm makes a program of it"),
+        ("M.ASM", LISTING.encode(), "M.ASM is a listing,", "tpucc asm makes a program of it"),
+        ("m.graph", b"graph m\n", "a graph in text form", "tpucc opt"),
+        ("w.npz", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
+        ("w", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
+        ("w.npy", b"\x93NUMPY\x01\0", "a single array", "np.savez"),
+        ("m.onnx", b"\x08\x07\x12\x07pytorch", "a model of another framework", "np.savez"),
+        ("m.tpu", b"\x89TPUB\r\n\x1a", "a compiled program", ".tpub"),
+        ("m.svg", b"<svg xmlns='x'>", "a picture", ".tpu"),
+        ("m.tpu", b"<?xml version='1.0'?>\n<svg/>", "a picture or a document", ".tpu"),
+        ("m.tpu", b"\n<SVG xmlns='x'>", "a picture", ".tpu"),
+        ("report", b"\xef\xbb\xbf<!DOCTYPE html>", "a page", "browser"),
+        ("m.py", b"import torch\n\nclass Net:\n    pass\n", "is Python,", "--pass"),
+        ("m.ipynb", b'{"cells": []}', "a notebook", "Jupyter"),
+        ("m.tpu", b"\x7fELF\x02\x01", "a machine's program", ".tpu"),
+    ],
+)
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_another_kind_of_file_is_one_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, data: bytes, says: str, helps: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    assert main([command, str(tmp_path / name)]) == 1
+    printed = capsys.readouterr().err
+    assert printed.count("error E") == 1
+    assert ("E0121" in printed, says in printed, helps in printed) == (True, True, True)
+
+
+def test_a_large_file_of_another_kind_is_named_before_its_size(tmp_path: Path) -> None:
+    (tmp_path / "w.npz").write_bytes(b"PK\x03\x04" + bytes(9 * 2**20))
+    with pytest.raises(tpucc.CompileError, match="E0121"):
+        tpucc.compile(tmp_path / "w.npz")
+
+
+def test_what_is_no_text_and_of_no_known_kind_is_one_message_too(tmp_path: Path) -> None:
+    (tmp_path / "m.tpu").write_bytes(b"\0\x01\xfe\xff" * 99)
+    with pytest.raises(tpucc.CompileError) as caught:
+        tpucc.compile(tmp_path / "m.tpu")
+    assert [(d.code, d.help) for d in caught.value.diagnostics] == [("E0101", ("a source is text and ends in .tpu",))]

@@ -213,14 +213,15 @@ def test_spilled_programs_compute_the_same(rows: int, widths: list[int], room: i
     assert_stays_apart(program)
 
 
-def test_operands_that_do_not_fit_by_themselves() -> None:
+@pytest.mark.parametrize(("name", "words"), [("sum", "sum"), ("sum.1", "sum"), ("sum.band.2", "a band of lines of sum")])
+def test_operands_that_do_not_fit_by_themselves(name: str, words: str) -> None:
     device = Device()
-    graph = device.build(device.vector("sum", "add", device.input("a", 1, 5, 6, 4), device.input("b", 6, 4)))
+    graph = device.build(device.vector(name, "add", device.input("a", 1, 5, 6, 4), device.input("b", 6, 4)))
     with pytest.raises(LimitError) as error:
         compiled(graph, TINY)
     (diagnostic,) = error.value.diagnostics
     assert diagnostic.code == "E0621"
-    assert diagnostic.message == "sum works on 66 rows at once, 18 more than the unified buffer of 48 has"
+    assert diagnostic.message == f"{words} works on 66 rows at once, 18 more than the unified buffer of 48 has"
     assert diagnostic.labels[0].span.line == 3
     assert "batch" in diagnostic.help[0]
 

@@ -212,3 +212,25 @@ def test_programs_run_on_the_new_machines(name: str) -> None:
     found, expected = (tpucc.compile_source(SOURCE, target=target).run_quantized(x=x) for target in (name, "tpu_v1"))
     for key, value in expected.items():
         np.testing.assert_array_equal(found[key].values, value.values)
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("tpu", "tpu_edge, tpu_v1 or tpu_v1_prime"),
+        ("TPU_V1", "tpu_v1 or tpu_v1_prime"),
+        ("tpu_v4", "tpu_v4i"),
+        ("tiyn", "tiny"),
+    ],
+)
+def test_the_beginning_of_a_name_suggests_the_machines_that_programs_are_made_for(name: str, meant: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load_target(name)
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.help[0]) == ("E0501", f"did you mean {meant}?")
+
+
+def test_no_name_suggests_none() -> None:
+    with pytest.raises(UsageError) as caught:
+        load_target("")
+    assert len(caught.value.diagnostics[0].help) == 1

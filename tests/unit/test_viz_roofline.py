@@ -85,6 +85,20 @@ def test_a_name_of_the_roof_keeps_away_from_the_points() -> None:
             assert math.dist(centre, (float(name.get("x", "")), float(name.get("y", "")))) > 60
 
 
+def test_what_is_written_on_the_grid_has_a_rim_of_the_paper_s_colour() -> None:
+    """Labels of the axes stand outside the frame; all others may lie on a grid line, which must not strike them through."""
+    svg = roofline_svg(TARGET, Work("m", 2 * 10**6, 131072, 70700), LAYERS)
+    grid = [line for line in shapes(svg, "line") if "grid" in str(line.get("class"))]
+    left, right = (f(float(line.get(end, "")) for line in grid) for f, end in ((min, "x1"), (max, "x2")))
+    top, bottom = (f(float(line.get(end, "")) for line in grid) for f, end in ((min, "y1"), (max, "y2")))
+    inside = [
+        text for text in shapes(svg, "text") if left <= float(text.get("x", "")) <= right and top - 8 <= float(text.get("y", "")) <= bottom
+    ]
+    words = {"".join(text.itertext()) for text in inside}
+    assert {"weight memory: 34 GB/s", "matrix unit: 91.8 TOPS", "ridge 1,349", "m, all layers", "c"} <= words
+    assert all(text.get("paint-order") == "stroke" and "h-paper" in str(text.get("class")).split() for text in inside)
+
+
 def test_rates_change_their_unit_at_a_thousand() -> None:
     assert [bandwidth_text(rate) for rate in (1e9, 1e6, 1e3, 999e3)] == ["1 GB/s", "1 MB/s", "1 kB/s", "999 kB/s"]
     assert [rate_text(rate) for rate in (1e12, 1e9, 1e6, 1e3)] == ["1 TOPS", "1 GOPS", "1 MOPS", "1 kOPS"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import click
 
-from tpucc.diagnostics import Error, InternalError, LimitError
+from tpucc.diagnostics import Error, InternalError, LimitError, reason
 
 MAX_SOURCE = 1 << 20
 
@@ -80,5 +80,5 @@ def _file(path: Path) -> str:
         with path.open("rb") as stream:
             text = stream.read(MAX_SOURCE).decode("utf-8", "replace")
     except OSError as error:
-        text = f"({error.strerror})"
+        text = f"({reason(error)})"
     return f"--- {path.name}\n{text}"

@@ -50,7 +50,7 @@ def _read(found: Directives, item: ast.Directive, frame: Frame) -> None:
         found.calibration, found.calibration_span = _path(item, frame), item.value.span
     elif _is_random(item.value):
         assert isinstance(item.value, ast.Call)
-        found.random_seed = _seed(item.value, frame)
+        found.random_seed, found.weights_span = _seed(item.value, frame), item.value.span
     else:
         found.weights, found.weights_span = _path(item, frame), item.value.span
 

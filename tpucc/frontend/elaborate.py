@@ -62,7 +62,7 @@ def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limi
     functions = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Def)}
     declared = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Param)}
     values = Params(declared, given, limits)
-    run = Run(source, limits, functions, call, values.value, declared)
+    run = Run(source, limits, functions, call, values.value, declared, given)
     values.run = run
     return run, values
 

@@ -55,6 +55,8 @@ class Run:
     call: Callable[[Frame, ast.Call, Hint], Value]
     param: Callable[[str], Value]
     params: Mapping[str, ast.Param]
+    given: Mapping[str, str] = field(default_factory=dict)
+    """The texts of `-D`, by name."""
     reports: Reports = field(init=False)
     graph: GraphBuilder = field(default_factory=lambda: GraphBuilder(""))
     weights: dict[str, Declared] = field(default_factory=dict)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tpucc.diagnostics import Span, did_you_mean
+from tpucc.diagnostics import Diagnostic, Label, Span, UsageError, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, require_elements
@@ -31,7 +31,10 @@ ALIASES = {
 
 
 def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> TensorType | Poison:
-    """The type that is written, or `POISON`; errors are reported. `bounded_for` says what can't have bounds, if it can't."""
+    """The type that is written, or `POISON`; errors are reported. `bounded_for` says what can't have bounds, if it can't.
+
+    Raises `UsageError` for a size that `-D` sets, and that is none.
+    """
     try:
         _require_dtype(node.dtype)
         if node.bounds is not None and bounded_for:
@@ -70,8 +73,17 @@ def _size(frame: Frame, node: ast.Expression) -> int | Poison:
     try:
         return _require_size(value, node.span, frame)
     except Problem as problem:
+        _require_own(node, problem, frame)
         frame.report(problem)
         return POISON
+
+
+def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:
+    """Raises `UsageError` when the size is a param as `-D` sets it: the source is right then, and every other use of the param as wrong."""
+    if isinstance(node, ast.Name) and node.text not in frame.variables and node.text in frame.run.given:
+        message = f"-D {node.text}={frame.run.given[node.text]} doesn't fit: {problem.message}"
+        mend = (f"a size is a whole number from 1 up: -D {node.text}=8",)
+        raise UsageError(Diagnostic(problem.code, message, (Label(node.span, problem.label),), mend), frame.run.source)
 
 
 def _require_size(value: Value, span: Span, frame: Frame) -> int:
@@ -94,7 +106,8 @@ def _range(frame: Frame, node: ast.Type) -> Range | Poison:
     if poisoned(low) or poisoned(high):
         return POISON
     try:
-        first, last = _bound(low, bounds.low.span), _bound(high, bounds.high.span)
+        bound = _index if node.dtype.text == "i32" else _bound
+        first, last = bound(low, bounds.low.span), bound(high, bounds.high.span)
         if first >= last:
             message = f"the range is empty: {describe(low)} is not below {describe(high)}"
             raise Problem("E0321", message, bounds.span, "", ("write in [low, high], the lower one first",))
@@ -102,6 +115,17 @@ def _range(frame: Frame, node: ast.Type) -> Range | Poison:
         frame.report(problem)
         return POISON
     return Range(first, last)
+
+
+def _index(value: Value, span: Span) -> float:
+    """An end of the range of integers."""
+    end = _bound(value, span)
+    if not isinstance(value, int):
+        mend = f"write {int(end)}" if end == int(end) else ""
+        raise Problem("E0216", f"the end of a range of i32 must be an integer, found {describe(value)}", span, "", (mend,))
+    if not -(2**31) <= value < 2**31:
+        raise Problem("E0321", "the end of a range is beyond what i32 holds", span)
+    return end
 
 
 def _bound(value: Value, span: Span) -> float:

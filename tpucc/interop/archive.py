@@ -16,7 +16,7 @@ from typing import IO
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable
+from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable, reason
 from tpucc.numerics import AnyArray
 
 MAX_MEMBERS = 100_000
@@ -54,9 +54,9 @@ class Archive:
         try:
             self._zip = zipfile.ZipFile(path)
         except (FileNotFoundError, IsADirectoryError, PermissionError, NotADirectoryError) as error:
-            raise UsageError(Diagnostic("E0420", f"can't read {path}: {error.strerror}")) from None
+            raise UsageError(Diagnostic("E0420", f"can't read {path}: {reason(error)}")) from None
         except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-            raise self.malformed(f"not an npz archive ({error})") from None
+            raise self.malformed(f"not an npz archive ({_why(error)})") from None
         self.members = self._headers()
 
     def __enter__(self) -> Archive:
@@ -80,7 +80,7 @@ class Archive:
                 if len(data) != member.size or stream.read(1):
                     raise self.malformed(f"{printable(key)} has not the {member.size:,} bytes that its header promises")
         except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-            raise self.malformed(f"{printable(key)} can't be unpacked ({error})") from None
+            raise self.malformed(f"{printable(key)} can't be unpacked ({_why(error)})") from None
         values = np.frombuffer(data, member.dtype)
         return values.reshape(member.shape, order="F" if member.fortran_order else "C")
 
@@ -108,9 +108,9 @@ class Archive:
             with self._zip.open(key + SUFFIX) as stream:
                 shape, fortran_order, dtype = _header(stream)
         except (OSError, EOFError, ValueError, SyntaxError, TypeError, RuntimeError, KeyError) as error:
-            raise self.malformed(f"{printable(key)} has no readable array header ({error})") from None
+            raise self.malformed(f"{printable(key)} has no readable array header ({_why(error)})") from None
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError, MemoryError) as error:
-            raise self.malformed(f"{printable(key)} can't be unpacked ({error})") from None
+            raise self.malformed(f"{printable(key)} can't be unpacked ({_why(error)})") from None
         if dtype.hasobject:
             raise self.malformed(f"{printable(key)} holds pickled objects, which are never loaded; save numbers")
         if any(size < 0 for size in shape):
@@ -123,6 +123,10 @@ def read_arrays(path: Path, wanted: Iterable[str] | None = None) -> dict[str, An
     with Archive(path) as archive:
         keys = archive.members if wanted is None else [key for key in wanted if key in archive.members]
         return {key: archive.read(key) for key in keys}
+
+
+def _why(error: Exception) -> str:
+    return reason(error) if isinstance(error, OSError) else str(error)
 
 
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:

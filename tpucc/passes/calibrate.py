@@ -6,7 +6,7 @@ Ranges that are known already (from the source's `in [low, high]`, from `quantiz
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
@@ -21,11 +21,13 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context
-from tpucc.passes.model_inputs import Checked, checked, made_up, round_count, rounds
+from tpucc.passes.model_inputs import Checked, checked, made_up_rounds, round_count, rounds
 from tpucc.passes.place import constant_values, placement
 
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""
+MADE_UP_VALUES = 64
+"""Values that each input is made up of at least: one of a scalar would say nothing of its range."""
 MADE_UP_MACS = 10**9
 """Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
 METHODS = ("minmax", "percentile")
@@ -57,8 +59,10 @@ class Calibrate:
             return graph
         if given is None:
             context.warn(_MADE_UP)
-        found = self._ranges(probed, given if given is not None else made_up(graph.inputs, _affordable_rows(graph)))
-        return probed.ranged(found)
+            parts = list(_made_up_rounds(graph))
+            return probed.ranged(self._ranges(probed, parts, len(parts)))
+        count = round_count(graph.inputs, given, self.rows)
+        return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count))
 
     def _require_options(self) -> None:
         if self.method not in METHODS:
@@ -69,8 +73,8 @@ class Calibrate:
         if self.rows < 0:
             raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
 
-    def _ranges(self, probed: Probed, arrays: Checked) -> dict[str, Range]:
-        count = round_count(probed.graph.inputs, arrays, self.rows)
+    def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int) -> dict[str, Range]:
+        """The ranges of what is measured, over `count` rounds of inputs."""
         meters: dict[str, Meter] = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
 
         def measure(node: Node, value: AnyArray) -> None:
@@ -78,7 +82,7 @@ class Calibrate:
                 _require_finite(node, value)
                 meter.add(value)
 
-        for part in rounds(probed.graph.inputs, arrays, self.rows):
+        for part in parts:
             evaluate(probed.graph, part, watch=measure)
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
@@ -165,12 +169,17 @@ class Probed:
         return node
 
 
-def _affordable_rows(graph: Graph) -> int:
-    """How many rows are made up: at most so many that all products of the model stay within `MADE_UP_MACS`, but one batch at least."""
+def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
+    """Rounds of made-up inputs: at most so many that all products of the model stay within `MADE_UP_MACS`, but one at least.
+
+    Rounds that are added for inputs of few elements keep all values of the model within it, too: a model need not have products.
+    """
     batch = max((node.type.shape[0] for node in graph.inputs if node.type.shape), default=1)
     products = (node for node in graph if isinstance(OPS[node.op].legalisation, Matrix))
     macs = sum(node.type.rows * graph[node.operands[1]].type.size for node in products)
-    return min(MADE_UP_ROWS, batch * max(1, MADE_UP_MACS // max(1, macs)))
+    affordable = max(1, MADE_UP_MACS // max(1, macs))
+    most = MADE_UP_MACS // max(1, macs, sum(node.type.size for node in graph))
+    return made_up_rounds(graph.inputs, min(MADE_UP_ROWS, batch * affordable), MADE_UP_VALUES, min(MADE_UP_VALUES, most))
 
 
 def _without_range(graph: Graph) -> Iterator[str]:

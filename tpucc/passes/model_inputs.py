@@ -64,6 +64,22 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     return {node.name: _drawn(draw, node.type, count) for node in inputs}
 
 
+def made_up_rounds(inputs: Sequence[Node], rows: int, values: int, most: int) -> Iterator[Checked]:
+    """The arrays of `made_up` in rounds of the model's batch, and more rounds, up to `most`, if an input has fewer than `values` elements.
+
+    One value of a scalar says nothing of its range. Such inputs are drawn afresh in each round after the first; the others' rounds come
+    again.
+    """
+    arrays = made_up(inputs, rows)
+    count = round_count(inputs, arrays)
+    few = [node for node in inputs if arrays[node.name].size < values and (node.type.dtype == "f32" or node.type.range)]
+    wanted = max((-(-values // node.type.size) for node in few), default=0)
+    draw = np.random.default_rng(1)
+    for number in range(max(count, min(wanted, most))):
+        part = {node.name: _round(arrays[node.name], node.type, number % count) for node in inputs}
+        yield part if number == 0 else part | {node.name: _drawn(draw, node.type, 1) for node in few}
+
+
 def _drawn(draw: np.random.Generator, type_: TensorType, count: int) -> AnyArray:
     shape = (type_.shape[0] * count, *type_.shape[1:]) if type_.shape else ()
     if type_.dtype != "f32":

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Label, LimitError, counted
 from tpucc.isa.effects import Bools, Walks, effects
 from tpucc.isa.instructions import Opcode, Records
 from tpucc.isa.program import HostBuffer
@@ -21,6 +20,7 @@ from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.gaps import Gaps
+from tpucc.schedule.too_large import too_large
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class _Spiller:
         for buffer in sorted(self._start):
             self._evict(buffer)
         if not all(self._place(buffer, needed) for buffer in needed):
-            raise self._too_large(needed, index)
+            raise too_large(self._tiles, needed, index)
 
     def _place(self, buffer: int, needed: Sequence[int]) -> bool:
         """Finds rows for a buffer, evicting others than `needed`, and restores what it held."""
@@ -248,14 +248,6 @@ class _Spiller:
         """The next instruction: its index among the tile program's and, after them, the added ones, and what to add to its rows."""
         self._code.append(instruction)
         self._bases.append(bases)
-
-    def _too_large(self, needed: Sequence[int], index: int) -> LimitError:
-        layer = self._tiles.layers[int(self._tiles.instructions["layer"][index])]
-        room, rows = self._tiles.target.unified_buffer_rows, sum(self._tiles.buffers[buffer].rows for buffer in needed)
-        message = f"{layer.name} works on {counted(rows, 'row')} at once, {rows - room:,} more than the unified buffer of {room:,} has"
-        labels = tuple(Label(span) for span in layer.origin.spans[:1])
-        help = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
-        return LimitError(Diagnostic("E0621", message, labels, help))
 
 
 def _runs(mask: Bools) -> list[tuple[int, int]]:

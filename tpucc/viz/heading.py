@@ -19,6 +19,8 @@ HALO: dict[str, Value] = {
     "paint-order": "stroke",
 }
 """Attributes of text that lines may cross: it is drawn on a rim of the page's colour."""
+INK_HALO: dict[str, Value] = {**HALO, "class": "f-ink h-paper"}
+"""The same for text in the ink of names."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from socketserver import TCPServer, ThreadingMixIn
 from threading import Condition
 from urllib.parse import unquote
 
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, UsageError, reason
 from tpucc.watch.site import PLAIN, Content, View
 
 LOOPBACK = "127.0.0.1"
@@ -163,7 +163,7 @@ def open_server(board: Board, port: int | None) -> Server:
         try:
             return Server(board, port)
         except OSError as error:
-            message = f"can't listen on port {port}: {error.strerror}"
+            message = f"can't listen on port {port}: {reason(error)}"
             mend = "without --port, tpucc takes one that is free"
             raise UsageError(Diagnostic("E0540", message, help=(mend,))) from None
     for candidate in PORTS:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from tpucc.viz.heading import HALO
+from tpucc.viz.heading import INK_HALO
 from tpucc.viz.rect import Point, Rect
-from tpucc.viz.svg import NOTHING, Markup, Value, joined, label, line
+from tpucc.viz.svg import NOTHING, Markup, joined, label, line
 from tpucc.viz.text import SMALL, text_width
 
 STEPS = (22.0, 38.0, 54.0, 70.0, 86.0)
 """How far above or below its point a name may stand that doesn't fit beside it."""
-_HALO: dict[str, Value] = {**HALO, "class": "f-ink h-paper"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +63,4 @@ def _places(point: Point, width: float, away: float) -> Iterator[tuple[float, fl
 
 def _written(words: str, point: Point, place: Point, end: Point | None, bold: bool) -> Markup:
     lead = NOTHING if end is None else line(*point, *end, "rule")
-    return joined([lead, label(words, place[0], place[1], SMALL, "ink", "start", font_weight="bold" if bold else None, **_HALO)])
+    return joined([lead, label(words, place[0], place[1], SMALL, "ink", "start", font_weight="bold" if bold else None, **INK_HALO)])

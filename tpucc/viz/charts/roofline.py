@@ -14,7 +14,7 @@ from tpucc.diagnostics import counted
 from tpucc.target import Target
 from tpucc.viz.charts.beside import Room
 from tpucc.viz.charts.chart import Scale
-from tpucc.viz.heading import EDGE, heading
+from tpucc.viz.heading import EDGE, HALO, INK_HALO, heading
 from tpucc.viz.palette import Kind, ink_line, kind_paint, solid_paint
 from tpucc.viz.rect import Point, Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, number_text, picture, tag, title
@@ -161,11 +161,11 @@ class _Ceilings:
         points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in (_foot(self.target, self.axes), corner, (end, corner[1])))
         roof = tag("polyline", attributes=ink_line("ink"), points=points, stroke_width=2)
         foot = line(corner[0], corner[1], corner[0], self.axes.up.start, "rule", stroke_dasharray="4 4")
-        words = label(f"matrix unit: {rate_text(self.target.peak_ops)}", end, corner[1] - 8, anchor="end")
-        under = label(f"ridge {number(round(ridge(self.target)))}", corner[0] + 6, self.axes.up.start - 8, SMALL, "soft")
+        words = label(f"matrix unit: {rate_text(self.target.peak_ops)}", end, corner[1] - 8, SMALL, "ink", "end", **INK_HALO)
+        under = label(f"ridge {number(round(ridge(self.target)))}", corner[0] + 6, self.axes.up.start - 8, SMALL, "soft", "start", **HALO)
         x, y = self.named
         turned = f"rotate({math.degrees(self.slope):.2f} {x:.1f} {y:.1f})"
-        return joined([foot, roof, words, under, label(self.bandwidth, x, y - 8, anchor="middle", transform=turned)])
+        return joined([foot, roof, words, under, label(self.bandwidth, x, y - 8, SMALL, "ink", "middle", transform=turned, **INK_HALO)])
 
     def taken(self) -> list[Rect]:
         """Rectangles on which no name may be written: small ones along the slope and its name, the roof and the ridge with theirs."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from importlib import metadata, util
 from pathlib import Path
 
+from tpucc.diagnostics import reason
 from tpucc.viz.diagrams.collapse import collapsed
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.dot import dot_source
@@ -119,7 +120,7 @@ def _child(command: list[str], text: str, limit: float) -> str:
     try:
         child = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True)
     except OSError as error:
-        raise RenderError(str(error.strerror or error)) from None
+        raise RenderError(reason(error)) from None
     try:
         answer, _ = child.communicate(text.encode("utf-8", "backslashreplace"), timeout=limit)
     except subprocess.TimeoutExpired:

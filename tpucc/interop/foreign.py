@@ -1,0 +1,84 @@
+"""Files that are no sources, by their first bytes or their names: what each is, and which command takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+
+class Foreign(NamedTuple):
+    """A kind of file: `a listing`, and what helps."""
+
+    what: str
+    help: str
+
+
+_SOURCE = "give the model's source, a text file that ends in .tpu"
+_PAGE = Foreign("a page that tpucc or another program wrote", f"open it in a browser; {_SOURCE}")
+_PICTURE = Foreign("a picture", _SOURCE)
+_ARCHIVE = Foreign("an archive of arrays", "weights go to --weights, inputs to --input, examples of them to --calibrate")
+_ARRAY = Foreign("a single array", "save arrays by name, with np.savez: --weights, --input and --calibrate take such archives")
+_PROGRAM = Foreign("a compiled program", "under a name that ends in .tpub, run, profile and disasm take it")
+_PYTHON = Foreign("Python", f"{_SOURCE}; a file with passes goes to --pass")
+_NOTEBOOK = Foreign("a notebook", f"open it with Jupyter; {_SOURCE}")
+_KERAS = Foreign("a model of another framework", "write the network as a source, and save its weights by name with np.savez for --weights")
+
+BEGINNINGS: Mapping[bytes, Foreign] = MappingProxyType(
+    {
+        b"\x89TPUB": _PROGRAM,
+        b"\x93NUMPY": _ARRAY,
+        b"\x89HDF": _KERAS,
+        b"\x89PNG": _PICTURE,
+        b"\xff\xd8\xff": _PICTURE,
+        b"GIF8": _PICTURE,
+        b"%PDF": Foreign("a PDF document", _SOURCE),
+        b"\x7fELF": Foreign("a machine's program", _SOURCE),
+        b"\x1f\x8b": Foreign("a compressed file", f"unpack it first; {_SOURCE}"),
+        b"<svg": _PICTURE,
+        b"<?xml": Foreign("a picture or a document in XML", _SOURCE),
+        b"<!doctype html": _PAGE,
+        b"<html": _PAGE,
+    }
+)
+"""How files begin that tell what they are; letters in lower case."""
+SUFFIXES: Mapping[str, Foreign] = MappingProxyType(
+    {
+        ".tpub": _PROGRAM,
+        ".npz": _ARCHIVE,
+        ".npy": _ARRAY,
+        ".onnx": _KERAS,
+        ".keras": _KERAS,
+        ".h5": _KERAS,
+        ".tflite": _KERAS,
+        ".pt": _KERAS,
+        ".pth": _KERAS,
+        ".asm": Foreign("a listing", "tpucc asm makes a program of it, which run and profile take"),
+        ".graph": Foreign("a graph in text form", "tpucc opt runs passes on it"),
+        ".tile": Foreign("a tile program in text form", f"it is made to be read, and no command takes it; {_SOURCE}"),
+        ".dot": Foreign("a diagram for Graphviz", _SOURCE),
+        ".svg": _PICTURE,
+        ".png": _PICTURE,
+        ".html": _PAGE,
+        ".htm": _PAGE,
+        ".py": _PYTHON,
+        ".ipynb": _NOTEBOOK,
+        ".json": Foreign("a file of JSON", _SOURCE),
+        ".toml": Foreign("a file of settings", f"a machine goes to --target; {_SOURCE}"),
+        ".csv": Foreign("a table", f"save arrays by name with np.savez for --input; {_SOURCE}"),
+        ".zip": Foreign("an archive", f"unpack it first; {_SOURCE}"),
+    }
+)
+"""What files are by the ends of their names; letters in lower case."""
+_LONGEST = max(map(len, BEGINNINGS))
+
+
+def foreign(path: Path, data: bytes) -> Foreign | None:
+    """What a file is whose first bytes are `data`, when it is of a known kind that is no source."""
+    start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:_LONGEST]
+    known = next((kind for beginning, kind in BEGINNINGS.items() if start.lower().startswith(beginning.lower())), None)
+    known = known or SUFFIXES.get(path.suffix.lower())
+    if known is None and data.startswith(b"PK\x03\x04"):
+        return _ARCHIVE
+    return known
