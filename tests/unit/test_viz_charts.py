@@ -241,7 +241,7 @@ def test_numbers_and_names_in_words() -> None:
     assert [rate_text(v) for v in (91.75e12, 8e6, 1e9, 12)] == ["91.8 TOPS", "8 MOPS", "1 GOPS", "12 OPS"]
     assert [bytes_text(v) for v in (512, 38400, 2457600)] == ["512 bytes", "37.5 KiB", "2.344 MiB"]
     assert shown("x" * 100) == "x" * 26 + "…" + "x" * 13
-    assert fitted("a long name", 12, 30) == "a lo…"
+    assert fitted("a long name", 12, 35) == "a lo…"
     assert fitted("name", 12, 5) == ""
 
 

@@ -85,4 +85,4 @@ def _thousandths(character: str) -> int:
         return _ASCII[code - 32]
     if unicodedata.combining(character):
         return 0
-    return _WIDE if unicodedata.east_asian_width(character) in "WF" else _OTHER
+    return _WIDE if character == "…" or unicodedata.east_asian_width(character) in "WF" else _OTHER
