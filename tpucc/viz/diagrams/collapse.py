@@ -96,8 +96,8 @@ def _runs(signatures: Sequence[str]) -> list[Run]:
     ahead = _next_equal(marks)
     runs, at = [], 0
     while at < len(marks):
-        best = max((_run(marks, at, period) for period in _periods(ahead, at)), key=lambda r: r[1] * r[2], default=(at, 1, 1))
-        runs.append(best if best[2] >= 3 else (at, 1, 1))
+        found = (_run(marks, at, period) for period in _periods(ahead, at))
+        runs.append(max((run for run in found if run[2] >= 3), key=lambda run: run[1] * run[2], default=(at, 1, 1)))
         at += runs[-1][1] * runs[-1][2]
     return runs
 
