@@ -94,6 +94,21 @@ def test_small_boxes_stay_beside_what_is_still_alone() -> None:
     assert found.diagram.subtitle.startswith("5 operators in 3 boxes;")
 
 
+def test_a_frame_is_around_boxes_that_stand_for_nothing_outside_it() -> None:
+    clusters = (Cluster("layer"), Cluster("the device", layer=False))
+    full = picture(*(box("", cluster=cluster) for cluster in (-1, 1, 1, 1, 1, -1)), clusters=clusters)
+    full = picture(*(Box("add", Kind.VECTOR, cluster=b.cluster, signature=str(i)) for i, b in enumerate(full.boxes)), clusters=clusters)
+    assert [b.cluster for b in collapse(full, 3).diagram.boxes] == [-1, 0, -1]
+    assert [b.cluster for b in collapse(full, 5).diagram.boxes] == [-1, 0, 0, 0, -1]
+    assert [cluster.label for cluster in collapse(full, 5).diagram.clusters] == ["the device"]
+
+
+@pytest.mark.parametrize(("count", "details"), [(3, ("3 a",)), (4, ("4 a", "n0 … n3"))])
+def test_of_more_than_three_boxes_the_first_and_the_last_are_named(count: int, details: tuple[str, ...]) -> None:
+    boxes = (Box("a", Kind.VECTOR, (f"n{number}",), signature=str(number)) for number in range(count))
+    assert [b.details for b in collapse(picture(*boxes), 1).diagram.boxes] == [details]
+
+
 SHAPE, SCALED, OTHER = ("f32[2]",), ("i8[2]", "0.5 · q"), ("f32[3]",)
 
 
