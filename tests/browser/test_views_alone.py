@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -94,8 +93,8 @@ TIMES: dict[str, Any] = {
     "waits": {"causes": [{"name": "raw", "kind": "vector", "meaning": "data", "angle": 0}], "start": [140], "end": [300], "cause": [0],
               "instruction": [2]},
 }  # fmt: skip
-SHIFT, MATRIX = 71, 93
-"""The middle of two lanes: the third and the fourth, 22 pixels each, below the names of the layers."""
+WEIGHTS, SHIFT, MATRIX = 49, 71, 93
+"""The middles of the second to the fourth lane, 22 pixels each, below the names of the layers."""
 
 
 def timeline(open_page: OpenPage) -> Page:
@@ -110,7 +109,7 @@ def test_between_products_is_the_one_that_waits_and_beside_them_is_slack(open_pa
     page = timeline(open_page)
     found = [at(page, "timeline", 78 + cycle, MATRIX) for cycle in (97, 98, 120, 141, 299, 320, 341, 343)]
     assert [place and place["id"] for place in found] == [None, 1, 1, 2, 2, 2, 2, None]
-    assert at(page, "timeline", 70, MATRIX) is None
+    assert [at(page, "timeline", x, WEIGHTS) and 0 for x in (77, 78)] == [None, 0], "time begins at the lanes' edge"
     assert at(page, "timeline", 78 + 270, SHIFT)["id"] == 0
 
 
@@ -120,8 +119,8 @@ def test_of_the_shifts_those_of_lit_tiles_are_lit(open_page: OpenPage) -> None:
     shifts, product, wait = [(78 + 75, SHIFT), (78 + 275, SHIFT)], (78 + 120, MATRIX), (78 + 200, MATRIX)
     page.evaluate("timeline.paint()")
     assert darkness(page, "timeline", [*shifts, product, wait]) == [255] * 4
-    page.evaluate("light({}, { fetches: new Set([1]), instructions: [0, 0, 1, 0], idle: false }); timeline.paint()")
-    faded, lit, *rest = darkness(page, "timeline", [*shifts, product, wait])
+    page.evaluate("light({}, { fetches: new Set([0]), instructions: [0, 0, 1, 0], idle: false }); timeline.paint()")
+    lit, faded, *rest = darkness(page, "timeline", [*shifts, product, wait])
     assert (lit, rest) == (255, [faded, 255])
     assert 0 < faded < 100
     page.evaluate("light({}, { fetches: new Set(), instructions: [0, 0, 0, 0], idle: true }); timeline.paint()")
@@ -179,14 +178,14 @@ def test_tiles_of_the_shown_layer_light_up(open_page: OpenPage) -> None:
 
 STAGES: dict[str, Any] = {
     "unchanged": 2,
-    "texts": "\n".join(f"text {number}" for number in range(12)),
-    "text": list(range(12)),
+    "texts": "\n".join(f"text {number}" for number in reversed(range(12))),
+    "text": list(reversed(range(12))),
     "origin": [10 + number for number in range(12)],
     "shown": [
         {"name": "elaborate", "nodes": 11, "added": 0, "removed": 0, "summary": "", "rows": [3 * line for line in range(11)]},
-        # Line 4 goes, and 11 comes in its place.
-        {"name": "fold", "nodes": 11, "added": 1, "removed": 1, "summary": "folds",
-         "rows": [0, 3, 6, 9, 3 * 4 + 2, 3 * 11 + 1, *(3 * line for line in range(5, 11))]},
+        # Lines 4 and 5 go, and 11 comes in their place.
+        {"name": "fold", "nodes": 10, "added": 1, "removed": 2, "summary": "folds",
+         "rows": [0, 3, 6, 9, 3 * 4 + 2, 3 * 5 + 2, 3 * 11 + 1, *(3 * line for line in range(6, 11))]},
     ],
 }  # fmt: skip
 
@@ -198,25 +197,30 @@ def test_around_what_changed_two_lines_are_kept(open_page: OpenPage) -> None:
     shown = "[...document.querySelectorAll('.lines .row:not([hidden])')].map((row) => [row.className, "
     shown += "...[...row.children].map((cell) => cell.textContent)])"
     assert page.evaluate(shown) == [["row kept", "", f"text {line}"] for line in range(11)]
-    assert page.locator(".stages button").all_text_contents() == ["elaborate11 nodes", "fold+1 −1"]
+    assert page.locator(".stages button").all_text_contents() == ["elaborate11 nodes", "fold+1 −2"]
     assert page.locator(".stages p").text_content() == "2 passes changed nothing."
     page.locator(".stages button").last.click()
     changed = [
         ["row gap", "", "… 2 lines as before"],
         *(["row kept", "", f"text {line}"] for line in (2, 3)),
-        *(["row removed", "−", "text 4"], ["row added", "+", "text 11"]),
-        *(["row kept", "", f"text {line}"] for line in (5, 6)),
-        ["row gap", "", "… 4 lines as before"],
+        *(["row removed", "−", "text 4"], ["row removed", "−", "text 5"], ["row added", "+", "text 11"]),
+        *(["row kept", "", f"text {line}"] for line in (6, 7)),
+        ["row gap", "", "… 3 lines as before"],
     ]
     assert page.evaluate(shown) == changed
-    assert page.locator(".summary").text_content() == "folds: 11 nodes"
+    assert page.locator(".summary").text_content() == "folds: 10 nodes"
     page.evaluate("light({ kind: 'origin', id: 14 }, { origins: new Set([14, 10, 16]) })")
     assert [row[0] for row in page.evaluate(shown) if "lit" in row[0]] == ["row removed lit", "row kept lit"]
-    page.locator(".lines .row").nth(4).click()
+    page.locator(".lines .row").nth(5).click()
     page.locator(".lines .row").first.click()
     assert page.evaluate("held") == [{"kind": "origin", "id": 21}], "a gap is nothing"
     page.locator("input[type=checkbox]").check()
     assert len(page.evaluate(shown)) == 12
     page.evaluate("passes.move(-5)")
     assert len(page.evaluate(shown)) == 11
-    assert json.loads(page.evaluate("JSON.stringify([...document.querySelectorAll('.chosen')].map((b) => b.dataset.stage))")) == ["0"]
+    assert page.evaluate("[...document.querySelectorAll('.chosen')].map((button) => button.dataset.stage)") == ["0"]
+    page.add_style_tag(content=".lines { height: 100px }")
+    page.evaluate("light({ kind: 'origin', id: 20 }, { origins: new Set([20]) })")
+    assert page.evaluate("document.querySelector('.lines').scrollTop") == 0, "what the pointer is on moves nothing"
+    page.evaluate("holding = chosen; light(chosen, found)")
+    assert page.evaluate("document.querySelector('.lines').scrollTop") == 120, "line 10 of 11 is in sight"
