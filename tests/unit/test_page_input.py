@@ -121,6 +121,12 @@ def test_stays_layers_and_the_machine(both: Executable, found: dict[str, Any]) -
     assert (machine["peak_rows"], machine["lower_bound_rows"]) == (program.peak_rows, program.lower_bound_rows)
 
 
+def test_the_peak_and_its_lower_bound_are_told_apart(given: PageInput) -> None:
+    machine = payload(replace(given, program=replace(given.program, lower_bound_rows=3)))["machine"]
+    assert (machine["peak_rows"], machine["lower_bound_rows"]) == (given.program.peak_rows, 3)
+    assert given.program.peak_rows > 3
+
+
 def test_a_layer_without_an_error_has_no_sentence(given: PageInput) -> None:
     some = payload(replace(given, errors=[error for error in given.errors if error.layer == 0]))
     assert [bool(layer["error"]) for layer in some["layers"]] == [True, *(False for _ in some["layers"][1:])]
