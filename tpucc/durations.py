@@ -32,4 +32,4 @@ def _rounded(seconds: float, digits: int) -> tuple[float, str, float]:
     """The number, its unit, and how many of those a second has. Rounded before the unit is chosen: 999.7 ns are 1 µs, not 1,000 ns."""
     rounded = float(f"{seconds:.{digits}g}")
     unit, factor = seconds_unit(rounded)
-    return float(f"{rounded * factor:.{digits}g}"), unit, factor
+    return rounded * factor, unit, factor

@@ -93,7 +93,7 @@ def _is_measured(node: Node) -> bool:
 
 
 def _row_limit(layers: Graph) -> int:
-    """Whole batches of the graph, as many as `ROWS` and `MACS` allow, but one at least."""
+    """Whole batches of the graph, as many as `ROWS` and `WORK` allow, but one at least."""
     batch, calls = _batch(layers), CALL * sum(map(is_layer, layers))
     return batch * max(1, min(ROWS // batch, WORK // max(1, calls + _work(layers))))
 

@@ -11,10 +11,13 @@ import pytest
 
 import tpucc
 from tpucc.api import Executable
-from tpucc.diagnostics import Source
+from tpucc.diagnostics import Origin, Source
 from tpucc.driver import Options, compile_source
-from tpucc.fidelity import fidelity
+from tpucc.fidelity import _graphs, _Together, _twins, fidelity
+from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
+from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.error import LayerError
+from tpucc.layers.kinds import Vector
 from tpucc.numerics import AnyArray
 from tpucc.runtime import Runtime
 
@@ -199,11 +202,16 @@ model names(x: f32[4, 5]) -> f32[4, 5]:
     assert all(error.sqnr > 25 for error in errors)
 
 
-def small(folder: Path, body: str) -> tuple[LayerError, ...]:
-    """The errors of a model of x [8, 6] with these lines, on 40 rows."""
+def compiled(folder: Path, body: str, level: int = 2) -> Executable:
+    """A model of x [8, 6] with these lines."""
     np.savez(folder / "c.npz", x=drawn(9, 40, 6))
     head = 'weights random(seed=1)\ncalibration "c.npz"\nmodel small(x: f32[8, 6]):\n    weight a: f32[6, 6]\n'
-    return errors_of(tpucc.compile_source(head + body, folder=folder))
+    return tpucc.compile_source(head + body, folder=folder, level=level)
+
+
+def small(folder: Path, body: str, level: int = 2) -> tuple[LayerError, ...]:
+    """The errors of such a model, on 40 rows."""
+    return errors_of(compiled(folder, body, level))
 
 
 def test_parameters_that_the_source_fixes_at_the_edge(tmp_path: Path) -> None:
@@ -252,6 +260,74 @@ def test_few_rows_of_many_are_measured(tmp_path: Path) -> None:
     """Whole batches of the model, as many as 64 rows are; a larger batch is divided."""
     counts = [errors_of(dense(tmp_path, examples=drawn(0, 1000, 6), rows=rows))[0] for rows in (7, 50, 300, 127)]
     assert [(error.rows, error.values) for error in counts] == [(63, 378), (50, 300), (60, 360), (64, 384)]
+
+
+@pytest.mark.parametrize("spare", [0, -1])
+def test_fewer_rows_are_measured_where_they_are_much_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spare: int) -> None:
+    """Of a batch of one: 6 × 5 + 5 × 3 products, 5 + 3 values, and two layers."""
+    exe = dense(tmp_path, examples=drawn(0, 1000, 6), rows=1)
+    monkeypatch.setattr("tpucc.fidelity.CALL", 1000)
+    monkeypatch.setattr("tpucc.fidelity.WORK", 7 * (45 + 8 * 50 + 2 * 1000) + spare)
+    assert {error.rows for error in errors_of(exe)} == {7 + spare}
+
+
+def test_a_batch_that_is_much_work_is_divided(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work for three items of eight: a quarter of the batch is as much as can be had."""
+    exe = dense(tmp_path, examples=drawn(0, 1000, 6), rows=8)
+    monkeypatch.setattr("tpucc.fidelity.CALL", 0)
+    monkeypatch.setattr("tpucc.fidelity.WORK", 3 * (45 + 8 * 50))
+    assert {error.rows for error in errors_of(exe)} == {2}
+
+
+def test_a_layer_of_another_shape_is_compared_with_its_value(tmp_path: Path) -> None:
+    """The mean of all pixels is a pool of one pixel an item, and a reshape of that."""
+    np.savez(tmp_path / "c.npz", x=drawn(1, 4, 5, 5, 3))
+    source = """
+weights random(seed=1)
+calibration "c.npz"
+model mean(x: f32[4, 5, 5, 3]) -> f32[4, 2]:
+    weight a: f32[3, 2]
+    return global_avg_pool(x) @ a
+"""
+    errors = errors_of(tpucc.compile_source(source, folder=tmp_path))
+    assert [(error.kind, error.values) for error in errors] == [("quantize", 300), ("pool", 12), ("fc", 8)]
+    assert all(error.sqnr > 25 for error in errors)
+
+
+def test_exact_integers_pass_through_steps_without_a_value_of_their_own(tmp_path: Path) -> None:
+    """A reshape between two layers changes neither what they lose together nor what each loses."""
+    plain = small(tmp_path, "    return tanh(x @ a) @ a\n", level=0)
+    shaped = small(tmp_path, "    return reshape(tanh(x @ a), (4, 2, 6)) @ a\n", level=0)
+    assert [(error.sqnr, error.own_sqnr) for error in shaped] == [(error.sqnr, error.own_sqnr) for error in plain]
+    assert plain[-1].own_sqnr > plain[-1].sqnr + 0.5
+
+
+def test_no_value_is_computed_twice(tmp_path: Path) -> None:
+    """The first layer is written with the end of its chain of look-ups, which comes after the value of the second."""
+    exe = compiled(tmp_path, "    h = tanh(x @ a)\n    g = relu(x)\n    return g + sigmoid(h)\n")
+    assert exe.compilation is not None
+    graphs = _graphs(exe.compilation)
+    assert graphs is not None
+    twins = _twins(*graphs, exe.compilation.holders)
+    order = [node.name for node in graphs[0]]
+    positions = [order.index(twins[node.name]) for node in graphs[1] if node.name in twins]
+    assert positions != sorted(positions)
+    names = [node.name for node in _Together(*graphs, twins).graph()]
+    assert len(set(names)) == len(names)
+
+
+def one_node(op: str, type_: TensorType, attributes: Attributes) -> Graph:
+    builder = GraphBuilder("made", "made.tpu")
+    builder.add(Node("x", "input", (), NoAttributes(), TensorType("f32", (2, 3)), Origin(())))
+    builder.output("y", builder.add(Node("y", op, ("x",), attributes, type_, Origin(()))).name)
+    return builder.build()
+
+
+@pytest.mark.parametrize(("shape", "dtype", "twins"), [((2, 3), "f32", {"y": "y"}), ((2, 4), "f32", {}), ((2, 3), "i32", {})])
+def test_a_layer_that_a_plug_in_made_of_something_else_is_left_out(shape: tuple[int, ...], dtype: str, twins: dict[str, str]) -> None:
+    """A pass of one's own may put another value under an old name."""
+    layers = one_node("vector", TensorType("i8", (2, 3), quantisation=Quantisation(0.5, 0)), Vector("table"))
+    assert _twins(one_node("relu", TensorType(dtype, shape), NoAttributes()), layers, {"y": "y"}) == twins
 
 
 CHAIN = """

@@ -47,3 +47,14 @@ def test_stalls_are_intervals_of_their_causes(name: str) -> None:
     assert (starts < ends).all()
     assert (ends[:-1] <= starts[1:]).all()
     assert ends[-1] <= times.cycles == runtime.timeline.makespan
+
+
+def test_shifts_begin_when_the_shadow_is_free() -> None:
+    """A tile may have arrived long before: with 2,000 rows a product takes longer than a fetch."""
+    runtime = tpucc.compile_source(
+        "weights random(seed=0)\nmodel m(x: f32[2000, 600]):\n    weight w: f32[600, 9]\n    return x @ w\n"
+    ).runtime
+    times, products = times_of(runtime), runtime.timeline.tiles.taken
+    assert times.shift_starts[1:].tolist() == np.maximum(products[:-1], runtime.timeline.tiles.arrived[1:]).tolist()
+    assert (times.shift_starts > runtime.timeline.tiles.arrived).any()
+    assert (times.shift_ends - times.shift_starts == 256).all()

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -132,3 +133,45 @@ def test_standard_output_stays_itself_while_progress_is_shown(monkeypatch: pytes
     with progress._bar():
         assert sys.stdout is before
         assert sys.stderr is errors
+
+
+class Bar:
+    """Counts how often it was started."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def add_task(self, words: str, total: int | None) -> None:
+        pass
+
+    def start(self) -> None:
+        self.started += 1
+
+    def stop(self) -> None:
+        pass
+
+
+def test_what_is_done_before_it_would_show_never_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is the display made, nor does it start when the end comes while it is being made."""
+    made: list[Bar] = []
+    monkeypatch.setattr(progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(progress, "_bar", lambda: (made.append(Bar()), made[-1])[1])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with Progress(True) as shown:
+        pass
+    time.sleep(0.15)
+    assert made == []
+    shown._show()
+    assert [bar.started for bar in made] == [0]
+    with Progress(True):
+        time.sleep(0.15)
+    assert [bar.started for bar in made] == [0, 1]
+
+
+def test_names_of_passes_are_harmless(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "stage_order", lambda _: (*progress.FRONT_STAGES, "clear\x1b[2J"))
+    recorder = Recorder()
+    last = SimpleNamespace(number=len(progress.FRONT_STAGES) - 1)
+    CompileProgress(recorder, Options())(last)  # type: ignore[arg-type]
+    assert recorder.said[-1] == f"clear\\x1b[2J, stage {last.number + 2} of {last.number + 2}"

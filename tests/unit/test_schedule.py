@@ -130,20 +130,31 @@ def test_groups_that_live_together_never_meet(sizes: tuple[int, ...], room: int,
     assert place_groups(replace(tiles, instructions=code[order + rest], groups=sizes)).tolist() == starts
 
 
-@given(room=st.integers(12, 24), cohorts=st.lists(st.lists(st.integers(1, 8), min_size=1, max_size=6), min_size=1, max_size=5))
-def test_groups_that_live_together_have_rows_of_their_own(room: int, cohorts: list[list[int]]) -> None:
-    """Cohorts of any sizes that fit, one after the other, so that the ring closes in every way."""
-    cohorts = [sizes for sizes in cohorts if sum(sizes) <= room]
+def groups_placed(room: int, cohorts: list[list[int]]) -> list[list[int]]:
+    """The places of groups of such sizes: those of a cohort live together, cohorts one after the other."""
     numbers = np.split(np.arange(sum(map(len, cohorts))), np.cumsum([len(sizes) for sizes in cohorts])[:-1])
     order = np.concatenate([np.tile(group, 2) for group in numbers])
     code = np.zeros(len(order), TILE_RECORD)
     code["group"] = order
     tiles = lower(chain(8, 4, 4), machine(accumulator_rows=room))
     starts = place_groups(replace(tiles, instructions=code, groups=tuple(size for sizes in cohorts for size in sizes)))
-    for group, sizes in zip(numbers, cohorts, strict=True) if cohorts else ():
-        rows = [row for start, size in zip(starts[group].tolist(), sizes, strict=True) for row in range(start, start + size)]
+    return [starts[group].tolist() for group in numbers]
+
+
+@given(room=st.integers(12, 24), cohorts=st.lists(st.lists(st.integers(1, 8), min_size=1, max_size=6), min_size=1, max_size=5))
+def test_groups_that_live_together_have_rows_of_their_own(room: int, cohorts: list[list[int]]) -> None:
+    """Cohorts of any sizes that fit, one after the other, so that the ring closes in every way."""
+    cohorts = [sizes for sizes in cohorts if sum(sizes) <= room]
+    for starts, sizes in zip(groups_placed(room, cohorts), cohorts, strict=True) if cohorts else ():
+        rows = [row for start, size in zip(starts, sizes, strict=True) for row in range(start, start + size)]
         assert len(set(rows)) == len(rows)
         assert max(rows) < room
+
+
+def test_the_next_groups_begin_where_the_last_one_ended() -> None:
+    """Past the end of the accumulators that is near their beginning."""
+    assert groups_placed(12, [[5], [5, 4], [3], [5], [4]]) == [[0], [5, 0], [4], [7], [0]]
+    assert groups_placed(12, [[5], [3, 9], [2]]) == [[0], [0, 3], [0]]
 
 
 def test_weights_are_asked_for_as_early_as_the_fifo_allows() -> None:

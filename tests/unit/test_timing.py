@@ -7,7 +7,8 @@ import pytest
 
 import tpucc
 from tests.support.dense import DenseNetwork
-from tpucc.isa.instructions import ENGINE_OF, Engine, Instruction, Opcode
+from tests.support.machine import Writer
+from tpucc.isa.instructions import ENGINE_OF, Engine, Flag, Instruction, Opcode
 from tpucc.isa.program import Program
 from tpucc.sim.timing import time_program
 
@@ -186,3 +187,35 @@ def test_waits_count_for_the_first_reason_that_holds() -> None:
         assert found == [until[1] - until[0], until[2] - until[1]]
         assert times.start[index] == until[2]
         idle_from, taken, held = int(times.end[index]), taken + 1, {}
+
+
+def test_the_waits_of_a_program_by_hand() -> None:
+    """A tile is fetched in 8 cycles and shifted in 4. The first product waits for both, the second has the same tile. The third waits for
+    the rest of the shift of its own, which arrived at 16: the shadow is free at 12. A last tile is never used."""
+    writer = Writer()
+    tile = writer.tile(np.eye(4))
+    for rows, flag in ((4, Flag.SWITCH), (2, 0), (5, Flag.SWITCH)):
+        writer.add(Opcode.READ_WEIGHTS, index=tile)
+        writer.add(Opcode.MATRIX_MULTIPLY, int(flag), ub=0, acc=0, inner=rows)
+    times = time_program(writer.program())
+    assert list(zip(times.start[1:6:2].tolist(), times.end[1:6:2].tolist(), strict=True)) == [(12, 16), (16, 18), (20, 25)]
+    stalls = times.stalls
+    assert stalls.weight[1:6:2].tolist() == [8, 0, 0]
+    assert stalls.shift[1:6:2].tolist() == [4, 0, 2]
+    assert not any(column.any() for column in (stalls.raw, stalls.input, stalls.other))
+    assert (times.tiles.arrived.tolist(), times.tiles.shifted.tolist()) == ([8, 16, 24], [12, 20])
+
+
+def test_what_neither_activation_nor_the_host_nor_a_tile_holds_back_waits_for_something_else() -> None:
+    """For a fetch of whose tile it has no need."""
+    writer = Writer()
+    tile = writer.tile(np.eye(4))
+    writer.add(Opcode.READ_WEIGHTS, index=tile)
+    writer.add(Opcode.MATRIX_MULTIPLY, int(Flag.SWITCH), ub=0, acc=0, inner=1)
+    writer.add(Opcode.READ_WEIGHTS, index=tile)
+    writer.add(Opcode.SYNCHRONIZE, index=Engine.MATRIX, engines=1 << Engine.WEIGHTS)
+    writer.add(Opcode.MATRIX_MULTIPLY, ub=0, acc=0, inner=1)
+    times = time_program(writer.program())
+    assert (times.start[1], times.end[1], times.start[4]) == (12, 13, 16)
+    stalls = times.stalls
+    assert [int(column[4]) for column in (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)] == [0, 0, 0, 0, 3]

@@ -166,6 +166,41 @@ def test_the_budget_is_kept_and_runs_come_first(budget: int) -> None:
     assert all(inside.members for inside in found)
 
 
+def plain(signatures: list[str], per_layer: int = 0) -> Diagram:
+    """Boxes without arrows; layers of so many."""
+    boxes = [Box("add", Kind.VECTOR, (), i // per_layer if per_layer else -1, signature=s, name=f"n{i}") for i, s in enumerate(signatures)]
+    clusters = tuple(Cluster(f"layer {i}") for i in range(len(boxes) // per_layer)) if per_layer else ()
+    return Diagram("graph", "operator", "", "", tuple(boxes), (), clusters)
+
+
+def test_a_run_in_an_inside_is_opened_before_the_boxes_around_that() -> None:
+    """200 stretches, in each a run or two of 70; what isn't a run is opened level by level."""
+    found = insides([plain([signature for block in range(300) for signature in (f"b{block}", *"a" * 70)])], ALL)
+    nested = [place for place, inside in enumerate(found) if inside.title.startswith("70 × ") or inside.title == "70 operators"]
+    assert len(nested) == 300
+    assert found[0].name.count("-") == 1
+    assert all(found[place].name.rsplit("-", 1)[0] in {found[place - 1].name, found[place - 2].name} for place in nested)
+    levels = [inside.name.count("-") for inside in insides([woven(14000, 7)], ALL)]
+    assert len(set(levels)) > 1
+    assert levels == sorted(levels)
+
+
+@pytest.mark.parametrize(("budget", "opened"), [(1, 0), (2, 1), (3, 1), (4, 2), (399, 199), (400, 200)])
+def test_a_picture_may_take_the_whole_budget(budget: int, opened: int) -> None:
+    """200 layers of two boxes."""
+    found = insides([plain([str(number) for number in range(400)], per_layer=2)], budget)
+    assert sum(inside.diagram is not None for inside in found) == opened
+
+
+def test_an_inside_says_how_much_it_is_once() -> None:
+    layers = insides([plain([str(number) for number in range(400)], per_layer=2)], ALL)
+    assert layers[0].diagram is not None
+    assert layers[0].diagram.title == "layer 0: 2 operators"
+    stretches = insides([plain([str(number) for number in range(400)])], ALL)
+    assert stretches[0].diagram is not None
+    assert stretches[0].diagram.title == "2 operators"
+
+
 def test_a_large_graph_spends_its_budget() -> None:
     found = insides([woven(6000, 5)])
     assert BUDGET - 60 < drawn(found) <= BUDGET

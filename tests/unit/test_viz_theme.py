@@ -38,6 +38,7 @@ def test_the_variables_have_the_colours_of_the_palette() -> None:
     assert (light["--weights"], light["--weights-line"]) == (weights.fill, weights.line)
     assert (dark["--weights"], dark["--weights-line"]) == (weights.dark_fill, weights.dark_line)
     assert (light["--row-5"], dark["--row-5-line"]) == (WAVES[5].fill, WAVES[5].dark_line)
+    assert (light["--accent"], dark["--accent"]) == (KINDS[Kind.MATRIX].line, KINDS[Kind.MATRIX].dark_line)
     assert (light["--soft"], dark["--soft"]) == (INKS["soft"].light, INKS["soft"].dark)
     assert len(light) == 1 + 2 * len(KINDS) + 2 * len(WAVES) + len(INKS) + len(PAGE_INKS) + 1, "no name stands for two colours"
 

@@ -96,8 +96,8 @@ def _runs(signatures: Sequence[str]) -> list[Run]:
     ahead = _next_equal(marks)
     runs, at = [], 0
     while at < len(marks):
-        best = max((_run(marks, at, period) for period in _periods(ahead, at)), key=lambda r: r[1] * r[2], default=(at, 1, 1))
-        runs.append(best if best[2] >= 3 else (at, 1, 1))
+        found = (_run(marks, at, period) for period in _periods(ahead, at))
+        runs.append(max((run for run in found if run[2] >= 3), key=lambda run: run[1] * run[2], default=(at, 1, 1)))
         at += runs[-1][1] * runs[-1][2]
     return runs
 
@@ -168,9 +168,10 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
 
 
 def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int], beside: Mapping[int, Sequence[Box]]) -> Box:
-    """One box for all members; it comes from where they come from, and the small boxes `beside` them."""
+    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes `beside` them."""
     boxes = [diagram.boxes[index] for index in members]
-    cluster = kept.get(boxes[0].cluster, -1) if len({box.cluster for box in boxes}) == 1 or boxes[0].cluster in kept else -1
+    clusters = {box.cluster for box in boxes}
+    cluster = kept.get(boxes[0].cluster, -1) if len(clusters) == 1 else -1
     if len(boxes) == 1:
         return replace(boxes[0], cluster=cluster)
     kind = Counter(box.kind for box in boxes).most_common(1)[0][0]

@@ -1,0 +1,226 @@
+"""The views that paint or list, each alone with a small model made up for it: what is under the pointer, what lights up, what is drawn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.support.lone_scripts import MODEL, with_scripts
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+VIEW = """
+const pointed = []; const held = []; const listeners = [];
+let chosen = null; let found = null; let holding = null;
+const selection = {
+  point: (wanted) => pointed.push(wanted), hold: (wanted) => held.push(wanted), listen: (listener) => listeners.push(listener),
+  current: () => chosen, lit: () => found, held: () => holding, same: (a, b) => JSON.stringify(a) === JSON.stringify(b),
+};
+const colours = { of: (name) => (name === "band" ? "#ffffff" : "#000000"), hatch: () => "#000000" };
+const decode = { deltas: (values) => values };
+model.unitOf = (index) => model.units[index];
+function light(wanted, lit) {
+  [chosen, found] = [wanted, lit];
+  for (const listener of listeners) listener(chosen, found, "elsewhere");
+}
+function painted(canvas) {
+  const copy = document.createElement("canvas");
+  [copy.width, copy.height] = [canvas.width, canvas.height];
+  const context = copy.getContext("2d", { willReadFrequently: true });
+  context.drawImage(canvas, 0, 0);
+  return context;
+}
+"""
+WIDE = "style='display: block; position: absolute; left: 0; top: 0; width: 1090px; height: 122px'"
+"""A canvas on which the thousand cycles of the model are a pixel each, from 78 on."""
+
+
+def at(page: Page, canvas: str, x: float, y: float) -> Any:
+    """What the view says is at a place of its canvas."""
+    move = "([id, clientX, clientY]) => document.getElementById(id).dispatchEvent(new MouseEvent('mousemove', { clientX, clientY }))"
+    page.evaluate(move, [canvas, x, y])
+    return page.evaluate("pointed.at(-1)")
+
+
+def darkness(page: Page, canvas: str, places: list[tuple[int, int]]) -> list[int]:
+    """How dark a canvas on white is there: 0 to 255."""
+    read = """([id, places]) => {
+      const context = painted(document.getElementById(id));
+      return places.map(([x, y]) => { const [red, , , alpha] = context.getImageData(x, y, 1, 1).data; return alpha ? 255 - red : 0; });
+    }"""
+    return [int(value) for value in page.evaluate(read, [canvas, places])]
+
+
+def stay(row: int, rows: int, begin: int, end: int) -> dict[str, Any]:
+    return {"name": "", "layer": 0, "row": row, "rows": rows, "first": 0, "last": 0, "from": begin, "to": end}
+
+
+def test_of_two_stays_at_one_place_the_later_is_found(open_page: OpenPage) -> None:
+    """Ten rows of ten pixels from the bottom, 6 pixels above the edge; a cycle to the left and to the right still counts."""
+    page = with_scripts(
+        open_page,
+        *("words", "axis", "buffer"),
+        body=f"<canvas id='buffer' {WIDE}></canvas>",
+        stubs=VIEW,
+        buffers=[stay(0, 4, 100, 200), stay(0, 4, 200, 300), stay(4, 2, 100, 300)],
+        machine={"peak_rows": 10, "lower_bound_rows": 10, "buffer_rows": 96},
+        opcodes=[{"name": "activate"}],
+        code={**MODEL["code"], "opcode": [0, 0]},
+    )
+    page.evaluate("buffer.start()")
+
+    def found(cycle: float, row: float) -> int | None:
+        place = at(page, "buffer", 78 + cycle, round(116 - 10 * row))
+        return place and int(place["id"])
+
+    assert [found(cycle, 2) for cycle in (150, 200, 250)] == [0, 1, 1]
+    assert [found(cycle, 2) for cycle in (98, 99, 301, 302)] == [None, 0, 1, None]
+    assert [found(150, row) for row in (3.9, 4.1, 5.9, 6.1)] == [0, 2, 2, None]
+
+
+TIMES: dict[str, Any] = {
+    "code": {"count": 4, "start": [0, 100, 300, 500], "end": [40, 140, 340, 500], "layer": [0, 0, 0, 0]},
+    "units": ["weights", "matrix", "matrix", "control"],
+    "fetches": [{"read": 0, "layer": 0, "place": 0, "turn": 1}, {"read": 0, "layer": 0, "place": 1, "turn": 2}],
+    "shifts": [60, 260],
+    "machine": {"mxu": 4, "clock_hz": 1e6, "shift": 30},
+    "waits": {"causes": [{"name": "raw", "kind": "vector", "meaning": "data", "angle": 0}], "start": [140], "end": [300], "cause": [0],
+              "instruction": [2]},
+}  # fmt: skip
+WEIGHTS, SHIFT, MATRIX = 49, 71, 93
+"""The middles of the second to the fourth lane, 22 pixels each, below the names of the layers."""
+
+
+def timeline(open_page: OpenPage) -> Page:
+    body = f"<canvas id='timeline' {WIDE}></canvas><div id='legend'></div>"
+    page = with_scripts(open_page, "words", "lanes", "axis", "timeline", body=body, stubs=VIEW, **TIMES)
+    page.evaluate("timeline.start()")
+    return page
+
+
+def test_between_products_is_the_one_that_waits_and_beside_them_is_slack(open_page: OpenPage) -> None:
+    """A wait begins as a product ends: what is there comes before what is near. Before the first product nothing waits."""
+    page = timeline(open_page)
+    found = [at(page, "timeline", 78 + cycle, MATRIX) for cycle in (97, 98, 120, 141, 299, 320, 341, 343)]
+    assert [place and place["id"] for place in found] == [None, 1, 1, 2, 2, 2, 2, None]
+    assert [at(page, "timeline", x, WEIGHTS) and 0 for x in (77, 78)] == [None, 0], "time begins at the lanes' edge"
+    assert at(page, "timeline", 78 + 270, SHIFT)["id"] == 0
+
+
+def test_of_the_shifts_those_of_lit_tiles_are_lit(open_page: OpenPage) -> None:
+    """Both shifts are of one read here: it is the fetch that counts, in its lane alone."""
+    page = timeline(open_page)
+    shifts, product, wait = [(78 + 75, SHIFT), (78 + 275, SHIFT)], (78 + 120, MATRIX), (78 + 200, MATRIX)
+    page.evaluate("timeline.paint()")
+    assert darkness(page, "timeline", [*shifts, product, wait]) == [255] * 4
+    page.evaluate("light({}, { fetches: new Set([0]), instructions: [0, 0, 1, 0], idle: false }); timeline.paint()")
+    lit, faded, *rest = darkness(page, "timeline", [*shifts, product, wait])
+    assert (lit, rest) == (255, [faded, 255])
+    assert 0 < faded < 100
+    page.evaluate("light({}, { fetches: new Set(), instructions: [0, 0, 0, 0], idle: true }); timeline.paint()")
+    assert darkness(page, "timeline", shifts) == [255, 255]
+
+
+FILLS = MODEL["layers"][0]["fills"]
+
+
+def tiles(open_page: OpenPage) -> Page:
+    """Two layers with tiles, of which the second has more, and a third without."""
+    layers = [
+        {"name": "few", "weights": [4, 7], "fills": FILLS[:2], "choice": "", "origin": 0},
+        {"name": "many", "weights": [9, 7], "fills": FILLS, "choice": "", "origin": 0},
+        {"name": "none", "weights": [0, 0], "fills": [], "choice": "", "origin": 0},
+    ]
+    fetches = [
+        *({"read": 0, "layer": 0, "place": place, "turn": place + 1} for place in (0, 1)),
+        *({"read": 0, "layer": 1, "place": place, "turn": turn} for turn, place in enumerate((5, 0, 5), 7)),
+    ]
+    page = with_scripts(open_page, "words", "tiles", body="<div id='view-tiles'></div>", stubs=VIEW, layers=layers, fetches=fetches)
+    page.evaluate("tiles.start()")
+    return page
+
+
+def test_a_tile_is_as_full_as_its_rows_and_columns_and_has_its_first_turn(open_page: OpenPage) -> None:
+    page = tiles(open_page)
+    head, note = page.locator("#view-tiles p").all_text_contents()
+    assert head.endswith(" 9 inputs × 7 outputs: 6 tiles, 66 % full.")
+    assert "padding" in note
+    sizes = "[...document.querySelectorAll('.tile')].map((t) => [...t.querySelectorAll('rect')].map((r) => "
+    sizes += "['x', 'y', 'width', 'height'].map((name) => Number(r.getAttribute(name)))))"
+    found = page.evaluate(sizes)
+    assert found[4] == [[1, 129, 62, 62], [1, 129, 62, 15.5]]
+    assert found[5] == [[65, 129, 62, 62], [65, 129, 46.5, 15.5]]
+    assert found[0] == [[1, 1, 62, 62], [1, 1, 62, 62]]
+    written = page.evaluate("[...document.querySelectorAll('.tile')].map((tile) => tile.querySelector('text')?.textContent ?? '')")
+    assert written == ["8", "", "", "", "", "7"]
+    assert page.locator(".tile title").last.text_content() == "tile (2, 1) of many · 1 × 3 of 4 × 4 used"
+
+
+def test_tiles_of_the_shown_layer_light_up(open_page: OpenPage) -> None:
+    """The fetches 1 and 4 are of place 1 of the first layer, and place 5 of the second."""
+    page = tiles(open_page)
+    lit = "[...document.querySelectorAll('.tile')].map((tile) => [tile.classList.contains('lit'), tile.classList.contains('held')])"
+    page.evaluate("light({ kind: 'line', id: 1 }, { fetches: new Set([1, 4]), layers: new Set([0, 1]) })")
+    assert page.evaluate(lit) == [[place == 5, False] for place in range(6)], "nothing is held: the layer stays"
+    page.evaluate("holding = { kind: 'line', id: 1 }; light(holding, { fetches: new Set([1, 4]), layers: new Set([2, 0]) })")
+    assert page.evaluate(lit) == [[False, False], [True, False]], "of the layers that have tiles the first"
+    page.evaluate("holding = { kind: 'tile', id: 1, place: 0 }; light(holding, { fetches: new Set([3]), layers: new Set([0]) })")
+    assert page.evaluate(lit) == [[place == 0, place == 0] for place in range(6)]
+    page.evaluate("holding = null; light(null, null)")
+    assert page.evaluate(lit) == [[False, False]] * 6
+
+
+STAGES: dict[str, Any] = {
+    "unchanged": 2,
+    "texts": "\n".join(f"text {number}" for number in reversed(range(12))),
+    "text": list(reversed(range(12))),
+    "origin": [10 + number for number in range(12)],
+    "shown": [
+        {"name": "elaborate", "nodes": 11, "added": 0, "removed": 0, "summary": "", "rows": [3 * line for line in range(11)]},
+        # Lines 4 and 5 go, and 11 comes in their place.
+        {"name": "fold", "nodes": 10, "added": 1, "removed": 2, "summary": "folds",
+         "rows": [0, 3, 6, 9, 3 * 4 + 2, 3 * 5 + 2, 3 * 11 + 1, *(3 * line for line in range(6, 11))]},
+    ],
+}  # fmt: skip
+
+
+def test_around_what_changed_two_lines_are_kept(open_page: OpenPage) -> None:
+    page = with_scripts(open_page, *("words", "list", "passes"), body="<div id='view-passes'></div>", stubs=VIEW, stages=STAGES)
+    page.add_style_tag(content=".lines { height: 600px; overflow: auto }")
+    page.evaluate("passes.start()")
+    shown = "[...document.querySelectorAll('.lines .row:not([hidden])')].map((row) => [row.className, "
+    shown += "...[...row.children].map((cell) => cell.textContent)])"
+    assert page.evaluate(shown) == [["row kept", "", f"text {line}"] for line in range(11)]
+    assert page.locator(".stages button").all_text_contents() == ["elaborate11 nodes", "fold+1 −2"]
+    assert page.locator(".stages p").text_content() == "2 passes changed nothing."
+    page.locator(".stages button").last.click()
+    changed = [
+        ["row gap", "", "… 2 lines as before"],
+        *(["row kept", "", f"text {line}"] for line in (2, 3)),
+        *(["row removed", "−", "text 4"], ["row removed", "−", "text 5"], ["row added", "+", "text 11"]),
+        *(["row kept", "", f"text {line}"] for line in (6, 7)),
+        ["row gap", "", "… 3 lines as before"],
+    ]
+    assert page.evaluate(shown) == changed
+    assert page.locator(".summary").text_content() == "folds: 10 nodes"
+    page.evaluate("light({ kind: 'origin', id: 14 }, { origins: new Set([14, 10, 16]) })")
+    assert [row[0] for row in page.evaluate(shown) if "lit" in row[0]] == ["row removed lit", "row kept lit"]
+    page.locator(".lines .row").nth(5).click()
+    page.locator(".lines .row").first.click()
+    assert page.evaluate("held") == [{"kind": "origin", "id": 21}], "a gap is nothing"
+    page.locator("input[type=checkbox]").check()
+    assert len(page.evaluate(shown)) == 12
+    page.evaluate("passes.move(-5)")
+    assert len(page.evaluate(shown)) == 11
+    assert page.evaluate("[...document.querySelectorAll('.chosen')].map((button) => button.dataset.stage)") == ["0"]
+    page.add_style_tag(content=".lines { height: 100px }")
+    page.evaluate("light({ kind: 'origin', id: 20 }, { origins: new Set([20]) })")
+    assert page.evaluate("document.querySelector('.lines').scrollTop") == 0, "what the pointer is on moves nothing"
+    page.evaluate("holding = chosen; light(chosen, found)")
+    assert page.evaluate("document.querySelector('.lines').scrollTop") == 120, "line 10 of 11 is in sight"

@@ -1,0 +1,43 @@
+"""Scripts of the page, opened in a browser without the rest of it."""
+
+from __future__ import annotations
+
+import json
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+    from tests.browser.conftest import OpenPage
+
+MODEL: dict[str, Any] = {
+    "cycles": 1000,
+    "lines": [f"Line {number}" for number in range(1, 31)],
+    "machine": {"mxu": 4, "clock_hz": 1e6},
+    "layers": [{"name": "fc", "weights": [9, 7], "fills": [[0, 4, 4], [1, 4, 3], [2, 4, 4], [3, 4, 3], [4, 1, 4], [5, 1, 3]], "origin": 0}],
+    "buffers": [{"name": "X.i8", "layer": 0}],
+    "texts": ["nop", "read_weights Tile"],
+    "code": {"count": 2, "start": [0, 5], "end": [0, 13], "layer": [0, 0], "buffers": [[-1, -1]]},
+    "fetches": [],
+    "fetchOf": [-1, -1],
+    "diagrams": {},
+    "origins": [],
+    "waits": {
+        "causes": [{"meaning": "weights"}, {"meaning": "shift"}],
+        "start": [0, 10, 50], "end": [3, 40, 52], "cause": [0, 1, 0], "instruction": [1, 1, 0],
+    },
+}  # fmt: skip
+STUBS = "const insides = {}; const held = []; const selection = { hold: (wanted) => held.push(wanted) };"
+
+
+def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = STUBS, **other: Any) -> Page:
+    """A page with these scripts alone, and the model, of which some parts are `other`."""
+    folder = resources.files("tpucc.viz.page").joinpath("js")
+    parts = [
+        f"const model = {json.dumps({**MODEL, **other})};",
+        stubs,
+        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in names),
+    ]
+    scripts = "\n".join(parts)
+    return open_page(f'<!doctype html><meta charset="utf-8"><title>alone</title>{body}<script>"use strict";\n{scripts}</script>')

@@ -1,0 +1,244 @@
+"""What the page is given, and what of it its scripts get: every column against the program, the timeline and the statistics."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc import pictures
+from tpucc.api import Executable
+from tpucc.artifacts import _notes, artifacts
+from tpucc.diagnostics import Origin
+from tpucc.ir.types import Quantisation
+from tpucc.isa.disassembler import disassemble
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
+from tpucc.layers.error import Histogram, LayerError
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.sim.segments import Cause, Segments
+from tpucc.viz.diagrams.insides import Inside
+from tpucc.viz.diagrams.render import VARIABLE
+from tpucc.viz.page.given import Accuracy, Opening, PageInput
+from tpucc.viz.page.owners import owners
+from tpucc.viz.page.payload import _error, _inside, payload
+
+SOURCE = """
+weights random(seed=1)
+calibration "c.npz"
+model both(x: f32[4, 300], y: f32[4, 300]):
+    weight w: f32[300, 300]
+    h = relu(x @ w) * y
+    return softmax(h @ w)
+"""
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Executable:
+    folder = tmp_path_factory.mktemp("both")
+    drawn = np.random.default_rng(0).standard_normal((2, 4, 300)).astype(np.float32)
+    np.savez(folder / "c.npz", x=drawn[0], y=drawn[1])
+    return tpucc.compile_source(SOURCE, folder=folder)
+
+
+@pytest.fixture
+def given(both: Executable, monkeypatch: pytest.MonkeyPatch) -> PageInput:
+    """What the page is drawn from, diagrams left out."""
+    kept: list[PageInput] = []
+    monkeypatch.setattr(pictures, "draw_page", lambda found: (kept.append(found), "")[1])
+    assert both.compilation is not None
+    assert both.compilation.graph is not None
+    drawn = {"graph": pictures.render(pictures.operator_diagram(both.compilation.graph))}
+    monkeypatch.setattr(pictures, "draw_diagrams", lambda *_: drawn)
+    artifacts(both.compilation, both.runtime, "both", ("report",), Accuracy(0.5, 0.75, 8, "int8"))
+    return kept[0]
+
+
+@pytest.fixture
+def found(given: PageInput, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the scripts get, with columns as lists."""
+    module = importlib.import_module("tpucc.viz.page.payload")
+    for name in ("deltas", "plain", "octets"):
+        monkeypatch.setattr(module, name, lambda values: [int(value) for value in values])
+    return payload(given)
+
+
+def test_the_page_is_given_all_that_was_made(both: Executable, given: PageInput) -> None:
+    assert both.compilation is not None
+    assert both.compilation.graph is not None
+    assert [stage.name for stage in given.stages][:2] == ["elaborate", "weights"]
+    assert [error.layer for error in given.errors] == [-1, 0, -1, 1, 2]
+    assert given.accuracy == Accuracy(0.5, 0.75, 8, "int8")
+    assert [picture.name for picture in given.pictures] == ["graph", "roofline"]
+    assert given.renderer == pictures.render(pictures.operator_diagram(both.compilation.graph)).renderer != ""
+    tiles = both.runtime.timeline.tiles
+    assert (given.times.shift_starts.tolist(), given.times.shift_ends.tolist()) == (tiles.shifting.tolist(), tiles.shifted.tolist())
+
+
+def test_instructions_name_their_tile_block_or_step(both: Executable, found: dict[str, Any]) -> None:
+    code, records = found["code"], both.runtime.program.instructions
+    named = {Opcode.READ_WEIGHTS, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG}
+    wanted = [int(record["index"]) if Opcode(record["opcode"]) in named else -1 for record in records]
+    assert code["index"] == wanted
+    assert {Opcode(record["opcode"]) for record in records} >= {Opcode.READ_WEIGHTS, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST}
+    touched = effects(records)
+    assert code["rows"] == touched.rows.tolist()
+    held = owners(both.runtime.program, touched)
+    assert [code[name] for name in ("source", "source2", "target")] == [held.source.tolist(), held.source2.tolist(), held.target.tolist()]
+    assert code["source2"] != code["source"]
+    assert found["shifts"] == both.runtime.timeline.tiles.shifting.tolist()
+
+
+def test_each_wait_is_before_the_product_that_waits(both: Executable, found: dict[str, Any]) -> None:
+    waits, start = found["waits"], both.runtime.timeline.start
+    products = np.flatnonzero(ENGINE_OF[both.runtime.program.instructions["opcode"]] == Engine.MATRIX)
+    ends = np.add(waits["start"], waits["length"])
+    before = ends <= start[products[-1]]
+    assert before.sum() > 3
+    wanted = products[np.searchsorted(start[products], ends[before])]
+    assert np.array(waits["instruction"])[before].tolist() == wanted.tolist()
+
+
+def test_stays_layers_and_the_machine(both: Executable, found: dict[str, Any]) -> None:
+    program, stats = both.runtime.program, both.stats
+    buffers = found["buffers"]
+    columns = [buffers[name] for name in ("layer", "start", "rows", "first", "last")]
+    assert list(zip(*columns, strict=True)) == [(s.layer, s.start, s.rows, s.first, s.last) for s in program.residents]
+    assert buffers["name"].split("\n") == [stay.name for stay in program.residents]
+    for layer, counts, info in zip(found["layers"], stats["layers"], program.layers, strict=True):
+        parts = counts["breakdown"]
+        assert (layer["stall"], layer["shift"], layer["active"]) == (parts["weight_stall"], parts["weight_shift"], parts["array_active"])
+        assert (layer["macs"], layer["cycles"], tuple(layer["weights"])) == (counts["macs"], counts["cycles"], info.weights)
+        assert layer["error"].startswith("Its scale is ")
+    machine, target = found["machine"], program.target
+    assert (machine["mxu"], machine["shift"], machine["buffer_rows"]) == (256, 256, target.unified_buffer_rows)
+    assert (machine["peak_rows"], machine["lower_bound_rows"]) == (program.peak_rows, program.lower_bound_rows)
+
+
+def test_the_peak_and_its_lower_bound_are_told_apart(given: PageInput) -> None:
+    machine = payload(replace(given, program=replace(given.program, lower_bound_rows=3)))["machine"]
+    assert (machine["peak_rows"], machine["lower_bound_rows"]) == (given.program.peak_rows, 3)
+    assert given.program.peak_rows > 3
+
+
+def test_a_layer_without_an_error_has_no_sentence(given: PageInput) -> None:
+    some = payload(replace(given, errors=[error for error in given.errors if error.layer == 0]))
+    assert [bool(layer["error"]) for layer in some["layers"]] == [True, *(False for _ in some["layers"][1:])]
+
+
+@pytest.mark.parametrize(("beyond", "end"), [(0.0, "alone."), (0.25, "alone; 25 % of its values saturate.")])
+def test_what_quantising_costs_in_a_sentence(beyond: float, end: str) -> None:
+    error = LayerError(
+        "h", 0, "fc", Origin(()), 4, 12, Quantisation(0.5, 0), (0, 1), (0, 1), beyond, 0.0, 0.1, 0.2, 30.0, 40.0, Histogram(0, 1, (1,))
+    )
+    said = _error(error)
+    assert said.startswith("Its scale is 0.5. 30")
+    assert said.index("40") > said.index("noise")
+    assert said.endswith(end)
+
+
+def test_a_box_opens_if_there_is_a_picture(given: PageInput) -> None:
+    closed = Inside("graph-0", "two", "operator", 2, ("a", "b"), None)
+    assert _inside(Opening(closed, ""))["opens"] is False
+    assert _inside(Opening(replace(closed, diagram=pictures.operator_diagram(given.stages[0].graph)), ""))["opens"] is True
+
+
+def test_waits_of_one_cause_before_one_instruction_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing lies between them. Causes are numbered as the page's legend has them."""
+    a, w, s, r, i, o = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OTHER
+    parts = [(10, a, 2), (5, w, 3), (5, w, 3), (5, w, 4), (5, s, 4), (5, a, 4), (5, s, 4), (5, o, 7), (5, r, 7), (5, i, 8)]
+    ends = np.cumsum([cycles for cycles, _, _ in parts])
+    instruction = np.array([number for _, _, number in parts], np.int64)
+    cause = np.array([cause for _, cause, _ in parts], np.int8)
+    idle = np.zeros(len(parts), np.bool_)
+    made = Segments(np.concatenate([[0], ends[:-1]]), ends, cause, instruction, instruction, idle, idle, idle)
+    monkeypatch.setattr(pictures, "matrix_segments", lambda *_: made)
+    waits = pictures._waits(SimpleNamespace(program=None, timeline=None))  # type: ignore[arg-type]
+    assert list(zip(waits.start.tolist(), waits.end.tolist(), waits.cause.tolist(), waits.instruction.tolist(), strict=True)) == [
+        (10, 20, 0, 3), (20, 25, 0, 4), (25, 30, 1, 4), (35, 40, 1, 4), (40, 45, 4, 7), (45, 50, 2, 7), (50, 55, 3, 8),
+    ]  # fmt: skip
+
+
+def test_fetches_count_for_the_model_s_bytes_each_time(both: Executable) -> None:
+    """Both products have the same four tiles, fetched for each."""
+    runtime = both.runtime
+    assert (len(runtime.program.tiles), runtime.stats["tile_fetches"]) == (4, 8)
+    assert pictures.works_of(runtime)[0].weight_bytes == 8 * 65536
+
+
+def test_diagrams_of_a_program_say_its_cycles_and_its_name() -> None:
+    source = "weights random(seed=1)\nmodel m(x: f32[8, 2000]):\n    weight w: f32[2000, 1200]\n    return x @ w\n"
+    runtime = tpucc.compile_source(source).runtime
+    drawn = pictures.draw_diagrams(("program",), None, None, runtime)["program"].diagram
+    assert any(f"{runtime.timeline.makespan:,} cycles, 100 %" in box.details for box in drawn.boxes)
+
+
+def test_the_layers_diagram_has_the_model_s_name(both: Executable) -> None:
+    assert both.compilation is not None
+    assert both.compilation.layers is not None
+    named = replace(both.runtime.program, name="another")
+    runtime = SimpleNamespace(program=named, stats=both.runtime.stats)
+    drawn = pictures.draw_diagrams(("layers", "program"), None, both.compilation.layers, runtime)  # type: ignore[arg-type]
+    assert drawn["layers"].diagram.title.startswith("another: ")
+    assert list(drawn) == ["layers", "program"]
+
+
+def test_charts_have_the_timeline_s_times(both: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("memory_svg", "histograms_svg", "error_svg"):
+        monkeypatch.setattr(pictures, name, lambda *given, name=name: (name, *given))
+    program, times = both.runtime.program, both.runtime.timeline
+    assert pictures.memory_of(both.runtime) == ("memory_svg", program, times.start, times.end, times.makespan)
+    assert pictures.draw_losses("histograms", both.runtime, ()) == ("histograms_svg", program.title, ())
+    assert pictures.draw_losses("error", both.runtime, ()) == ("error_svg", program.title, ())
+
+
+def test_what_opens_is_laid_out_from_the_full_diagrams_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr(pictures, "insides", lambda diagrams: (asked.append(diagrams), [])[1])
+    monkeypatch.setattr(pictures, "render_all", lambda *given: (asked.append(given), [])[1])
+    drawn: Any = {"graph": SimpleNamespace(full="full", diagram="collapsed")}
+    assert pictures._openings(drawn) == []
+    assert asked == [["full"], ([], 5.0)]
+
+
+def test_files_hold_what_their_names_say(both: Executable) -> None:
+    made, runtime = both.compilation, both.runtime
+    assert made is not None
+    assert made.tiles is not None
+    found = artifacts(made, runtime, "both", ("graph", "layers", "tile", "asm", "tpub", "stats"))
+    texts = {
+        "both.graph": str(made.graph),
+        "both.layers.graph": str(made.layers),
+        "both.tile": print_tiles(made.tiles),
+        "both.asm": disassemble(runtime.program),
+    }
+    assert {name: found.files[name].decode() for name in texts} == texts
+    assert len(set(texts.values())) == 4
+    assert json.loads(found.files["stats.json"]) == runtime.stats
+    assert found.files["stats.json"].endswith(b"}\n")
+    assert list(found.files) == [*texts, "both.tpub", "stats.json"]
+    assert (found.renderer, found.seconds) == ("", 0.0)
+
+
+def test_notes_begin_with_the_params_that_were_given(both: Executable) -> None:
+    assert both.compilation is not None
+    said = replace(both.compilation, params={"n": "3", "m": "4"}, warnings=["that is wide"])
+    assert _notes(said) == ["compiled with n = 3, m = 4", "that is wide"]
+    assert _notes(replace(said, params={})) == ["that is wide"]
+
+
+def test_a_report_says_who_laid_out_its_diagrams(both: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "builtin")
+    made = both.compilation
+    assert made is not None
+    assert made.graph is not None
+    found = artifacts(made, both.runtime, "both", ("report",))
+    assert list(found.files) == ["report.html"]
+    assert found.renderer == pictures.render(pictures.operator_diagram(made.graph)).renderer != ""
+    assert found.seconds > 0

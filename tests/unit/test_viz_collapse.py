@@ -1,0 +1,141 @@
+"""Collapsing in detail: which boxes join, and what a joined box and its arrows say; on diagrams made up for it."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+
+from tpucc.viz.diagrams.collapse import LONGEST_PERIOD, TRIES, _runs, collapse
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
+from tpucc.viz.palette import Kind
+
+
+def box(signature: str = "", *, cluster: int = -1, beside: int = -1, outside: bool = False, kind: Kind = Kind.VECTOR) -> Box:
+    return Box(signature or "add", kind, cluster=cluster, beside=beside, signature=signature, outside=outside)
+
+
+def picture(*boxes: Box, edges: tuple[Edge, ...] = (), clusters: tuple[Cluster, ...] = ()) -> Diagram:
+    return Diagram("graph", "operator", "", "Read on.", boxes, edges, clusters)
+
+
+def row(signatures: str, limit: int) -> list[tuple[int, ...]]:
+    """A box for each letter, joined to at most so many."""
+    return list(collapse(picture(*map(box, signatures)), limit).members)
+
+
+def test_a_diagram_of_as_many_boxes_as_may_be_is_left_alone() -> None:
+    full = picture(*map(box, "aaaaa"))
+    assert collapse(full, 5).diagram is full
+    assert [box.stands_for for box in collapse(full, 4).diagram.boxes] == [5]
+
+
+def test_as_many_layers_as_may_be_are_boxes_each_though_they_are_alike() -> None:
+    clusters = tuple(Cluster(f"layer {number}") for number in range(4))
+    full = picture(*(box("a", cluster=index // 2) for index in range(8)), clusters=clusters)
+    assert [box.title for box in collapse(full, 4).diagram.boxes] == ["layer 0", "layer 1", "layer 2", "layer 3"]
+    assert [box.title for box in collapse(full, 3).diagram.boxes] == ["4 × 2 operators"]
+
+
+def test_two_alike_are_no_run_and_three_are() -> None:
+    assert row("ababc", 4) == [(0,), (1,), (2,), (3, 4)]
+    assert row("abababc", 6) == [(0, 1, 2, 3, 4, 5), (6,)]
+    assert row("aab", 2) == [(0,), (1, 2)]
+
+
+def test_a_run_and_others_in_one_box_are_no_run() -> None:
+    found = collapse(picture(*map(box, "aaabc")), 1)
+    assert (found.members, found.repeats) == (((0, 1, 2, 3, 4),), (1,))
+    assert [(box.title, box.details) for box in found.diagram.boxes] == [("5 operators", ("3 a, b, c",))]
+
+
+@pytest.mark.parametrize(
+    ("signatures", "runs"),
+    [
+        ("aaabaaabaaab", [(0, 4, 3)]),  # not the three that it begins with
+        ("aaaaaa", [(0, 1, 6)]),  # of two ways that take equally many, the one with more periods
+        ("aaabcadca", [(0, 1, 3), *((place, 1, 1) for place in range(3, 9))]),  # a longer stretch that comes once is no run
+        ("xababababy", [(0, 1, 1), (1, 2, 4), (9, 1, 1)]),
+        ("abcabcab", [(place, 1, 1) for place in range(8)]),
+        (("a" * TRIES + "b") * 3, [(0, TRIES + 1, 3)]),
+        (
+            ("a" * (TRIES + 1) + "b") * 3,
+            [run for at in (0, TRIES + 2, 2 * TRIES + 4) for run in ((at, 1, TRIES + 1), (at + TRIES + 1, 1, 1))],
+        ),
+    ],
+)
+def test_of_the_runs_from_a_place_the_longest_is_taken(signatures: str, runs: list[tuple[int, int, int]]) -> None:
+    assert _runs(signatures) == runs
+
+
+def test_periods_have_a_greatest_length() -> None:
+    longest, longer = ([str(number) for number in range(length)] * 3 for length in (LONGEST_PERIOD, LONGEST_PERIOD + 1))
+    assert _runs(longest) == [(0, LONGEST_PERIOD, 3)]
+    assert _runs(longer) == [(place, 1, 1) for place in range(len(longer))]
+
+
+def test_what_is_outside_stays_at_its_end_and_counts_for_nothing() -> None:
+    full = picture(box("in", outside=True), *map(box, "aaaab"), box("out", outside=True), box("out too", outside=True))
+    assert collapse(full, 5).diagram is full
+    found = collapse(full, 2)
+    assert found.members == ((0,), (1, 2, 3, 4), (5,), (6,), (7,))
+    assert found.repeats == (1, 4, 1, 1, 1)
+    assert [box.title for box in found.diagram.boxes] == ["in", "4 operators", "b", "out", "out too"]
+    assert found.diagram.subtitle == "5 operators in 2 boxes; a double box stands for several. Read on."
+
+
+def test_small_boxes_stay_beside_what_is_still_alone() -> None:
+    full = picture(box("w", beside=1), box("x"), *map(box, "aaa"), box("y"), box("v", beside=2), box("u", beside=5))
+    found = collapse(full, 4)
+    boxes = found.diagram.boxes
+    assert found.members == ((1,), (2, 3, 4), (5,), (0,), (7,))
+    assert [(boxes[box.beside].title, box.title) for box in boxes if box.small] == [("x", "w"), ("y", "u")]
+    assert [(boxes[edge.tail].title, boxes[edge.head].title) for edge in found.diagram.edges] == [("w", "x"), ("u", "y")]
+    assert found.diagram.subtitle.startswith("5 operators in 3 boxes;")
+
+
+def test_a_frame_is_around_boxes_that_stand_for_nothing_outside_it() -> None:
+    clusters = (Cluster("layer"), Cluster("the device", layer=False))
+    full = picture(*(box("", cluster=cluster) for cluster in (-1, 1, 1, 1, 1, -1)), clusters=clusters)
+    full = picture(*(Box("add", Kind.VECTOR, cluster=b.cluster, signature=str(i)) for i, b in enumerate(full.boxes)), clusters=clusters)
+    assert [b.cluster for b in collapse(full, 3).diagram.boxes] == [-1, 0, -1]
+    assert [b.cluster for b in collapse(full, 5).diagram.boxes] == [-1, 0, 0, 0, -1]
+    assert [cluster.label for cluster in collapse(full, 5).diagram.clusters] == ["the device"]
+
+
+@pytest.mark.parametrize(("count", "details"), [(3, ("3 a",)), (4, ("4 a", "n0 … n3"))])
+def test_of_more_than_three_boxes_the_first_and_the_last_are_named(count: int, details: tuple[str, ...]) -> None:
+    boxes = (Box("a", Kind.VECTOR, (f"n{number}",), signature=str(number)) for number in range(count))
+    assert [b.details for b in collapse(picture(*boxes), 1).diagram.boxes] == [details]
+
+
+SHAPE, SCALED, OTHER = ("f32[2]",), ("i8[2]", "0.5 · q"), ("f32[3]",)
+
+
+@pytest.mark.parametrize(
+    ("edges", "label"),
+    [
+        ((Edge(0, 3, SCALED),), SCALED),
+        ((Edge(0, 3, SCALED), Edge(0, 4, SCALED)), SCALED),
+        ((Edge(0, 3, SHAPE), Edge(1, 4, SHAPE)), ("2 × f32[2]",)),
+        ((Edge(0, 3, SCALED), Edge(1, 4, ("i8[2]", "0.25 · q"))), ("2 × i8[2]",)),
+        ((Edge(0, 3, SHAPE), Edge(1, 4, OTHER), Edge(2, 4, OTHER)), ("3 values",)),
+        ((Edge(0, 3), Edge(1, 4)), ("2 values",)),
+    ],
+)
+def test_an_arrow_says_what_it_carries(edges: tuple[Edge, ...], label: tuple[str, ...]) -> None:
+    found = collapse(picture(*map(box, "aaabbb"), edges=edges), 2).diagram
+    assert [(edge.tail, edge.head, edge.label) for edge in found.edges] == [(0, 1, label)]
+
+
+@pytest.mark.parametrize("thick", [(True, False), (False, True), (False, False), (True, True)])
+def test_an_arrow_is_thick_if_one_of_its_values_is_integers(thick: tuple[bool, bool]) -> None:
+    edges = tuple(Edge(tail, 3, SHAPE, quantised) for tail, quantised in enumerate(thick))
+    [edge] = collapse(picture(*map(box, "aaabbb"), edges=edges), 2).diagram.edges
+    assert edge.quantised == any(thick)
+
+
+def test_arrows_within_a_box_go() -> None:
+    edges = tuple(Edge(*pair) for pair in pairwise(range(6)))
+    found = collapse(picture(*map(box, "aaabbb"), edges=edges), 2).diagram
+    assert [(edge.tail, edge.head) for edge in found.edges] == [(0, 1)]
