@@ -46,6 +46,7 @@ from tpucc.passes.fold_slices import FoldSlices
 from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
 from tpucc.passes.hoist_activations import HoistActivations
+from tpucc.passes.hoist_dequantize import HoistDequantize
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place
 from tpucc.passes.push_slices import PushSlices
@@ -74,6 +75,7 @@ PASSES: tuple[Pass, ...] = (
     CommonSubexpressions(),
     BatchProducts(),
     ReassociateBias(),
+    HoistDequantize(),
     ExplicitQuantisation(),
     DeadCode(),
     PackPatches(),

@@ -17,7 +17,7 @@ from tpucc.target import Target
 def join_transfers(placement: Placement, target: Target) -> Placement:
     """The instructions with every run of such transfers, which stand side by side, in one; stays count in the new instructions.
 
-    One whose bytes take as long as its latency is large enough to go by itself: what waits for it needn't wait for more.
+    One whose bytes take as long as its latency continues none: what it brings may be needed later, and has a transfer of its own.
     """
     code = placement.instructions
     continues = _continues(code, placement.host) & (code["inner"] < target.half_rate_rows)

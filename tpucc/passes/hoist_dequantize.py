@@ -1,0 +1,77 @@
+"""`dequantize` moves before what moves its integers, so that the device holds them, as it holds every value.
+
+The device moves values that it holds. Integers that the source quantised, moved and dequantised are such values; the operators on them are
+not, since the device has no operator on integers as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.types import TensorType, f32
+from tpucc.numerics import PRECISIONS
+from tpucc.passes.base import Context
+from tpucc.passes.explicit_quantisation import holding
+from tpucc.passes.rewriter import Rewriter
+
+MOVES = frozenset({"concat", "flatten", "reshape", "slice", "transpose"})
+"""Operators whose results are values of their operands, unchanged: they commute with any function of single values."""
+
+
+@dataclass(frozen=True)
+class HoistDequantize:
+    """Rewrites `dequantize(m(q, …))` to `m(dequantize(q), …)` for what moves values only, through as many of these as there are.
+
+    What else reads the integers keeps them.
+    """
+
+    name: ClassVar[str] = "hoist-dequantize"
+    summary: ClassVar[str] = "moves dequantize before what only moves integers"
+    level: ClassVar[int] = 0
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        needed = _needed(graph)
+        if not needed:
+            return graph
+        rewriter = Rewriter(graph, self.name)
+        reals: dict[tuple[str, Attributes], str] = {}
+        for node in rewriter:
+            move = graph[node.operands[0]] if node.op == "dequantize" else node
+            if node.op == "dequantize" and move.op in MOVES:
+                operands = tuple(reals[name, node.attributes] for name in move.operands)
+                rewriter.put(replace(move, name=node.name, operands=operands, type=_held(move)), move)
+                continue
+            rewriter.put(node)
+            for attributes in needed.get(node.name, ()):
+                reals[node.name, attributes] = _real(rewriter, node, attributes, reals)
+        return rewriter.build()
+
+
+def _needed(graph: Graph) -> dict[str, dict[Attributes, None]]:
+    """The integers whose real values moves will read, with the attributes of the `dequantize` behind."""
+    found: dict[str, dict[Attributes, None]] = {}
+    for node in reversed(graph.nodes):
+        move, wanted = node, found.get(node.name, {})
+        if node.op == "dequantize":
+            move, wanted = graph[node.operands[0]], {node.attributes: None}
+        if move.op in MOVES:
+            for operand in move.operands if wanted else ():
+                found.setdefault(operand, {}).update(wanted)
+    return found
+
+
+def _real(rewriter: Rewriter, node: Node, attributes: Attributes, reals: Mapping[tuple[str, Attributes], str]) -> str:
+    """The name of the real values of some integers, which is made here: the same move of real values, or a `dequantize`."""
+    if node.op in MOVES:
+        operands = tuple(reals[name, attributes] for name in node.operands)
+        return rewriter.make(node.name, node.op, operands, node.attributes, _held(node), node.origin).name
+    return rewriter.make(node.name, "dequantize", (node.name,), attributes, f32(*node.type.shape), node.origin).name
+
+
+def _held(move: Node) -> TensorType:
+    """The type of moved real values, which the device holds as the source says."""
+    type_, quantisation = f32(*move.type.shape), move.type.quantisation
+    return type_ if quantisation is None else holding(type_, quantisation, PRECISIONS[move.type.dtype])
