@@ -134,9 +134,11 @@ class LayerGraph:
         return self._crossed[name]
 
     def for_device(self, name: str) -> Node:
-        """The node from which the device reads the value; one of the host is quantised by its own range."""
+        """The node from which the device reads the value; one of the host is quantised by its own range, if it isn't integers already."""
         if name not in self._device:
-            self._device[name] = self._quantized(self.graph[name])
+            value = self.graph[name]
+            real = value.type.dtype == "f32"
+            self._device[name] = self._quantized(value) if real else self._builder.nodes[self.for_host(name)]
         return self._device[name]
 
     def _quantized(self, value: Node) -> Node:
