@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tests.support.reports import PROGRAMS, report_of
+from tests.support.reports import PROGRAMS, report_of, report_of_text
 from tests.support.visits import settle
 from tpucc.durations import duration
 from tpucc.isa.effects import Effects, effects
@@ -183,3 +183,18 @@ def test_buffers_stay_where_and_while_the_panel_says(measured: Measured, open_pa
         assert (first, last) == (stay.start, stay.start + stay.rows - 1)
         assert (start, end) == (timeline.start[stay.first], max(timeline.end[stay.last], timeline.start[stay.first]))
         assert f"That is from instruction {stay.first:,} to instruction {stay.last:,}." in sentences
+
+
+def test_a_transfer_of_several_buffers_belongs_to_each_of_them(tmp_path: Path, open_page: OpenPage) -> None:
+    """Nine column blocks of five rows cross at once: the transfer has them all, and each of them has the transfer."""
+    source = "weights random(seed=0)\nmodel wide(x: f32[5, 2300]):\n    weight w: f32[2300, 3]\n    return x @ w\n"
+    program = tpucc.compile_source(source).program.value
+    (read,) = np.flatnonzero(effects(program.instructions).host_reads).tolist()
+    blocks = [index for index, stay in enumerate(program.residents) if stay.name.startswith("x.i8.")]
+    assert len(blocks) == 9
+    page = open_page(report_of_text(source, tmp_path / "wide", "wide.tpu"))
+    sentences = told(page, f"instruction={read}")
+    assert sentences[sentences.index("9 buffers") + 1 :] == [*(f"x.i8.{block}" for block in range(8)), "and 1 more"]
+    for block in (blocks[0], blocks[8]):
+        told(page, f"buffer={block}")
+        assert page.evaluate(f"selection.lit().instructions[{read}]") == 1

@@ -178,6 +178,16 @@ def test_a_result_is_computed_inside_its_border_and_not_copied() -> None:
     assert (copies(tiles)["outer"] * copies(tiles)["inner"]).sum() == 7 * 7 - 5 * 5
 
 
+def test_what_a_product_waits_for_crosses_the_link_first() -> None:
+    """The row that fills the border of the result is the activation unit's, which has time."""
+    device = Device()
+    h = device.conv("h", device.input("x", 1, 5, 5, 4), (1, 1), 4)
+    _, program = compiled(device.build(device.conv("y", h, (3, 3), 4, sides=(1, 1, 1, 1))), SMALL)
+    code = program.instructions
+    starts = code["host"][code["opcode"] == Opcode.READ_HOST_MEMORY].tolist()
+    assert [buffer.kind for start in starts for buffer in program.host if buffer.start == start] == ["input", "constant"]
+
+
 def test_what_the_host_gives_is_copied_once_for_all_its_convolutions() -> None:
     device = Device()
     x = device.input("x", 2, 5, 5, 3)
