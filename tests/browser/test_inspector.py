@@ -196,5 +196,5 @@ def test_a_transfer_of_several_buffers_belongs_to_each_of_them(tmp_path: Path, o
     sentences = told(page, f"instruction={read}")
     assert sentences[sentences.index("9 buffers") + 1 :] == [*(f"x.i8.{block}" for block in range(8)), "and 1 more"]
     for block in (blocks[0], blocks[8]):
-        told(page, f"buffer={block}")
-        assert page.evaluate(f"selection.lit().instructions[{read}]") == 1
+        told(page, f"view=assembly&buffer={block}")
+        assert page.locator(f"#view-assembly [data-row='{read}'].lit").count() == 1
