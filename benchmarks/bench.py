@@ -17,10 +17,10 @@ import numpy as np
 
 import tpucc
 from tpucc.api import Executable
-from tpucc.artifacts import artifacts
-from tpucc.checking import random_inputs
+from tpucc.runtime.check import random_inputs
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
+from tpucc.viz.artifacts import artifacts
 
 CHAIN = """
 param batch = 200

@@ -17,16 +17,16 @@ from screenshots import take_screenshots
 from terminal_blocks import with_outputs
 
 import tpucc
-from tpucc import pictures
-from tpucc.driver import PASSES
 from tpucc.explain import codes, explain
-from tpucc.fidelity import fidelity
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
+from tpucc.passes.pipeline import PASSES
+from tpucc.runtime.fidelity import fidelity
+from tpucc.viz import pictures
 from tpucc.viz.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
 from tpucc.viz.waves import random_work, waves_svg
 

@@ -10,10 +10,10 @@ from typing import Any
 
 from tpucc.diagnostics import Source
 from tpucc.driver import Compilation, Options, compile_source
-from tpucc.runtime import Runtime
-from tpucc.scaling import HEAD, cells, scaling
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
+from tpucc.viz.scaling import HEAD, cells, scaling
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "programs"
 VARIANTS: tuple[tuple[str, Mapping[str, str]], ...] = (

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tpucc import pictures
-from tpucc.artifacts import artifacts
 from tpucc.diagnostics import Diagnostic, Source, UsageError, printable
 from tpucc.driver import Compilation, Options
 from tpucc.driver import compile_source as drive
+from tpucc.interop.sources import read_source
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
-from tpucc.notebook import Page, summary_html
 from tpucc.numerics import AnyArray
 from tpucc.passes.base import Pass
-from tpucc.runtime import QuantisedOutput, Runtime, load_program
-from tpucc.sources import read_source
-from tpucc.tables import memory_table, roofline_table, timeline_table
+from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.target import Target, load_target, with_overrides
+from tpucc.viz import pictures
+from tpucc.viz.artifacts import artifacts
+from tpucc.viz.notebook import Page, summary_html
+from tpucc.viz.tables import memory_table, roofline_table, timeline_table
 
 PathLike = str | os.PathLike[str]
 
@@ -134,7 +134,7 @@ class Executable:
 
     @property
     def roofline(self) -> Shown:
-        """How far each layer is from what the machine could do at its intensity; the value is the model's `Work`, and the layers'."""
+        """How far each layer is from what the machine could do at its intensity; the value: the model's point, and the layers'."""
         runtime = self.runtime
         return self._shown(pictures.works_of(runtime), "roofline", lambda: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
 

@@ -86,6 +86,10 @@ class Origin:
         """Every source line of this origin, the calls that led there among them."""
         return frozenset(n for s in self.spans + self.calls for n in range(s.line, s.end_line + 1))
 
+    def labels(self, text: str = "") -> tuple[Label, ...]:
+        """The primary place as a diagnostic shows it; empty when the source has none."""
+        return tuple(Label(span, text) for span in self.spans[:1])
+
     def merged(self, *others: Origin) -> Origin:
         """The origin of a fusion: the places of all, this one's first."""
         spans = dict.fromkeys(span for origin in (self, *others) for span in origin.spans)
@@ -125,6 +129,14 @@ class Diagnostic:
     def render(self, source: Source | None = None) -> str:
         """The message as text: position, code, the line with carets, notes, help."""
         return "\n".join(_rendered(self, source))
+
+
+class LineError(Exception):
+    """A line of a text form that can't be read; `diagnostic` says why. The reader of the whole text collects them."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
 
 
 class Error(Exception):

@@ -7,90 +7,33 @@ an observer; stages know nothing of each other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError, did_you_mean
+from tpucc.diagnostics import Diagnostic, Error, Source, UsageError
 from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
+from tpucc.interop.sources import bind_weights, named_at, read_calibration
 from tpucc.ir.graph import Graph
-from tpucc.ir.verify import verify_graph
 from tpucc.isa.disassembler import disassemble
-from tpucc.isa.program import HostWork, Program
+from tpucc.isa.program import Program
 from tpucc.isa.verify import check
-from tpucc.layers.kinds import LAYERS
 from tpucc.layers.partition import partition
-from tpucc.layers.verify import verify_layers
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import INT8, INT16, AnyArray
-from tpucc.ops.verify import verify_operators
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.batch_products import BatchProducts
-from tpucc.passes.calibrate import Calibrate
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.compose_tables import ComposeTables
-from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.cores.division import divisions
-from tpucc.passes.dead_code import DeadCode
-from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
-from tpucc.passes.divide_batch import DivideBatch
-from tpucc.passes.explicit_quantisation import ExplicitQuantisation
-from tpucc.passes.flatten_to_convolution import FlattenToConvolution
-from tpucc.passes.fold_padding import FoldPadding
-from tpucc.passes.fold_scales import FoldScales
-from tpucc.passes.fold_slices import FoldSlices
-from tpucc.passes.fuse_activation import FuseActivation
-from tpucc.passes.fuse_bias import FuseBias
-from tpucc.passes.hoist_activations import HoistActivations
-from tpucc.passes.hoist_dequantize import HoistDequantize
-from tpucc.passes.pack_patches import PackPatches
-from tpucc.passes.place import Place
-from tpucc.passes.push_slices import PushSlices
-from tpucc.passes.quantise import Quantise
-from tpucc.passes.reassociate_bias import ReassociateBias
-from tpucc.passes.sink_transposes import SinkTransposes
-from tpucc.passes.sink_views import SinkViews
-from tpucc.passes.split_maps import SplitMaps
+from tpucc.passes.pipeline import pipeline, unknown_name
+from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import schedule
-from tpucc.search import fastest
-from tpucc.sources import bind_weights, named_at, read_calibration
+from tpucc.schedule.fastest import fastest
+from tpucc.schedule.host_part import with_host_part
 from tpucc.target import Target, load_target, require_compilable
 
-PASSES: tuple[Pass, ...] = (
-    ConstantFolding(),
-    DecomposeBatchNorm(),
-    SinkTransposes(),
-    FoldScales(),
-    FoldPadding(),
-    HoistActivations(),
-    FlattenToConvolution(),
-    SinkViews(),
-    FoldSlices(),
-    PushSlices(rows=False),
-    ConstantFolding(),
-    CommonSubexpressions(),
-    BatchProducts(),
-    ReassociateBias(),
-    HoistDequantize(),
-    ExplicitQuantisation(),
-    DeadCode(),
-    PackPatches(),
-    Place(),
-    Calibrate(),
-    FuseBias(),
-    FuseActivation(),
-    SplitMaps(),
-    Quantise(),
-    ComposeTables(),
-    DivideBatch(),
-)
-"""The passes in their order. One may stand twice, where another makes new work for it."""
-
-LEVELS = (0, 1, 2)
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
 
@@ -232,23 +175,9 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     return Compilation(**vars(state), snapshots=tuple(recorder.snapshots))
 
 
-def pipeline(options: Options) -> tuple[Pass, ...]:
-    """The passes that these options ask for, with their settings, in order. Raises `UsageError`."""
-    if options.level not in LEVELS:
-        raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {options.level}"))
-    passes = list(PASSES)
-    for added in options.extra:
-        _insert(passes, added)
-    names = {p.name for p in passes}
-    for name in (*options.settings, *options.omit):
-        if name not in names:
-            raise _unknown("pass", name, sorted(names))
-    required = {p.name for p in passes if p.level == 0}
-    if blocked := sorted(options.omit & required):
-        raise UsageError(Diagnostic("E0506", f"compiling needs the pass {blocked[0]}; it can't be left out"))
-    return tuple(
-        _configured(p, options.settings.get(p.name, {})) for p in passes if p.level <= options.level and p.name not in options.omit
-    )
+def passes_of(options: Options) -> tuple[Pass, ...]:
+    """The passes that these options ask for, in order. Raises `UsageError`."""
+    return pipeline(options.level, options.extra, options.settings, options.omit)
 
 
 def stage_names(options: Options) -> tuple[str, ...]:
@@ -258,62 +187,13 @@ def stage_names(options: Options) -> tuple[str, ...]:
 
 def stage_order(options: Options) -> tuple[str, ...]:
     """The stages as they will run; a pass that runs twice stands twice."""
-    return (*FRONT_STAGES, *(p.name for p in pipeline(options)), *BACK_STAGES)
+    return (*FRONT_STAGES, *(p.name for p in passes_of(options)), *BACK_STAGES)
 
 
 def require_stage(name: str, options: Options) -> None:
     """Raises `UsageError` when no stage is named so."""
     if name not in stage_names(options):
-        raise _unknown("stage", name, stage_names(options))
-
-
-def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
-    """Runs one pass and verifies what it returns. A fault in it is an `InternalError` that names it, want of memory a limit."""
-    try:
-        result = step.run(graph, context)
-    except Error:
-        raise
-    except MemoryError:
-        raise LimitError(Diagnostic("E0613", f"out of memory in the pass {step.name}; smaller tensors need less")) from None
-    except Exception as error:
-        raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
-    if not isinstance(result, Graph):
-        raise InternalError(Diagnostic("E0902", f"the pass {step.name} returned {type(result).__name__}, expected a Graph"))
-    try:
-        verify_stage(result)
-    except Error as error:
-        head = Diagnostic("E0903", f"the pass {step.name} made a graph that is not valid:")
-        raise InternalError((head, *error.diagnostics), error.source) from error
-    return result
-
-
-def verify_stage(graph: Graph) -> None:
-    """Checks an operator graph or a layer graph by the rules of both."""
-    verify_graph(graph)
-    verify_operators(graph, LAYERS)
-    if any(node.op in LAYERS for node in graph):
-        verify_layers(graph)
-
-
-def finish(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:
-    """The scheduled program with the host's part and the source.
-
-    The prologue's inputs have the types that the source declares, in the sizes of one core's part: a range there is the user's, not one
-    that was measured.
-    """
-    parts = partition(layers)
-    types = {node.name: replace(node.type, shape=layers[node.name].type.shape) for node in declared.inputs}
-    prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.op == "input" else n for n in parts.prologue)
-    return replace(
-        program,
-        name=layers.name,
-        source=source.name,
-        source_text=source.text,
-        prologue=str(prologue),
-        epilogue=str(parts.epilogue),
-        host_steps=tuple(HostWork(str(step.graph), step.reads, step.writes, step.elements) for step in parts.middle),
-        cores=cores,
-    )
+        raise unknown_name("stage", name, stage_names(options))
 
 
 def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) -> None:
@@ -338,7 +218,7 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
 
 
 def _run_passes(state: _State, graph: Graph, context: Context, options: Options, recorder: _Recorder) -> None:
-    steps = pipeline(options)
+    steps = passes_of(options)
     for index, step in enumerate(steps):
         state.layers = run_pass(step, graph, context)
         last = all(later.name != step.name for later in steps[index + 1 :])
@@ -355,50 +235,13 @@ def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
         state.tiles, scheduled = fastest(candidates, options.cores) if options.level > 0 else (next(candidates), None)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
-    state.program = finish(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)
+    state.program = with_host_part(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)
     state.warnings.extend(state.program.notes)
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)
 
 
-def _insert(passes: list[Pass], added: Pass) -> None:
-    """A pass from outside replaces the built-in of its name, or goes after the one it names in `after`; else before calibration."""
-    same = [index for index, p in enumerate(passes) if p.name == added.name]
-    if same:
-        for index in same:
-            passes[index] = added
-        return
-    after = getattr(added, "after", None)
-    names = [p.name for p in passes]
-    if after is not None and after not in names:
-        raise _unknown("pass", str(after), names)
-    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Calibrate.name), added)
-
-
-def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
-    options: dict[str, object] = {field.name: field.default for field in fields(step)} if is_dataclass(step) else {}
-    for name, value in settings.items():
-        if name not in options:
-            raise _unknown(f"option of {step.name}", name, sorted(options))
-        if not _fits(value, options[name]):
-            raise UsageError(Diagnostic("E0518", f"{name} of {step.name} is like {options[name]!r}, found {value!r}"))
-    return replace(step, **settings) if settings else step  # type: ignore[type-var]
-
-
-def _fits(value: object, default: object) -> bool:
-    """Whether an option's value is of its default's type; an option whose default is none takes anything."""
-    kind = (int, float) if isinstance(default, float) else type(default)
-    return default is MISSING or default is None or isinstance(value, kind)
-
-
 def _require_supported(cores: int) -> None:
     if cores < 1:
         raise UsageError(Diagnostic("E0508", f"a program needs at least one core, found {cores}"))
-
-
-def _unknown(kind: str, name: str, known: Sequence[str]) -> UsageError:
-    near = did_you_mean(name, known)
-    return UsageError(
-        Diagnostic("E0509", f"no {kind} is named {name}", help=tuple(t for t in (near, f"there are {', '.join(known)}") if t))
-    )

@@ -21,22 +21,22 @@ Int64 = npt.NDArray[np.int64]
 Float32 = npt.NDArray[np.float32]
 Float64 = npt.NDArray[np.float64]
 AnyArray = npt.NDArray[Any]
-Held = npt.NDArray[np.int8 | np.int16]
+DeviceInts = npt.NDArray[np.int8 | np.int16]
 """Integers as the device holds values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Precision:
-    """The integers `low`…`high` that stand for a value on the device. A row of them takes `rows` rows of bytes."""
+    """The integers `low`…`high` that stand for a value on the device. A row of them takes `bytes_per_value` rows of bytes."""
 
     name: str
     low: int
     high: int
-    rows: int
+    bytes_per_value: int
 
     @property
     def dtype(self) -> np.dtype[np.int8 | np.int16]:
-        return np.dtype(np.int8) if self.rows == 1 else np.dtype(np.int16)
+        return np.dtype(np.int8) if self.bytes_per_value == 1 else np.dtype(np.int16)
 
     @property
     def largest(self) -> int:
@@ -62,7 +62,7 @@ def round_half_even(x: AnyArray) -> AnyArray:
     return np.rint(x)
 
 
-def quantise(x: AnyArray, scale: float, zero_point: int, to: Precision = INT8) -> Held:
+def quantise(x: AnyArray, scale: float, zero_point: int, to: Precision = INT8) -> DeviceInts:
     """`saturate(round_half_even(float32(x) / float32(scale)) + zero_point)`; any shape. ONNX: QuantizeLinear."""
     with np.errstate(over="ignore"):
         q = np.rint(x.astype(np.float32, copy=False) / np.float32(scale))
@@ -74,19 +74,19 @@ def dequantise(q: AnyArray, scale: float, zero_point: int) -> Float32:
     return (q.astype(np.int32) - np.int32(zero_point)).astype(np.float32) * np.float32(scale)
 
 
-def saturate(rounded: AnyArray, zero_point: int, low: int, high: int, to: Precision = INT8) -> Held:
+def saturate(rounded: AnyArray, zero_point: int, low: int, high: int, to: Precision = INT8) -> DeviceInts:
     """A rounded float32 value plus the zero point, clamped to low…high.
 
     The clamp comes first, moved by the zero point: then the sum is exact however large the rounded value is.
     """
     clamped = np.clip(rounded, np.float32(low - zero_point), np.float32(high - zero_point))
-    held: Held = (clamped + np.float32(zero_point)).astype(to.dtype)
+    held: DeviceInts = (clamped + np.float32(zero_point)).astype(to.dtype)
     return held
 
 
 def requantise(
     accumulator: Int32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH, to: Precision = INT8
-) -> Held:
+) -> DeviceInts:
     """`saturate(round_half_even(float32(acc) * multiplier) + zero_point)`, clamped to low…high.
 
     `accumulator` is int32 [..., N] with the bias already added; `multiplier` is float32 [N] or a scalar.

@@ -14,10 +14,10 @@ import pytest
 import tpucc
 from tests.support.reports import PROGRAMS, report_of, report_of_text
 from tests.support.visits import settle
-from tpucc.durations import duration
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
+from tpucc.sim.durations import duration
 from tpucc.sim.timing import Timeline
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ import pytest
 
 from tests.support.legibility import legibility
 from tests.support.watching import SMALL, WRONG, recipe
-from tpucc.artifacts import artifacts
 from tpucc.driver import Compilation
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
+from tpucc.viz.artifacts import artifacts
 from tpucc.watch.server import Board, Server
 from tpucc.watch.session import Session
 from tpucc.watch.site import ICON, waiting

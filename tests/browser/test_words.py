@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tpucc.durations import duration
+from tpucc.sim.durations import duration
 
 if TYPE_CHECKING:
     from tests.browser.conftest import OpenPage

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tpucc.checking import compare_with_reference, random_inputs
-from tpucc.driver import PASSES, Options, compile_source, pipeline
-from tpucc.runtime import Runtime
-from tpucc.sources import read_source
+from tpucc.driver import Options, compile_source, pipeline
+from tpucc.interop.sources import read_source
+from tpucc.passes.pipeline import PASSES
+from tpucc.runtime.check import compare_with_reference, random_inputs
+from tpucc.runtime.runtime import Runtime
 
 ROOT = Path(__file__).resolve().parents[2]
 SMALLER = {

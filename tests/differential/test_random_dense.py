@@ -6,7 +6,7 @@ import pytest
 
 import tpucc
 from tests.support.dense import DenseNetwork
-from tpucc.checking import compare_with_reference, random_inputs
+from tpucc.runtime.check import compare_with_reference, random_inputs
 
 COUNT, SOAK = 500, 50_000
 PER_TEST = 20

@@ -7,7 +7,7 @@ import random
 import pytest
 
 import tpucc
-from tpucc.checking import compare_with_reference, random_inputs
+from tpucc.runtime.check import compare_with_reference, random_inputs
 
 REALS = ("tanh({} @ a)", "{} @ a", "relu({})", "softmax({})", "{} + 0.5")
 PARAMETERS = ("0.01, 28", "0.02, -3")

@@ -17,7 +17,7 @@ from tpucc.ir.graph import Attributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
 from tpucc.layers.reference import compute
-from tpucc.numerics import AnyArray, Float32, Held, Int8, Int32
+from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32
 
 COUNT, SOAK = 500, 50_000
 PER_TEST = 25
@@ -55,7 +55,7 @@ class Draw:
     def pair(self, low: int, high: int) -> tuple[int, int]:
         return self.integer(low, high), self.integer(low, high)
 
-    def values(self, *shape: int) -> Held:
+    def values(self, *shape: int) -> DeviceInts:
         """Uniform, or nothing but extremes."""
         if self.chance(0.2):
             return self.generator.choice(EXTREME[self.bits], shape)
@@ -82,7 +82,7 @@ class Draw:
     def _most(self, depth: int) -> int:
         return min(127, (2**31 - 1 - MOST_BIAS) // (depth * 2**self.bits))
 
-    def _uniform(self, *shape: int) -> Held:
+    def _uniform(self, *shape: int) -> DeviceInts:
         return self.generator.integers(self.low, self.high, shape, EXTREME[self.bits].dtype, endpoint=True)
 
     def scale(self) -> float:
@@ -109,7 +109,7 @@ class Draw:
         return slow.Walk((fitting[0], fitting[1]), self.pair(1, 3), (top, bottom, left, right))
 
 
-def computed(attributes: Attributes, shape: tuple[int, ...], *operands: AnyArray) -> Held:
+def computed(attributes: Attributes, shape: tuple[int, ...], *operands: AnyArray) -> DeviceInts:
     """What the layers' reference says; the result has the declared shape, and the type of the first operand."""
     held = operands[0].dtype
     type_ = TensorType("i8" if held == np.int8 else "i16", shape, None, Quantisation(1.0, 0))
@@ -125,7 +125,7 @@ def folded(bias: Int32, weights: Int8, zero: int) -> Int32:
     return result
 
 
-def table_of(result: slow.Result) -> tuple[Held, ...]:
+def table_of(result: slow.Result) -> tuple[DeviceInts, ...]:
     return () if result.table is None else (result.table,)
 
 

@@ -15,8 +15,8 @@ from tests.differential.test_random_layers import CHECKS, Draw, computed
 from tests.differential.test_random_networks import MACHINES, built, check
 from tests.support.networks import network, seeds_of_reals
 from tests.support.slow_machine import between
-from tpucc.checking import error_statistics, float_reference, random_inputs
 from tpucc.layers.kinds import Vector
+from tpucc.runtime.check import error_statistics, float_reference, random_inputs
 
 SEEDS = {"tpu_v1": range(1000, 1012), "middle": range(1000, 1012), "tiny": range(1000, 1016)}
 LAYERS = 20

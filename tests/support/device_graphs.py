@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.program import Program
@@ -25,7 +25,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.schedule import schedule
-from tpucc.sim.execute import Interpreter
+from tpucc.sim.fast.execute import Interpreter
 from tpucc.target import Target, load_target
 
 TINY = load_target("tiny")
@@ -144,7 +144,7 @@ class Device:
         return (self._constant(f"{name}.t", self.random.integers(-128, 128, 256, np.int8)),) if table else ()
 
     def _constant(self, name: str, data: AnyArray) -> str:
-        value = Array(data)
+        value = Constant(data)
         return self._node(name, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape))
 
     def _node(self, name: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType) -> str:

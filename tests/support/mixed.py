@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.layers.kinds import Vector
@@ -32,7 +32,7 @@ class Mixed:
         return self._node(name, "input", (), NoAttributes(), f32(*shape))
 
     def constant(self, name: str, values: Any) -> str:
-        array = Array(np.asarray(values, np.float32))
+        array = Constant(np.asarray(values, np.float32))
         return self._node(name, "constant", (), ConstantAttributes(array), f32(*array.shape))
 
     def quantised(self, x: str, name: str = "") -> str:

@@ -13,10 +13,10 @@ from tests.support.network_moves import fitting
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Limits, elaborate
 from tpucc.frontend.parse import parse
+from tpucc.interop.sources import bind_weights
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.sources import bind_weights
 
 __all__ = ["BLACKBOARD", "MIDDLE", "ORDINARY", "PICTURES", "Bounds", "drawn", "elaborated", "network", "results", "seeds_of_reals"]
 

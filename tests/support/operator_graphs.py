@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Range, TensorType
 from tpucc.ir.verify import verify_graph
@@ -42,7 +42,7 @@ class Model:
         return self._node(name, "input", (), NoAttributes(), TensorType(dtype, shape, Range(*range) if range else None))
 
     def constant(self, name: str, values: Any) -> str:
-        array = Array(np.asarray(values, np.float32))
+        array = Constant(np.asarray(values, np.float32))
         return self._node(name, "constant", (), ConstantAttributes(array), TensorType("f32", array.shape))
 
     def op(self, op: str, *operands: str, name: str = "", **attributes: Any) -> str:

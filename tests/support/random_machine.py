@@ -27,7 +27,7 @@ class RandomProgram:
     def __init__(self, seed: int, target: Target = TINY, length: int = 60, wide: bool = False) -> None:
         self.choose, self.numbers = random.Random(seed), np.random.default_rng(seed)
         self.writer = Writer(target, rows=min(24, target.unified_buffer_rows), wide=wide)
-        self.wide, self.width = (Flag.WIDE, 2) if wide else (Flag(0), 1)
+        self.wide, self.bytes_per_value = (Flag.WIDE, 2) if wide else (Flag(0), 1)
         """The flag of instructions that compute, and the rows of a value."""
         self.precision = INT16 if wide else INT8
         self.target, self.length = target, length
@@ -89,7 +89,7 @@ class RandomProgram:
     def _layer(self) -> None:
         """Some column blocks of one layer on the same rows, each followed by its activate or after the next one's multiplies."""
         rows, depth, blocks = self.choose.randint(1, 4), self.choose.randint(1, 3), self.choose.randint(1, 3)
-        sources = [self._start(rows * self.width) for _ in range(depth)]
+        sources = [self._start(rows * self.bytes_per_value) for _ in range(depth)]
         unsigned = Flag.UNSIGNED if self.choose.random() < 0.2 else 0
         late = None
         for block in range(blocks):
@@ -110,7 +110,11 @@ class RandomProgram:
     def _multiply(self) -> None:
         rows = self.choose.randint(1, 5)
         self._emit_multiply(
-            self._start(rows * self.width), self.choose.randint(0, self.target.accumulator_rows - rows), rows, self.choose.random() < 0.5, 0
+            self._start(rows * self.bytes_per_value),
+            self.choose.randint(0, self.target.accumulator_rows - rows),
+            rows,
+            self.choose.random() < 0.5,
+            0,
         )
 
     def _emit_multiply(self, source: int, acc: int, rows: int, accumulate: bool, unsigned: int) -> None:
@@ -123,9 +127,9 @@ class RandomProgram:
             region[...] = 1
         if self.choose.random() < 0.2:
             half = 2 if rows % 2 == 0 else 1
-            stride = self.width * self.choose.choice((0, 1, 2))
-            pitch = self.width * self.choose.choice((0, 1, rows // half))
-            start = self._start((half - 1) * pitch + (rows // half - 1) * stride + self.width)
+            stride = self.bytes_per_value * self.choose.choice((0, 1, 2))
+            pitch = self.bytes_per_value * self.choose.choice((0, 1, rows // half))
+            start = self._start((half - 1) * pitch + (rows // half - 1) * stride + self.bytes_per_value)
             self.writer.add(Opcode.CONVOLVE, flags, ub=start, ub_pitch=pitch, ub_stride=stride, acc=acc, outer=half, inner=rows // half)
         else:
             self.writer.add(Opcode.MATRIX_MULTIPLY, flags, ub=source, acc=acc, inner=rows)
@@ -151,9 +155,14 @@ class RandomProgram:
     def _emit_activate(self, acc: int, rows: int) -> None:
         if self.choose.random() < 0.6:
             self.writer.add(Opcode.SET_CONFIGURATION, index=self.choose.randrange(len(self.writer.blocks)))
-        stride = self.width * self.choose.choice((1, 1, 1, 2))
+        stride = self.bytes_per_value * self.choose.choice((1, 1, 1, 2))
         self.writer.add(
-            Opcode.ACTIVATE, self.wide, acc=acc, dest=self._start((rows - 1) * stride + self.width), dest_stride=stride, inner=rows
+            Opcode.ACTIVATE,
+            self.wide,
+            acc=acc,
+            dest=self._start((rows - 1) * stride + self.bytes_per_value),
+            dest_stride=stride,
+            inner=rows,
         )
 
     def _vector(self) -> None:
@@ -161,16 +170,16 @@ class RandomProgram:
         rows, walks = self.choose.randint(1, 4), {}
         fields = ("ub", "dest") if function in (Function.COPY, Function.TABLE) else ("ub", "ub2", "dest")
         for name in fields:
-            stride = self.width * self.choose.choice((1, 1, 1, 2) if name == "dest" else (0, 1, 1, 2))
-            walks |= {name: self._start((rows - 1) * stride + self.width), f"{name}_stride": stride}
+            stride = self.bytes_per_value * self.choose.choice((1, 1, 1, 2) if name == "dest" else (0, 1, 1, 2))
+            walks |= {name: self._start((rows - 1) * stride + self.bytes_per_value), f"{name}_stride": stride}
         if self.choose.random() < 0.3:
-            walks["dest_stride"] = walks["ub_stride"] = self.width
-            walks["ub"] = walks["dest"] = self._start(rows * self.width)
+            walks["dest_stride"] = walks["ub_stride"] = self.bytes_per_value
+            walks["ub"] = walks["dest"] = self._start(rows * self.bytes_per_value)
         flags = self.wide | self.choose.choice((0, 0, Flag.SPLAT)) | (self.choose.choice((0, 0, Flag.SPLAT2)) if "ub2" in walks else 0)
         repeats = self.choose.choice((1, 1, 2))
         self.writer.add(Opcode.VECTOR, flags, function=function, inner=rows, **walks)
-        if repeats == 2 and all(walks[name] + 3 * rows * self.width <= self.target.unified_buffer_rows for name in fields):
-            again = {name: value + (rows * self.width if name in fields else 0) for name, value in walks.items()}
+        if repeats == 2 and all(walks[name] + 3 * rows * self.bytes_per_value <= self.target.unified_buffer_rows for name in fields):
+            again = {name: value + (rows * self.bytes_per_value if name in fields else 0) for name, value in walks.items()}
             self.writer.add(Opcode.VECTOR, flags, function=function, inner=rows, **again)
 
     def _pool(self) -> None:
@@ -179,8 +188,8 @@ class RandomProgram:
         window = {"window_outer": self.choose.randint(1, 2), "window_inner": self.choose.randint(1, 3)}
         span = 3 * walk["outer"] + walk["inner"] + 4 * window["window_outer"] + window["window_inner"]
         steps = {"ub_pitch": 3, "ub_stride": 1, "ub2_pitch": 4, "ub2_stride": 1, "dest_pitch": 3, "dest_stride": 1}
-        walks = {name: step * self.width for name, step in steps.items()} | {"ub": self._start(span * self.width)}
-        self.writer.add(Opcode.POOL, self.wide, function=function, dest=self._start(8 * self.width), **walks, **walk, **window)
+        walks = {name: step * self.bytes_per_value for name, step in steps.items()} | {"ub": self._start(span * self.bytes_per_value)}
+        self.writer.add(Opcode.POOL, self.wide, function=function, dest=self._start(8 * self.bytes_per_value), **walks, **walk, **window)
 
     def _host(self) -> None:
         rows = self.choose.randint(1, 4)

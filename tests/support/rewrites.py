@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.array import Array, Random, random_array
+from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -130,7 +130,9 @@ class Drawing:
         if self.random.random() < 0.2:
             return self._add("full", (), FullAttributes(shape, float(self.random.integers(-1, 2))))
         value = random_array(shape, Random(int(self.random.integers(3)), "key"))
-        return self._add("constant", (), ConstantAttributes(value if self.random.random() < 0.5 else Array(value.data - np.float32(0.5))))
+        return self._add(
+            "constant", (), ConstantAttributes(value if self.random.random() < 0.5 else Constant(value.data - np.float32(0.5)))
+        )
 
     def _product(self, x: Node) -> Node:
         return self._add("matmul", (x, self._constant(x.type.columns, int(self.random.integers(1, 7)))), NoAttributes())

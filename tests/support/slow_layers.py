@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tests.support.slow_machine import between
-from tpucc.numerics import AnyArray, Float32, Held, Int8, Int32
+from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32
 
 Pair = tuple[int, int]
 
@@ -31,7 +31,7 @@ class Result:
     zero: int
     low: int = -128
     high: int = 127
-    table: Held | None = None
+    table: DeviceInts | None = None
     bits: int = 8
 
     def of(self, real: float) -> int:
@@ -80,7 +80,9 @@ def requantised(sums: Sequence[int], multiplier: Float32, result: Result) -> lis
     return [result.of(single(single(total) * float(factor))) for total, factor in zip(sums, multiplier, strict=True)]
 
 
-def product(xs: Sequence[Held], zeros: Sequence[int], weights: Sequence[Int8], bias: Int32, multiplier: Float32, result: Result) -> Held:
+def product(
+    xs: Sequence[DeviceInts], zeros: Sequence[int], weights: Sequence[Int8], bias: Int32, multiplier: Float32, result: Result
+) -> DeviceInts:
     """xs [..., K_i], each with its zero point, times weights [K_i, N]; the bias [N] is that of the real numbers."""
     leading = xs[0].shape[:-1]
     values = np.empty((*leading, len(bias)), result.dtype)
@@ -93,7 +95,7 @@ def product(xs: Sequence[Held], zeros: Sequence[int], weights: Sequence[Int8], b
     return values
 
 
-def convolution(x: Held, zero: int, weights: Int8, bias: Int32, walk: Walk, multiplier: Float32, result: Result) -> Held:
+def convolution(x: DeviceInts, zero: int, weights: Int8, bias: Int32, walk: Walk, multiplier: Float32, result: Result) -> DeviceInts:
     """x [B, H, W, C] and weights [R, S, C, F]; the bias [F] is that of the real numbers. Channels are summed in int64."""
     images, height, width, _ = x.shape
     values = np.empty((images, *walk.outputs(height, width), len(bias)), result.dtype)
@@ -106,12 +108,12 @@ def convolution(x: Held, zero: int, weights: Int8, bias: Int32, walk: Walk, mult
     return values
 
 
-def largest(x: Held, walk: Walk) -> Held:
+def largest(x: DeviceInts, walk: Walk) -> DeviceInts:
     """The largest pixel of each window of x [B, H, W, C]."""
     return _windows(x, walk, lambda values: max(values))
 
 
-def mean(x: Held, zero: int, walk: Walk, scale: float, result: Result) -> Held:
+def mean(x: DeviceInts, zero: int, walk: Walk, scale: float, result: Result) -> DeviceInts:
     """The mean of each window's real pixels, times scale: one float32 division, one float32 product."""
 
     def average(values: list[int]) -> int:
@@ -121,7 +123,7 @@ def mean(x: Held, zero: int, walk: Walk, scale: float, result: Result) -> Held:
     return _windows(x, walk, average)
 
 
-def _windows(x: Held, walk: Walk, function: Callable[[list[int]], int]) -> Held:
+def _windows(x: DeviceInts, walk: Walk, function: Callable[[list[int]], int]) -> DeviceInts:
     images, height, width, channels = x.shape
     values = np.empty((images, *walk.outputs(height, width), channels), x.dtype)
     for image, i, j, c in np.ndindex(values.shape):
@@ -129,7 +131,7 @@ def _windows(x: Held, walk: Walk, function: Callable[[list[int]], int]) -> Held:
     return values
 
 
-def sum_of(sign: int, a: Held, b: Held, scales: tuple[float, float], zeros: Pair, result: Result) -> Held:
+def sum_of(sign: int, a: DeviceInts, b: DeviceInts, scales: tuple[float, float], zeros: Pair, result: Result) -> DeviceInts:
     """a + b or a - b of one shape, every product and the sum rounded to float32."""
     values = np.empty(a.shape, result.dtype)
     for place in np.ndindex(a.shape):
@@ -139,7 +141,7 @@ def sum_of(sign: int, a: Held, b: Held, scales: tuple[float, float], zeros: Pair
     return values
 
 
-def product_of(a: Held, b: Held, scale: float, zeros: Pair, result: Result) -> Held:
+def product_of(a: DeviceInts, b: DeviceInts, scale: float, zeros: Pair, result: Result) -> DeviceInts:
     """a * b of one shape; a product of 16-bit values is rounded to float32 before it is scaled."""
     values = np.empty(a.shape, result.dtype)
     for place in np.ndindex(a.shape):
@@ -159,7 +161,7 @@ def joined(parts: Sequence[AnyArray], axis: int) -> AnyArray:
     return values
 
 
-def surrounded(x: Held, pads: Sequence[Pair], value: int) -> Held:
+def surrounded(x: DeviceInts, pads: Sequence[Pair], value: int) -> DeviceInts:
     """`value` before and after each axis of x."""
     values = np.full([size + before + after for size, (before, after) in zip(x.shape, pads, strict=True)], value, x.dtype)
     for place in np.ndindex(x.shape):

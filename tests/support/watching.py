@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tpucc.driver import Compilation, Options
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.watch.build import Recipe
 
 SMALL = """weights random(seed=1)

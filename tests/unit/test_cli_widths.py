@@ -15,8 +15,8 @@ from tpucc.cli.columns import described, filled, prose
 from tpucc.cli.main import COMMANDS, main
 from tpucc.explain import codes
 from tpucc.ops import OPS
-from tpucc.tables import WIDTH, table
 from tpucc.target import target_names
+from tpucc.viz.tables import WIDTH, table
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 WAYS: tuple[tuple[str, ...], ...] = (

@@ -11,7 +11,6 @@ import pytest
 import tpucc
 from tests.support.networks import ORDINARY, network
 from tpucc.api import Executable
-from tpucc.checking import compare_executors, compare_with_reference, random_inputs
 from tpucc.diagnostics import InputError, ProgramError
 from tpucc.isa.assembler import assemble
 from tpucc.isa.container import decode, encode
@@ -21,6 +20,7 @@ from tpucc.isa.program import Program
 from tpucc.layers.kinds import LAYERS
 from tpucc.ops import OPS
 from tpucc.passes.cores.rules import rule_of
+from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 HEAD = "weights random(seed=4)\nmodel m("

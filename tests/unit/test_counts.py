@@ -16,11 +16,11 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Flag, Function, Instruction, Opcode
 from tpucc.isa.program import LayerInfo, Program
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.counts import PARTS, WAYS, count_cycles, scale_sim_cycles
 from tpucc.sim.timing import time_program
 from tpucc.systolic import Multiply, Tile, simulate
-from tpucc.tables import counts_table
+from tpucc.viz.tables import counts_table
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "programs"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.support.rewrites import ATTRIBUTES, drawn_graph
 from tpucc.diagnostics import Origin, ProgramError, Span
-from tpucc.ir.array import Array, Random, random_array
+from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -57,7 +57,7 @@ class Everything:
     interval: Range | None = None
     either: int | tuple[int, int] = 1
     nested: tuple[tuple[float, ...], ...] = ()
-    array: Array | None = None
+    array: Constant | None = None
 
 
 KNOWN = {**ATTRIBUTES, "fc": Fc, "vector": Vector, "everything": Everything, "none": NoAttributes}
@@ -149,13 +149,13 @@ TYPES = st.builds(
 
 
 @st.composite
-def arrays(draw: st.DrawFn) -> Array:
+def arrays(draw: st.DrawFn) -> Constant:
     shape = tuple(draw(st.lists(st.integers(1, 4), max_size=3)))
     dtype = draw(st.sampled_from(list(DTYPES.values())))
     if dtype.kind == "f" and draw(st.booleans()):
         return random_array(shape, Random(draw(st.integers(0, 2**60)), draw(HOSTILE)))
     size = int(np.prod(shape)) * dtype.itemsize
-    return Array(np.frombuffer(draw(st.binary(min_size=size, max_size=size)), dtype).reshape(shape))
+    return Constant(np.frombuffer(draw(st.binary(min_size=size, max_size=size)), dtype).reshape(shape))
 
 
 EVERYTHING = st.builds(
@@ -245,7 +245,7 @@ def test_every_bit_of_small_arrays_is_kept() -> None:
     bits = np.array([0x7FC00001, 0x80000000, 1, 0x7F7FFFFF, 0xFF800000, 0x3DCCCCCD], np.uint32)
     for part in (bits, bits[1:]):
         graph = read("graph g\nx = input : f32[1]\nreturn x")
-        node = replace(graph["x"], op="constant", attributes=ConstantAttributes(Array(part.view(np.float32))), type=f32(len(part)))
+        node = replace(graph["x"], op="constant", attributes=ConstantAttributes(Constant(part.view(np.float32))), type=f32(len(part)))
         text = print_graph(graph.with_nodes([node]))
         value = read(text)["x"].attributes
         assert isinstance(value, ConstantAttributes)
@@ -362,8 +362,8 @@ def test_a_large_graph_reads_back() -> None:
 
 
 def test_a_constant_that_many_nodes_have_is_written_once() -> None:
-    value = ConstantAttributes(Array(np.arange(1000, dtype=np.float32)))
-    equal = ConstantAttributes(Array(np.arange(1000, dtype=np.float32)))
+    value = ConstantAttributes(Constant(np.arange(1000, dtype=np.float32)))
+    equal = ConstantAttributes(Constant(np.arange(1000, dtype=np.float32)))
     origin = Origin(made_by="test")
     nodes = [Node(f"n{i}", "constant", (), (value, equal)[i % 2], f32(1000), origin) for i in range(100)]
     text = print_graph(Graph("g", tuple(nodes), (Output("y", "n0"),)))
@@ -429,5 +429,5 @@ def test_text_that_is_not_a_string_is_refused(text: str) -> None:
 
 def test_equal_arrays_have_equal_hashes() -> None:
     drawn = random_array((40, 50), Random(1, "k"))
-    assert drawn == Array(drawn.data.copy())
-    assert hash(drawn) == hash(Array(drawn.data.copy()))
+    assert drawn == Constant(drawn.data.copy())
+    assert hash(drawn) == hash(Constant(drawn.data.copy()))

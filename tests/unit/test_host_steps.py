@@ -26,8 +26,8 @@ from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import Int8
 from tpucc.ops.evaluate import evaluate
-from tpucc.runtime import Runtime
-from tpucc.sim.execute import Interpreter, Simulator
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.sim.trace import trace_events

@@ -11,7 +11,7 @@ import pytest
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import ProgramError
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
@@ -56,7 +56,7 @@ def reading(*operands: str) -> Callable[[Node], Node]:
 
 
 def valued(values: object, dtype: type) -> Callable[[Node], Node]:
-    array = Array(np.asarray(values, dtype))
+    array = Constant(np.asarray(values, dtype))
     return lambda node: replace(node, attributes=ConstantAttributes(array), type=TensorType(array.dtype, array.shape))
 
 

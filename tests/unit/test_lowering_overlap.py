@@ -16,7 +16,7 @@ from tpucc.lowering.plan import Plan, make_plan
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule
-from tpucc.search import WORTHWHILE
+from tpucc.schedule.fastest import WORTHWHILE
 from tpucc.sim.timing import time_program
 from tpucc.target import Target
 

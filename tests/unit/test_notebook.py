@@ -10,9 +10,9 @@ import pytest
 
 import tpucc
 from tests.support.pictures import HOSTILE
-from tpucc import notebook
 from tpucc.api import Executable
-from tpucc.notebook import Page
+from tpucc.viz import notebook
+from tpucc.viz.notebook import Page
 
 SOURCE = """weights random(seed=1)
 model small(x: f32[4, 300] in [-1.0, 1.0]) -> f32[4, 3]:

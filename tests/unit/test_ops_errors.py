@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops import OPS
@@ -167,7 +167,7 @@ CASES: list[Case] = [
     ("input", NONE, (f32(4, 0),), "E0308", (0,), "found 0"),
     ("input", NONE, (TensorType("f64", (4,)),), "E0305", (), "f32, i32, i8, i16"),
     ("weight", WeightAttributes("w"), (I32,), "E0305", (0,), "f32"),
-    ("constant", ConstantAttributes(Array(np.zeros((2, 0), np.float32))), (), "E0308", (0,), "found 0"),
+    ("constant", ConstantAttributes(Constant(np.zeros((2, 0), np.float32))), (), "E0308", (0,), "found 0"),
 ]
 
 
@@ -213,7 +213,7 @@ HOSTILE = st.one_of(
 def attribute_names(op: OpDef[Any]) -> list[str]:
     """The attributes that aren't arrays."""
     attributes = op.examples[0].attributes
-    return [field.name for field in fields(attributes) if not isinstance(getattr(attributes, field.name), Array)]
+    return [field.name for field in fields(attributes) if not isinstance(getattr(attributes, field.name), Constant)]
 
 
 @settings(max_examples=400, deadline=None)

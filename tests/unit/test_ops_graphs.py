@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tpucc.diagnostics import InputError, LimitError, Origin, ProgramError, Source, Span
-from tpucc.ir.array import Array as Value
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType, f32
 from tpucc.ops import OPS
@@ -35,7 +35,7 @@ def node(name: str, op: str, operands: Sequence[str] = (), attributes: Attribute
 
 
 def constant(name: str, values: Any) -> Node:
-    value = Value(np.asarray(values, np.float32))
+    value = Constant(np.asarray(values, np.float32))
     return node(name, "constant", (), ConstantAttributes(value), TensorType("f32", value.shape))
 
 

@@ -12,9 +12,7 @@ import numpy as np
 import pytest
 
 import tpucc
-from tpucc import pictures
 from tpucc.api import Executable
-from tpucc.artifacts import _notes, artifacts
 from tpucc.diagnostics import Origin
 from tpucc.ir.types import Quantisation
 from tpucc.isa.disassembler import disassemble
@@ -23,6 +21,8 @@ from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.layers.error import Histogram, LayerError
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.sim.segments import Cause, Segments
+from tpucc.viz import pictures
+from tpucc.viz.artifacts import _notes, artifacts
 from tpucc.viz.diagrams.insides import Inside
 from tpucc.viz.diagrams.render import VARIABLE
 from tpucc.viz.page.given import Accuracy, Opening, PageInput

@@ -9,8 +9,6 @@ import pytest
 
 from tests.support.device_graphs import Device, Graph, assert_computes, compiled, random_inputs, reference
 from tests.support.mixed import Mixed
-from tpucc.checking import compare_with_reference
-from tpucc.checking import random_inputs as model_inputs
 from tpucc.diagnostics import Source
 from tpucc.driver import Options, compile_source
 from tpucc.ir.verify import verify_graph
@@ -18,7 +16,9 @@ from tpucc.layers.kinds import Vector
 from tpucc.layers.verify import verify_layers
 from tpucc.passes.base import Context
 from tpucc.passes.compose_tables import ComposeTables
-from tpucc.runtime import Runtime
+from tpucc.runtime.check import compare_with_reference
+from tpucc.runtime.check import random_inputs as model_inputs
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
 from tpucc.target import load_target

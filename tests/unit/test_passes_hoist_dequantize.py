@@ -7,9 +7,9 @@ import pytest
 
 import tpucc
 from tests.support.operator_graphs import Model, applied, outputs_of
-from tpucc.checking import compare_with_reference, random_inputs
 from tpucc.ir.types import Quantisation
 from tpucc.passes.hoist_dequantize import HoistDequantize
+from tpucc.runtime.check import compare_with_reference, random_inputs
 
 SOURCE = """
 weights random(seed=1)

@@ -48,28 +48,28 @@ class Geometry:
         kernel = model.constant("stem.k", random.integers(-8, 9, (*self.kernel, self.image[3], self.filters)))
         return model.build(model.op("conv2d", model.input("x", *self.image), kernel, name="y", stride=self.stride, padding=self.sides))
 
-    def ways(self, target: Target, pace: int) -> Mapping[str, int]:
+    def ways(self, target: Target, bytes_per_value: int) -> Mapping[str, int]:
         """Estimated cycles of each way, from the definition: rows over the link, then rows through the unit for each tile."""
         _, height, width, channels = self.image
         (rows, columns), (down, across) = self.kernel, self.outputs
         around = self.padded
         return {
-            "as it is": self._cycles(height * width, channels, rows * columns, target, pace),
-            "padded": self._cycles(around[0] * around[1], channels, rows * columns, target, pace),
-            "lines": self._cycles(around[0] * across, columns * channels, rows, target, pace),
-            "whole": self._cycles(down * across, rows * columns * channels, 1, target, pace),
+            "as it is": self._cycles(height * width, channels, rows * columns, target, bytes_per_value),
+            "padded": self._cycles(around[0] * around[1], channels, rows * columns, target, bytes_per_value),
+            "lines": self._cycles(around[0] * across, columns * channels, rows, target, bytes_per_value),
+            "whole": self._cycles(down * across, rows * columns * channels, 1, target, bytes_per_value),
         }
 
-    def _cycles(self, pixels: int, lanes: int, positions: int, target: Target, pace: int) -> int:
+    def _cycles(self, pixels: int, lanes: int, positions: int, target: Target, bytes_per_value: int) -> int:
         blocks, batch = -(-lanes // target.mxu), self.image[0]
-        link = round(batch * pixels * blocks * pace * target.mxu * target.clock_hz / target.host_bandwidth)
+        link = round(batch * pixels * blocks * bytes_per_value * target.mxu * target.clock_hz / target.host_bandwidth)
         products = positions * blocks * -(-self.filters // target.mxu)
         down, across = self.outputs
-        return link + products * max(batch * down * across * pace, target.mxu)
+        return link + products * max(batch * down * across * bytes_per_value, target.mxu)
 
     def cheapest(self, target: Target, precision: Precision = INT8) -> str:
         """What is padded is always prepared."""
-        costs = dict(self.ways(target, precision.rows))
+        costs = dict(self.ways(target, precision.bytes_per_value))
         before = costs.pop("as it is")
         best = min(costs, key=costs.__getitem__)
         return best if any(self.sides) or costs[best] < before else "as it is"
@@ -123,7 +123,7 @@ def test_the_numbers_stay_and_the_cheapest_way_wins(seed: int) -> None:
         for precision in (INT8, INT16):
             result, _ = packed(graph, target, precision=precision)
             np.testing.assert_array_equal(values(result)[0], values(graph)[0], strict=True)
-            costs, way = geometry.ways(target, precision.rows), way_of(result, geometry)
+            costs, way = geometry.ways(target, precision.bytes_per_value), way_of(result, geometry)
             assert costs[way] == costs[geometry.cheapest(target, precision)], (way, costs)
 
 

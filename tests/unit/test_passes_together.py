@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.rewrites import ATTRIBUTES, CONTEXT, assert_close, check, drawn_graph
 from tpucc.diagnostics import Origin, Span
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -81,7 +81,9 @@ def chain(*steps: tuple[str, tuple[str, ...], Attributes], shape: tuple[int, ...
         "one": np.array(1, np.float32),
     }
     nodes = [Node("n0", "input", (), NoAttributes(), f32(*shape), ORIGIN)]
-    nodes += [Node(name, "constant", (), ConstantAttributes(Array(value)), f32(*value.shape), ORIGIN) for name, value in constants.items()]
+    nodes += [
+        Node(name, "constant", (), ConstantAttributes(Constant(value)), f32(*value.shape), ORIGIN) for name, value in constants.items()
+    ]
     for number in range(COUNT):
         op, operands, attributes = steps[number % len(steps)]
         read = tuple(operand or f"n{number}" for operand in operands)

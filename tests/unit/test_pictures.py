@@ -9,7 +9,7 @@ import pytest
 
 import tpucc
 from tpucc.isa.instructions import Opcode
-from tpucc.pictures import times_of, works_of
+from tpucc.viz.pictures import times_of, works_of
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 DENSE = """

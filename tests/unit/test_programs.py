@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.support.float_models import PROGRAMS, elaborated, load
-from tpucc.checking import float_reference
 from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph
+from tpucc.runtime.check import float_reference
 
 NAMES = sorted(path.stem for path in PROGRAMS.glob("*.tpu"))
 

@@ -17,8 +17,8 @@ from tests.support.terminal import on_a_terminal, screen
 from tpucc.cli import progress
 from tpucc.cli.progress import CompileProgress, Progress
 from tpucc.driver import Options, compile_source
-from tpucc.runtime import Runtime
-from tpucc.sources import read_source
+from tpucc.interop.sources import read_source
+from tpucc.runtime.runtime import Runtime
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 IRIS = str(PROGRAMS / "02_iris.tpu")

@@ -15,7 +15,7 @@ import pytest
 import tpucc
 from tpucc.cli.main import main
 from tpucc.diagnostics import Diagnostic, UsageError, reason
-from tpucc.outputs import write_files
+from tpucc.interop.files import write_files
 from tpucc.target import load_target, with_overrides
 
 SMALL = "param n = 3\nmodel small(x: f32[n, 5]):\n    return relu(x)\n"

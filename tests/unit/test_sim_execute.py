@@ -16,18 +16,18 @@ from tpucc.diagnostics import InputError
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import AnyArray, Held, Int8
-from tpucc.sim.execute import Interpreter, Simulator
-from tpucc.sim.groups import Group, find_groups
-from tpucc.sim.prepare import prepare
-from tpucc.sim.product import Product, Scratch, Sum
-from tpucc.sim.steps import Products
+from tpucc.numerics import AnyArray, DeviceInts, Int8
+from tpucc.sim.fast.execute import Interpreter, Simulator
+from tpucc.sim.fast.groups import Group, find_groups
+from tpucc.sim.fast.prepare import prepare
+from tpucc.sim.fast.product import Product, Scratch, Sum
+from tpucc.sim.fast.steps import Products
 from tpucc.target import load_target
 
 V1 = load_target("tpu_v1")
 
 
-def run_all(program: Program, x: Held) -> list[list[int]]:
+def run_all(program: Program, x: DeviceInts) -> list[list[int]]:
     """The output, after asserting that all executors give it, the prepared one twice."""
     expected = Interpreter(program).run({"x": x})["y"]
     simulator = Simulator(program)
@@ -38,7 +38,7 @@ def run_all(program: Program, x: Held) -> list[list[int]]:
     return values
 
 
-def random_rows(program: Program, seed: int) -> Held:
+def random_rows(program: Program, seed: int) -> DeviceInts:
     (port,) = program.inputs
     return np.random.default_rng(seed).integers(port.precision.low, port.precision.high + 1, port.shape).astype(port.precision.dtype)
 

@@ -12,7 +12,6 @@ import pytest
 import tpucc
 from tests.support.machine import Writer
 from tpucc.api import Executable
-from tpucc.checking import accuracy, compare_executors, compare_with_reference, random_inputs
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import assemble
 from tpucc.isa.container import decode, encode
@@ -23,7 +22,8 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.parameters import fitting_scales, function_table, requantisation
 from tpucc.numerics import INT16, INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
-from tpucc.sim.execute import Interpreter, Simulator
+from tpucc.runtime.check import accuracy, compare_executors, compare_with_reference, random_inputs
+from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.machine import halves, joined
 
 PROGRAMS = Path(__file__).parents[2] / "programs"

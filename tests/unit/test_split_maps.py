@@ -13,7 +13,6 @@ import tpucc
 from tests.support.networks import PICTURES, network
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import assert_close, check
-from tpucc.checking import compare_with_reference, random_inputs
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import Compilation, Options, compile_source
 from tpucc.ir.graph import Graph
@@ -22,7 +21,8 @@ from tpucc.passes.bands.maps import Maps
 from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
 from tpucc.passes.split_maps import SplitMaps
-from tpucc.runtime import Runtime
+from tpucc.runtime.check import compare_with_reference, random_inputs
+from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target, load_target
 
 TINY, V1 = load_target("tiny"), load_target("tpu_v1")

@@ -19,8 +19,7 @@ from tests.support.terminal import on_a_terminal
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program, Resident
-from tpucc.pictures import times_of
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.textcharts import (
     ASCII,
@@ -37,6 +36,7 @@ from tpucc.viz.charts.textcharts import (
     timeline_lines,
 )
 from tpucc.viz.charts.timeline import Times
+from tpucc.viz.pictures import times_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LANES = {"host": Engine.HOST, "weights": Engine.WEIGHTS, "matrix": Engine.MATRIX, "activate": Engine.ACTIVATION}

@@ -21,7 +21,7 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import Origin, Span
 from tpucc.isa.instructions import Flag, Opcode, record
 from tpucc.isa.program import Program
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import Timeline
 from tpucc.sim.trace import trace_events
 from tpucc.sim.traceformat import Clock

@@ -12,12 +12,12 @@ import pytest
 
 import tpucc
 from tests.support.dense import DenseNetwork
-from tpucc.checking import compare_with_reference, random_inputs
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import HostBuffer, HostWork, Program
 from tpucc.isa.verify import RULES, check, verify
-from tpucc.runtime import Runtime
+from tpucc.runtime.check import compare_with_reference, random_inputs
+from tpucc.runtime.runtime import Runtime
 
 SOURCE = """
 weights random(seed=0)

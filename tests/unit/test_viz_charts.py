@@ -14,7 +14,7 @@ from tpucc.isa.program import LayerInfo, Program
 from tpucc.target import load_target
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import bytes_text, memory_svg
-from tpucc.viz.charts.roofline import Work, bandwidth_text, rate_text, ridge, roofline_svg
+from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, ridge, roofline_svg
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
 from tpucc.viz.charts.timeline import SINGLE, Times, headline, timeline_svg
 from tpucc.viz.palette import Kind
@@ -40,7 +40,7 @@ def hostile_program() -> Program:
 
 def all_charts(program: Program) -> dict[str, str]:
     times = steady_times(program)
-    work = [Work(layer.name, layer.macs, 65536, 1000) for layer in program.layers]
+    work = [RooflinePoint(layer.name, layer.macs, 65536, 1000) for layer in program.layers]
     return {
         "timeline": timeline_svg(program, times),
         "memory": memory_svg(program, times.starts, times.ends, times.cycles),
@@ -198,8 +198,8 @@ def test_a_program_without_weights_says_so() -> None:
 def test_the_roofline_puts_points_where_the_numbers_say() -> None:
     target = load_target("tpu_v1")
     assert ridge(target) == pytest.approx(1349.3, abs=0.1)
-    layers = [Work("slow", 10**6, 10**4, 10**5), Work("fast", 10**9, 10**5, 10**5)]
-    svg = roofline_svg(target, Work("model", 2 * 10**9, 2 * 10**5, 3 * 10**5), layers)
+    layers = [RooflinePoint("slow", 10**6, 10**4, 10**5), RooflinePoint("fast", 10**9, 10**5, 10**5)]
+    svg = roofline_svg(target, RooflinePoint("model", 2 * 10**9, 2 * 10**5, 3 * 10**5), layers)
     circles = [(float(c.get("cx", "")), float(c.get("cy", ""))) for c in ET.fromstring(svg).iter(f"{SVG}circle")]
     assert len(circles) == 2
     decade = (700 - 92) / (math.ceil(4.3) - math.floor(2 - 0.3))
@@ -212,14 +212,14 @@ def test_the_roofline_puts_points_where_the_numbers_say() -> None:
 
 def test_equal_layers_share_a_point_and_a_name() -> None:
     target = load_target("tpu_v1")
-    layers = [Work(f"fc{i}", 10**6, 65536, 1349) for i in range(300)]
-    svg = roofline_svg(target, Work("deep", 300 * 10**6, 300 * 65536, 300 * 1349), layers)
+    layers = [RooflinePoint(f"fc{i}", 10**6, 65536, 1349) for i in range(300)]
+    svg = roofline_svg(target, RooflinePoint("deep", 300 * 10**6, 300 * 65536, 300 * 1349), layers)
     assert "fc0 … fc299 (300)" in texts(svg)
     assert len(list(ET.fromstring(svg).iter(f"{SVG}circle"))) == 1
 
 
 def test_a_model_without_products_has_an_empty_roofline() -> None:
-    svg = roofline_svg(load_target("tiny"), Work("sum", 0, 0, 10), [])
+    svg = roofline_svg(load_target("tiny"), RooflinePoint("sum", 0, 0, 10), [])
     assert "sum: no matrix products, so no point on the roofline" in texts(svg)
 
 
@@ -288,8 +288,8 @@ def test_names_of_limits_stand_where_no_buffer_is() -> None:
 def test_each_point_of_a_crowded_roofline_has_its_name() -> None:
     """Points of one intensity, a few pixels from each other; the model's star among them."""
     target = load_target("tpu_v1")
-    layers = [Work(f"stage{i}.block.convolution", 10**8, 5 * 10**5, 3000 + 900 * i**2) for i in range(7)]
-    svg = roofline_svg(target, Work("crowd", 10**8, 5 * 10**5, 9000), layers)
+    layers = [RooflinePoint(f"stage{i}.block.convolution", 10**8, 5 * 10**5, 3000 + 900 * i**2) for i in range(7)]
+    svg = roofline_svg(target, RooflinePoint("crowd", 10**8, 5 * 10**5, 9000), layers)
     assert_readable(svg)
     written = texts(svg)
     assert all(any(layer.name in text for text in written) for layer in layers)
@@ -301,7 +301,7 @@ def test_each_point_of_a_crowded_roofline_has_its_name() -> None:
 
 def test_a_layer_above_the_roof_is_explained() -> None:
     target = load_target("tpu_v1")
-    below, above = Work("below", 10**6, 65536, 1400), Work("above", 10**6, 65536, 700)
+    below, above = RooflinePoint("below", 10**6, 65536, 1400), RooflinePoint("above", 10**6, 65536, 700)
     reason = "Above the roof: weights fetched in other layers' time."
     assert not any(reason in text for text in texts(roofline_svg(target, below, [below])))
     assert any(reason in text for text in texts(roofline_svg(target, below, [below, above])))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.machine import Writer
 from tpucc.diagnostics import Origin
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.instructions import Flag, Function, Opcode
@@ -184,7 +184,7 @@ def test_a_constant_is_its_key_or_its_name_and_a_number_itself() -> None:
     kind = TensorType("f32", (2, 3))
     assert constant_label(Node("w.1", "weight", (), WeightAttributes("one.w"), kind, Origin())) == "one.w f32[2, 3]"
     for values, words in ((np.float32([[0.5]]), "0.5"), (np.float32([0.5, 1.0]), "c f32[2, 3]")):
-        assert constant_label(Node("c", "constant", (), ConstantAttributes(Array(values)), kind, Origin())) == words
+        assert constant_label(Node("c", "constant", (), ConstantAttributes(Constant(values)), kind, Origin())) == words
 
 
 def test_a_value_without_a_zero_point_is_a_product() -> None:

@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 
 import tpucc
 from tests.support.pictures import BIDI, HOSTILE
-from tpucc.artifacts import artifacts
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.parser import parse_graph
 from tpucc.isa.effects import effects
-from tpucc.registry import ATTRIBUTES
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.viz.artifacts import artifacts
 from tpucc.viz.page import SCRIPTS, script
 from tpucc.viz.page.columns import deltas, plain
 from tpucc.viz.page.given import Accuracy

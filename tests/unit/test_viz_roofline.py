@@ -11,13 +11,18 @@ import pytest
 from tests.support.pictures import HOSTILE, SVG
 from tpucc.target import load_target
 from tpucc.viz.charts.beside import STEPS, Room
-from tpucc.viz.charts.roofline import Work, bandwidth_text, rate_text, roofline_svg
+from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, roofline_svg
 from tpucc.viz.rect import Rect
 from tpucc.viz.text import SMALL, text_width
 
 TARGET = load_target("tpu_v1")
 """At 700 MHz 91.75 TOPS; weights come at 34 GB/s."""
-LAYERS = [Work("a", 10**6, 65536, 700, 0), Work("b", 10**6, 65536, 700, 1), Work("c", 10**6, 65536, 70000, 2), Work("none", 0, 0, 70, 3)]
+LAYERS = [
+    RooflinePoint("a", 10**6, 65536, 700, 0),
+    RooflinePoint("b", 10**6, 65536, 700, 1),
+    RooflinePoint("c", 10**6, 65536, 70000, 2),
+    RooflinePoint("none", 0, 0, 70, 3),
+]
 
 
 def shapes(svg: str, name: str) -> list[ET.Element]:
@@ -28,13 +33,13 @@ def texts(svg: str) -> list[str]:
     return ["".join(text.itertext()) for text in shapes(svg, "text")]
 
 
-def headline(model: Work) -> str:
+def headline(model: RooflinePoint) -> str:
     return str(ET.fromstring(roofline_svg(TARGET, model, [])).get("aria-label"))
 
 
 def test_the_headline_says_which_roof_is_the_limit() -> None:
     """100 operations a cycle are 0.07 TOPS; at 10 MACs a byte memory allows 0.68 TOPS, at 10,000 the matrix unit its peak."""
-    low, high = Work("low", 50 * 10**5, 5 * 10**5, 10**5), Work("high", 50 * 10**5, 500, 10**5)
+    low, high = RooflinePoint("low", 50 * 10**5, 5 * 10**5, 10**5), RooflinePoint("high", 50 * 10**5, 500, 10**5)
     assert headline(low) == "low: 70 GOPS, 10 % of the 680 GOPS that weight memory allows at its intensity"
     assert headline(high) == "high: 70 GOPS, 0.1 % of the 91.8 TOPS that the matrix unit allows at its intensity"
 
@@ -42,7 +47,7 @@ def test_the_headline_says_which_roof_is_the_limit() -> None:
 def test_the_slope_is_weight_memory_s_rate_and_ends_at_the_ridge() -> None:
     """Its foot lies on the frame, at the left or at the bottom: the line rises a decade a decade, as the axes are logarithmic."""
     for macs in (10**6, 10**9):
-        svg = roofline_svg(TARGET, Work("m", macs, 10**6, 10**6), [])
+        svg = roofline_svg(TARGET, RooflinePoint("m", macs, 10**6, 10**6), [])
         [roof] = shapes(svg, "polyline")
         (x0, y0), (x1, y1), (x2, y2) = ([float(value) for value in point.split(",")] for point in str(roof.get("points")).split())
         grid = [
@@ -78,7 +83,7 @@ def test_a_name_of_the_roof_keeps_away_from_the_points() -> None:
     """Of three places along the slope one is far from the only point, wherever that is."""
     for macs in (10**4, 10**5, 10**6):
         for cycles in (10, 100, 1000, 10**4):
-            svg = roofline_svg(TARGET, Work("m", macs, 10**4, cycles), [])
+            svg = roofline_svg(TARGET, RooflinePoint("m", macs, 10**4, cycles), [])
             [star], [name] = shapes(svg, "polygon"), [text for text in shapes(svg, "text") if text.get("transform")]
             corners = [tuple(map(float, point.split(","))) for point in str(star.get("points")).split()]
             centre = sum(x for x, _ in corners) / 10, sum(y for _, y in corners) / 10
@@ -87,7 +92,7 @@ def test_a_name_of_the_roof_keeps_away_from_the_points() -> None:
 
 def test_what_is_written_on_the_grid_has_a_rim_of_the_paper_s_colour() -> None:
     """Labels of the axes stand outside the frame; all others may lie on a grid line, which must not strike them through."""
-    svg = roofline_svg(TARGET, Work("m", 2 * 10**6, 131072, 70700), LAYERS)
+    svg = roofline_svg(TARGET, RooflinePoint("m", 2 * 10**6, 131072, 70700), LAYERS)
     grid = [line for line in shapes(svg, "line") if "grid" in str(line.get("class"))]
     left, right = (f(float(line.get(end, "")) for line in grid) for f, end in ((min, "x1"), (max, "x2")))
     top, bottom = (f(float(line.get(end, "")) for line in grid) for f, end in ((min, "y1"), (max, "y2")))

@@ -14,7 +14,7 @@ import pytest
 from tpucc.cli.main import main
 from tpucc.systolic import NONE, Cycle, Multiply, Tile, simulate
 from tpucc.viz.palette import WAVES
-from tpucc.viz.waves import MOST, SCRIPTS, Work, random_work, waves_page, waves_svg
+from tpucc.viz.waves import MOST, SCRIPTS, Demo, random_work, waves_page, waves_svg
 from tpucc.viz.waves.geometry import Geometry, Lattice, fitting, roomy
 from tpucc.viz.waves.motion import Film, Show
 from tpucc.viz.waves.payload import REGISTERS
@@ -28,11 +28,11 @@ SAID = re.compile(r"element \((\d+),(\d+)\), cycle (\d+): (−?\d+) × (−?\d+)
 SHAPES = pytest.mark.parametrize("shape", RAGGED, ids=str)
 
 
-def drawn_work(shape: tuple[int, int, int, int], values: str = "int8") -> Work:
+def drawn_work(shape: tuple[int, int, int, int], values: str = "int8") -> Demo:
     return random_work(*shape, seed=sum(shape), values=values)
 
 
-def simulated(work: Work) -> list[Cycle]:
+def simulated(work: Demo) -> list[Cycle]:
     """The cycles of the array, from the matrices alone."""
     x, w, rows = work.x.tolist(), work.w.tolist(), work.rows
     parts = [(np.array([line[t * rows : (t + 1) * rows] for line in x]), np.array(w[t * rows : (t + 1) * rows])) for t in range(work.tiles)]
@@ -40,7 +40,7 @@ def simulated(work: Work) -> list[Cycle]:
     return list(simulate(multiplies, rows=rows, columns=work.columns))
 
 
-def products(work: Work) -> list[list[int]]:
+def products(work: Demo) -> list[list[int]]:
     """X @ W by integers of Python."""
     return [[sum(a * b for a, b in zip(line, column, strict=True)) for column in work.w.T.tolist()] for line in work.x.tolist()]
 
@@ -167,7 +167,7 @@ def test_more_elements_than_a_picture_moves() -> None:
         waves_svg(random_work(MOST + 1, 2, 1))
 
 
-def page_data(work: Work) -> dict[str, list[dict[str, object]]]:
+def page_data(work: Demo) -> dict[str, list[dict[str, object]]]:
     found = re.search(r'<script type="application/json" id="data">(.*?)</script>', waves_page(work), re.DOTALL)
     assert found is not None
     data = json.loads(found[1])

@@ -15,7 +15,7 @@ from tests.support.watching import REPORT_PAGE, SMALL, WRONG, Drawing, draw, rec
 from tpucc.diagnostics import CompileError, Diagnostic, InternalError, Label, LimitError, Source, Span
 from tpucc.driver import Compilation, Options
 from tpucc.explain import explain
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.watch import changes
 from tpucc.watch.build import Built, Failed, attempt
 from tpucc.watch.changes import differ, look, named_files

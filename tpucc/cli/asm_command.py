@@ -8,10 +8,10 @@ import click
 
 from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, ProgramError, counted
+from tpucc.interop.files import read_file, write_file
 from tpucc.isa.assembler import assemble
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
-from tpucc.outputs import read_file, write_file
 
 
 @click.command("asm")

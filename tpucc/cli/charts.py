@@ -11,7 +11,7 @@ from typing import TextIO
 
 import click
 
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.viz.charts.textcharts import COLUMNS, Canvas, Line, buffer_lines, lane_lines, marks_for, plain, timeline_lines
 from tpucc.viz.palette import Kind
 
@@ -32,7 +32,7 @@ def wants_chart(asked: bool | None) -> bool:
 
 def charts_text(runtime: Runtime) -> str:
     """The timeline and the buffer, for standard output."""
-    from tpucc.pictures import times_of  # it brings the whole of drawing with it
+    from tpucc.viz.pictures import times_of  # it brings the whole of drawing with it
 
     program, times, canvas = runtime.program, times_of(runtime), _canvas(runtime)
     charts = (timeline_lines(program, times, canvas), buffer_lines(program, times, canvas))
@@ -41,7 +41,7 @@ def charts_text(runtime: Runtime) -> str:
 
 def lanes_text(runtime: Runtime) -> str:
     """The lanes of the timeline with their axis, and no more; nothing where nothing runs on the device."""
-    from tpucc.pictures import times_of
+    from tpucc.viz.pictures import times_of
 
     canvas = _canvas(runtime)
     if not canvas.cycles:

@@ -10,7 +10,7 @@ from tpucc.cli.columns import filled
 from tpucc.cli.options import params_option
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import Options, front_end
-from tpucc.sources import read_source
+from tpucc.interop.sources import read_source
 
 
 @click.command("check")

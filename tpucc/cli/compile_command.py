@@ -7,15 +7,15 @@ from typing import Any
 
 import click
 
-from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
 from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.progress import Progress
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy, print_json
 from tpucc.diagnostics import did_you_mean
-from tpucc.outputs import write_files
-from tpucc.runtime import Runtime
+from tpucc.interop.files import write_files
+from tpucc.runtime.runtime import Runtime
+from tpucc.viz.artifacts import EMIT, artifacts
 
 
 def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:

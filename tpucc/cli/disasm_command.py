@@ -7,9 +7,9 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
+from tpucc.interop.files import read_file
 from tpucc.isa.container import decode
 from tpucc.isa.disassembler import disassemble
-from tpucc.outputs import read_file
 
 
 @click.command("disasm")

@@ -11,14 +11,15 @@ import click
 
 from tpucc.cli.options import FILE, bits_option, one_count, set_option, target_option
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
-from tpucc.driver import PASSES, run_pass, verify_stage
 from tpucc.interop.archive import read_arrays
+from tpucc.interop.files import read_file, write_file
 from tpucc.ir.parser import parse_graph
+from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import INT8, INT16
-from tpucc.outputs import read_file, write_file
 from tpucc.passes.base import Context, Pass, options_of
-from tpucc.plugins import installed_passes, passes_of_file
-from tpucc.registry import ATTRIBUTES
+from tpucc.passes.pipeline import PASSES
+from tpucc.passes.plugins import installed_passes, passes_of_file
+from tpucc.passes.running import run_pass, verify_stage
 from tpucc.target import load_target
 
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")

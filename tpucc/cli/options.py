@@ -9,9 +9,10 @@ from typing import Any
 
 import click
 
-from tpucc.driver import PASSES, Options
+from tpucc.driver import Options
 from tpucc.passes.base import Pass, options_of
-from tpucc.plugins import installed_passes, passes_of_file
+from tpucc.passes.pipeline import PASSES
+from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.target import load_target
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]

@@ -15,8 +15,8 @@ from tpucc.diagnostics import printable
 from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
-from tpucc.tables import GAP, WIDTH, table, wrapped
 from tpucc.target import load_target, require_compilable
+from tpucc.viz.tables import GAP, WIDTH, table, wrapped
 
 PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
 """Where the programs lie in a checkout: beside the package."""

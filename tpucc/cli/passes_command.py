@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from tpucc.cli.columns import described
-from tpucc.driver import PASSES
 from tpucc.passes.base import options_of
+from tpucc.passes.pipeline import PASSES
 
 
 @click.command("passes")

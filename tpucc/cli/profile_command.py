@@ -14,11 +14,11 @@ from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.options import FILE, compile_options, several_counts
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_json
-from tpucc.outputs import write_file
-from tpucc.runtime import Runtime
-from tpucc.scaling import scaling, scaling_table
+from tpucc.interop.files import write_file
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
-from tpucc.tables import counts_table, timeline_table
+from tpucc.viz.scaling import scaling, scaling_table
+from tpucc.viz.tables import counts_table, timeline_table
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from tpucc.artifacts import artifacts
 from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import compiled, held_out_accuracy
-from tpucc.outputs import write_file
-from tpucc.runtime import Runtime
+from tpucc.interop.files import write_file
+from tpucc.runtime.runtime import Runtime
+from tpucc.viz.artifacts import artifacts
 
 
 @click.command("report")

@@ -10,7 +10,16 @@ import click
 import numpy as np
 
 from tpucc.api import Executable
-from tpucc.checking import (
+from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.progress import Progress
+from tpucc.cli.summary import run_text
+from tpucc.cli.work import LABELS, executable_from, held_out, print_json
+from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
+from tpucc.interop.archive import read_arrays
+from tpucc.interop.files import write_file
+from tpucc.interop.npz import npz_bytes
+from tpucc.numerics import AnyArray
+from tpucc.runtime.check import (
     Comparison,
     accuracy,
     calibrated_inputs,
@@ -21,16 +30,7 @@ from tpucc.checking import (
     labels_fit,
     random_inputs,
 )
-from tpucc.cli.options import FILE, compile_options
-from tpucc.cli.progress import Progress
-from tpucc.cli.summary import run_text
-from tpucc.cli.work import LABELS, executable_from, held_out, print_json
-from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
-from tpucc.interop.archive import read_arrays
-from tpucc.interop.npz import npz_bytes
-from tpucc.numerics import AnyArray
-from tpucc.outputs import write_file
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 
 
 @click.command("run")

@@ -9,10 +9,10 @@ from typing import Any
 
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import Compilation, Snapshot
-from tpucc.durations import duration
-from tpucc.runtime import Runtime
-from tpucc.tables import size, table, wrapped
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
+from tpucc.viz.tables import size, table, wrapped
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 

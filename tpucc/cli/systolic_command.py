@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.outputs import write_file
-from tpucc.viz.waves import COUNTS, MOST, SIDES, TILES, VALUES, Work, random_work, waves_page, waves_svg
+from tpucc.interop.files import write_file
+from tpucc.viz.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
 from tpucc.viz.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
 
 
@@ -62,7 +62,7 @@ def command(
     click.echo(f"{output}: {introduction(work)}")
 
 
-def _drawn(work: Work, output: Path, cycles: tuple[int | None, int | None] | None) -> str:
+def _drawn(work: Demo, output: Path, cycles: tuple[int | None, int | None] | None) -> str:
     """The page or the picture, as the file's name says."""
     if output.suffix not in (".svg", ".html"):
         raise click.BadParameter(f"{output} ends neither in .svg nor in .html", param_hint="-o")
@@ -78,7 +78,7 @@ def _drawn(work: Work, output: Path, cycles: tuple[int | None, int | None] | Non
     return waves_svg(work, None if cycles is None else chosen[0])
 
 
-def _chosen(work: Work, cycles: tuple[int | None, int | None] | None) -> range:
+def _chosen(work: Demo, cycles: tuple[int | None, int | None] | None) -> range:
     last = len(work.frames) - 1
     first, end = cycles or (None, None)
     first, end = 0 if first is None else first, last if end is None else end
@@ -87,7 +87,7 @@ def _chosen(work: Work, cycles: tuple[int | None, int | None] | None) -> range:
     return range(first, end + 1)
 
 
-def _print(work: Work, cycles: range) -> None:
+def _print(work: Demo, cycles: range) -> None:
     width = terminal_width(work)
     if width > WIDTH:
         raise click.UsageError(
@@ -102,7 +102,7 @@ def _print(work: Work, cycles: range) -> None:
         click.echo(f"\n{conclusion(work)}")
 
 
-def _echo(work: Work, number: int) -> None:
+def _echo(work: Demo, number: int) -> None:
     text = terminal_frame(work, number)
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         click.echo(text.plain)

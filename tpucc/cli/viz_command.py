@@ -12,11 +12,11 @@ from tpucc.cli.options import FILE, compile_options
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.fidelity import fidelity
+from tpucc.interop.files import write_file
 from tpucc.layers.error import LayerError
-from tpucc.outputs import write_file
-from tpucc.pictures import CHARTS, KINDS, LOSSES, draw_chart, draw_diagrams, draw_losses
-from tpucc.tables import wrapped
+from tpucc.runtime.fidelity import fidelity
+from tpucc.viz.pictures import CHARTS, KINDS, LOSSES, draw_chart, draw_diagrams, draw_losses
+from tpucc.viz.tables import wrapped
 
 
 @click.command("viz")

@@ -11,13 +11,13 @@ from typing import Any
 
 import click
 
-from tpucc.artifacts import EMIT, artifacts
 from tpucc.cli.failures import show_error
 from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.driver import Compilation
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
+from tpucc.viz.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
 from tpucc.watch.server import Board, Server, open_server
 from tpucc.watch.session import Listener, Session

@@ -12,17 +12,17 @@ import click
 import msgspec
 
 from tpucc.api import Executable
-from tpucc.checking import accuracy, labels_fit
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.driver import Compilation, Observer, Snapshot, compile_source, require_stage
 from tpucc.interop.archive import read_arrays
+from tpucc.interop.files import write_file
+from tpucc.interop.sources import read_source
 from tpucc.numerics import AnyArray
-from tpucc.outputs import write_file
-from tpucc.runtime import Runtime, load_program
-from tpucc.sources import read_source
-from tpucc.tables import wrapped
+from tpucc.runtime.check import accuracy, labels_fit
+from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.viz.page import Accuracy
+from tpucc.viz.tables import wrapped
 
 PROGRAM_SUFFIX = ".tpub"
 LABELS = "labels"

@@ -14,7 +14,7 @@ from tpucc.frontend.blame import Application, Operand, blamed
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.reports import Problem
 from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, poisoned
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, NoAttributes
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
@@ -57,7 +57,7 @@ def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
         raise Problem("E0324", f"expected a tensor or a number, found {describe(value)}", span, "", (mend,))
     if abs(value) > LARGEST:
         raise Problem("E0307", "a number beyond the range of f32", span, f"f32 reaches to about {LARGEST:.3g}")
-    attributes = ConstantAttributes(Array(np.array(value, np.float32)))
+    attributes = ConstantAttributes(Constant(np.array(value, np.float32)))
     return applied(frame, "constant", (), attributes, span, ("scalar",))
 
 

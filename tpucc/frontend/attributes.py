@@ -15,7 +15,7 @@ from tpucc.frontend.limits import Limits
 from tpucc.frontend.reports import LimitReached, Problem
 from tpucc.frontend.static import require_static
 from tpucc.frontend.values import Items, Value, describe
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 
 WORDS = {int: "an integer", float: "a number", str: "a string", bool: "True or False", type(None): "nothing"}
 
@@ -38,7 +38,7 @@ def _required(field: Field[Any]) -> bool:
 def converted(name: str, value: Value, annotation: Any, span: Span, limits: Limits) -> object:
     """A static value as the attribute `name` wants it. Raises `Problem`."""
     require_static(value, name, span)
-    if annotation is Array:
+    if annotation is Constant:
         return _array(name, value, span, limits)
     try:
         return _as(value, annotation)
@@ -98,7 +98,7 @@ def _plural(annotation: Any) -> str:
     return {int: "integers", float: "numbers", str: "strings"}.get(annotation, "values")
 
 
-def _array(name: str, value: Value, span: Span, limits: Limits) -> Array:
+def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
     """Nested lists of numbers as an f32 array. Raises `Problem` when they are ragged or hold anything else."""
     shape = _shape(value)
     leaves: list[int | float] = []
@@ -109,7 +109,7 @@ def _array(name: str, value: Value, span: Span, limits: Limits) -> Array:
         data = np.array(leaves, np.float64).astype(np.float32).reshape(shape)
     if not np.isfinite(data).all():
         raise Problem("E0307", "a number beyond the range of f32", span)
-    return Array(data)
+    return Constant(data)
 
 
 def _shape(value: Value) -> tuple[int, ...]:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, InputError, Label, LimitError, counted, did_you_mean
+from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean
 from tpucc.interop.archive import Archive
-from tpucc.ir.array import Array, Random, random_array
+from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
@@ -49,18 +49,18 @@ def bind_archive(graph: Graph, path: Path) -> Graph:
         values = {key: archive.read(key) for key in weights}
     if problems := list(_value_problems(weights, values, path)):
         raise InputError(problems)
-    return _bound(graph, {key: Array(value) for key, value in values.items()})
+    return _bound(graph, {key: Constant(value) for key, value in values.items()})
 
 
 def require_source(graph: Graph) -> None:
     """Raises `CompileError` when the graph has weights; for models that name no place to read them from."""
     for key, node in weights_of(graph).items():
-        labels = tuple(Label(span) for span in node.origin.spans[:1])
+        labels = node.origin.labels()
         mend = ('write weights "FILE.npz" at the top of the source, or weights random(seed=0), or pass --weights FILE.npz',)
         raise CompileError(Diagnostic("E0422", f"the model has weights ({key}), but nothing says where they are", labels, mend))
 
 
-def _bound(graph: Graph, values: Mapping[str, Array]) -> Graph:
+def _bound(graph: Graph, values: Mapping[str, Constant]) -> Graph:
     def bind(node: Node) -> Node:
         if not isinstance(node.attributes, WeightAttributes):
             return node
@@ -105,4 +105,4 @@ def _value_problems(weights: Mapping[str, Node], values: Mapping[str, AnyArray],
 
 
 def _about(node: Node, code: str, message: str, mend: tuple[str, ...] = ()) -> Diagnostic:
-    return Diagnostic(code, message, tuple(Label(span, "declared here") for span in node.origin.spans[:1]), mend)
+    return Diagnostic(code, message, node.origin.labels("declared here"), mend)

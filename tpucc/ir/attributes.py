@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from tpucc.diagnostics import listed
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes
 from tpucc.ir.literals import Value
 from tpucc.ir.types import Range
@@ -20,7 +20,7 @@ _WORDS: Mapping[object, str] = {
     str: "a string",
     bool: "true or false",
     type(None): "none",
-    Array: "an array",
+    Constant: "an array",
     Range: "a range [low, high]",
 }
 
@@ -29,7 +29,7 @@ class Misfit(Exception):
     """A value that doesn't fit a field."""
 
 
-def told(attributes: Attributes) -> Iterator[tuple[str, Value]]:
+def non_default(attributes: Attributes) -> Iterator[tuple[str, Value]]:
     """The attributes that differ from their defaults, in order: those that the text form shows."""
     for field in fields(attributes):
         value: Value = getattr(attributes, field.name)
@@ -43,7 +43,7 @@ def identity(value: object) -> object:
 
     0.0 and -0.0 differ, so do 1, 1.0 and True; NaN is the same as NaN. Arrays are compared by content.
     """
-    if isinstance(value, Array):
+    if isinstance(value, Constant):
         return value
     if isinstance(value, tuple):
         return tuple(map(identity, value))

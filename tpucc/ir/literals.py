@@ -12,12 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tpucc.ir.array import Array, Random, random_array
+from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
 from tpucc.ir.types import DTYPES, Range, TensorType
 
-Value: TypeAlias = "int | float | str | bool | Range | Array | tuple[Value, ...] | None"
+Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | None"
 """What an attribute may be."""
 INLINE = 16
 MAX_DEPTH = 16
@@ -32,9 +32,9 @@ class DataWriter:
     """Gives arrays names and writes each once, however many nodes have it."""
 
     def __init__(self) -> None:
-        self._names: dict[Array, str] = {}
+        self._names: dict[Constant, str] = {}
 
-    def name(self, array: Array) -> str:
+    def name(self, array: Constant) -> str:
         return self._names.setdefault(array, f"d{len(self._names)}")
 
     def sections(self) -> list[str]:
@@ -46,11 +46,11 @@ class DataReader:
 
     def __init__(self, sections: Mapping[str, str]) -> None:
         self._sections = sections
-        self._arrays: dict[tuple[str, TensorType], Array] = {}
-        self._drawn: dict[tuple[TensorType, Random], Array] = {}
+        self._arrays: dict[tuple[str, TensorType], Constant] = {}
+        self._drawn: dict[tuple[TensorType, Random], Constant] = {}
         self._budget = MAX_ELEMENTS
 
-    def read(self, cursor: Cursor, type_: TensorType, name: str, token: Token) -> Array:
+    def read(self, cursor: Cursor, type_: TensorType, name: str, token: Token) -> Constant:
         """The array `name`; its bytes must be as many as the type says. Raises `LineError`."""
         found = self._arrays.get((name, type_))
         if found is not None:
@@ -63,10 +63,10 @@ class DataReader:
             raise cursor.error(f"data {name} is not base64: {error}", token, DATA) from None
         if len(data) != type_.size * type_.numpy.itemsize:
             raise cursor.error(f"data {name} has {len(data):,} bytes, but {type_} has {type_.size * type_.numpy.itemsize:,}", token, DATA)
-        array = Array(np.frombuffer(data, type_.numpy).reshape(type_.shape))
+        array = Constant(np.frombuffer(data, type_.numpy).reshape(type_.shape))
         return self._arrays.setdefault((name, type_), array)
 
-    def draw(self, cursor: Cursor, type_: TensorType, recipe: Random, token: Token) -> Array:
+    def draw(self, cursor: Cursor, type_: TensorType, recipe: Random, token: Token) -> Constant:
         """Draws a constant. Raises `LineError` when all that the text draws is too much."""
         if (type_, recipe) not in self._drawn:
             if type_.size > self._budget:
@@ -89,7 +89,7 @@ def print_value(value: Value, data: DataWriter, depth: int = 0) -> str:
             return quote(value)
         case Range():
             return str(value)
-        case Array():
+        case Constant():
             return _print_array(value, data)
         case tuple() if depth < MAX_DEPTH:
             items = ", ".join(print_value(item, data, depth + 1) for item in value)
@@ -159,7 +159,7 @@ def _parse_tuple(cursor: Cursor, data: DataReader, opening: Token, depth: int) -
     return tuple(items)
 
 
-def _print_array(array: Array, data: DataWriter) -> str:
+def _print_array(array: Constant, data: DataWriter) -> str:
     type_ = TensorType(array.dtype, array.shape)
     if array.drawn is not None:
         return f"{type_} random({array.drawn.seed}, {quote(array.drawn.key)})"
@@ -177,7 +177,7 @@ def _elements(words: list[str], type_: TensorType) -> np.ndarray[tuple[int, ...]
         return np.array(values, type_.numpy).reshape(type_.shape)
 
 
-def _parse_array(cursor: Cursor, data: DataReader, dtype: Token) -> Array:
+def _parse_array(cursor: Cursor, data: DataReader, dtype: Token) -> Constant:
     type_ = TensorType(dtype.text, parse_shape(cursor))
     place = cursor.next
     if cursor.accept("{"):
@@ -201,7 +201,7 @@ def _parse_recipe(cursor: Cursor) -> Random:
     return Random(seed, cursor.string(token))
 
 
-def _parse_elements(cursor: Cursor, type_: TensorType, opening: Token) -> Array:
+def _parse_elements(cursor: Cursor, type_: TensorType, opening: Token) -> Constant:
     words: list[str] = []
     while not cursor.accept("}"):
         if words:
@@ -209,7 +209,7 @@ def _parse_elements(cursor: Cursor, type_: TensorType, opening: Token) -> Array:
         words.append(_element(cursor, type_))
     if len(words) != type_.size:
         raise cursor.error(f"{type_} has {type_.size:,} elements, found {len(words):,}", opening, ARRAY)
-    return Array(_elements(words, type_))
+    return Constant(_elements(words, type_))
 
 
 def _element(cursor: Cursor, type_: TensorType) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from tpucc.diagnostics import Diagnostic, Label, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, conform, described, field_types, required
 from tpucc.ir.graph import Attributes, Graph, Node, Output
 from tpucc.ir.literals import DataReader, Value, parse_float, parse_range, parse_shape, parse_value
-from tpucc.ir.tokens import SYNTAX, Cursor, LineError, Token
+from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import DTYPES, Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 

@@ -16,7 +16,7 @@ node, its places in the source, and `via` the calls that led there.
 from __future__ import annotations
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.attributes import told
+from tpucc.ir.attributes import non_default
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.literals import DataWriter, print_value
 from tpucc.ir.textdata import quote
@@ -40,7 +40,7 @@ def print_graph(graph: Graph, *, origins: bool = True) -> str:
 
 def print_node(node: Node, data: DataWriter, *, origins: bool = True) -> str:
     """One line; the arrays that don't fit in it are named in `data`."""
-    arguments = [*map(print_name, node.operands), *(f"{key}={print_value(value, data)}" for key, value in told(node.attributes))]
+    arguments = [*map(print_name, node.operands), *(f"{key}={print_value(value, data)}" for key, value in non_default(node.attributes))]
     call = f"{print_name(node.op)}({', '.join(arguments)})" if arguments else print_name(node.op)
     text = f"{print_name(node.name)} = {call} : {node.type}"
     return f"{text:<{ORIGIN_COLUMN - 1}} @ {print_origin(node.origin)}" if origins and node.origin else text

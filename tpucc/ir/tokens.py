@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from tpucc.diagnostics import Diagnostic, Label, Span, printable
+from tpucc.diagnostics import Diagnostic, Label, LineError, Span, printable
 from tpucc.ir.textdata import unquote
 
 SYNTAX = "E0730"
@@ -25,14 +25,6 @@ _TOKEN = re.compile(
 )
 PLAIN_NAME = re.compile(_NAME)
 """Names that stand in the text as they are; all others are quoted."""
-
-
-class LineError(Exception):
-    """A line that can't be read; `diagnostic` says why."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
 
 
 class Token(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean, printable
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.literals import MAX_DEPTH
 from tpucc.ir.tokens import MAX_DIGITS
@@ -111,7 +111,7 @@ def _has_text(value: object, depth: int = 0) -> bool:
         return -_TOO_LARGE < value < _TOO_LARGE
     if isinstance(value, tuple):
         return depth < MAX_DEPTH and all(_has_text(item, depth + 1) for item in value)
-    return value is None or isinstance(value, float | str | Range | Array)
+    return value is None or isinstance(value, float | str | Range | Constant)
 
 
 def _diagnostic(graph: Graph, problem: Problem) -> Diagnostic:

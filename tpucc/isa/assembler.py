@@ -30,14 +30,14 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Origin, ProgramError, Source, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, LineError, Origin, ProgramError, Source, did_you_mean, printable
 from tpucc.isa.instructions import RECORD, OperandSpec, Records
 from tpucc.isa.listing.directives import read_directives
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_lines
 from tpucc.isa.listing.parsing import instruction_fields
 from tpucc.isa.listing.parts import Parts
-from tpucc.isa.listing.words import LineError, Word, label_in, number_in
+from tpucc.isa.listing.words import Word, label_in, number_in
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import AnyArray
 

@@ -79,7 +79,7 @@ class Effects:
     """See `Engine`."""
     rows: Int64
     """Rows that are moved or computed: outer × inner; 0 for instructions without rows."""
-    width: Int64
+    bytes_per_value: Int64
     """Rows of the unified buffer for each of these: 2 where values have 16 bits."""
     source: Walks
     source2: Walks
@@ -123,7 +123,7 @@ def effects(records: Records) -> Effects:
     return Effects(
         engine=ENGINE_OF[opcode],
         rows=rows,
-        width=_width(records),
+        bytes_per_value=_bytes_per_value(records),
         source=_walks(records, "ub", outer, multiplies | vector | pools | writes_host),
         source2=_walks(records, "ub2", outer, vector & _among(function, BINARY)),
         target=_walks(records, "dest", outer, vector | pools | activates | reads_host),
@@ -156,13 +156,13 @@ def _interval(start: npt.NDArray[np.uint32], rows: Int64, used: Bools) -> tuple[
     return first, np.where(used, first + rows, 0)
 
 
-def _width(records: Records) -> Int64:
+def _bytes_per_value(records: Records) -> Int64:
     return np.where((records["flags"] & Flag.WIDE) != 0, ROWS_OF_WIDE, 1).astype(np.int64)
 
 
 def _walks(records: Records, field: str, outer: Int64, used: Bools) -> Walks:
     """The bounds of a walk: the first row is its start, for no step is negative; the last one adds the longest reach of each dimension."""
-    walked, inner, width = _among(records["opcode"], WALKED), records["inner"].astype(np.int64), _width(records)
+    walked, inner, width = _among(records["opcode"], WALKED), records["inner"].astype(np.int64), _bytes_per_value(records)
     pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64)
     stride = np.where(walked, records[f"{field}_stride"], width).astype(np.int64)
     across, along = _times(inner - 1, stride), _times(outer - 1, pitch)

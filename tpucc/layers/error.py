@@ -13,7 +13,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.types import Quantisation
-from tpucc.numerics import AnyArray, Float64, Held, Precision
+from tpucc.numerics import AnyArray, DeviceInts, Float64, Precision
 
 BINS = 64
 """A histogram has at most so many bins, and more than half as many less one."""
@@ -135,7 +135,7 @@ class ErrorMeter:
         self._noise, self._alone = Noise(), Noise()
         self._counter = _Counter(*self.limits)
 
-    def add(self, real: AnyArray, integers: Held) -> None:
+    def add(self, real: AnyArray, integers: DeviceInts) -> None:
         """A batch of float32 values, and the integers that the device has for them; of equal sizes."""
         exact = _finite(real)
         steps = np.rint(exact / self._held.scale)
@@ -147,7 +147,7 @@ class ErrorMeter:
         self._counter.add(exact, low, high)
         self._noise.add(exact, self._real(integers))
 
-    def add_alone(self, real: AnyArray, integers: Held) -> None:
+    def add_alone(self, real: AnyArray, integers: DeviceInts) -> None:
         """A batch of float32 values, and the integers that the layer makes of exactly quantised inputs."""
         self._alone.add(_finite(real), self._real(integers))
 
@@ -171,7 +171,7 @@ class ErrorMeter:
             self._counter.histogram(),
         )
 
-    def _real(self, integers: Held) -> Float64:
+    def _real(self, integers: DeviceInts) -> Float64:
         values: Float64 = (integers.reshape(-1).astype(np.float64) - self._held.zero_point) * self._held.scale
         return values
 

@@ -20,9 +20,9 @@ from tpucc.numerics import (
     INT32_MAX,
     POINTS,
     AnyArray,
+    DeviceInts,
     Float32,
     Float64,
-    Held,
     Int8,
     Int32,
     Int64,
@@ -146,7 +146,7 @@ def clamp_bounds(low: float, high: float, y: Quantisation, to: Precision = INT8)
     return _bound(low, y, to), _bound(high, y, to)
 
 
-def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: Precision = INT8) -> Held:
+def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: Precision = INT8) -> DeviceInts:
     """The quantised values of `function`; all in float64. `of` is how x and y are held.
 
     int8 [256]: entry i is the value at the integer i - 128. int16 [257]: entry i is that at 256 · i - 32768 (see `numerics.interpolate`).
@@ -159,7 +159,7 @@ def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Q
         results = np.asarray(function(inputs), np.float64) / float(np.float32(y.scale))
     if np.isnan(results).any():
         raise UnfitError("E0804", "the function has no value for a part of its input's range", "check the range of its input")
-    table: Held = np.clip(np.rint(results) + y.zero_point, of.low, of.high).astype(of.dtype)
+    table: DeviceInts = np.clip(np.rint(results) + y.zero_point, of.low, of.high).astype(of.dtype)
     return table
 
 

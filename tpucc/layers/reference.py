@@ -14,13 +14,26 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.graph import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Sides, Vector
-from tpucc.numerics import INT8, PRECISIONS, AnyArray, Float32, Float64, Held, Int8, Int64, Precision, interpolate, requantise, saturate
+from tpucc.numerics import (
+    INT8,
+    PRECISIONS,
+    AnyArray,
+    DeviceInts,
+    Float32,
+    Float64,
+    Int8,
+    Int64,
+    Precision,
+    interpolate,
+    requantise,
+    saturate,
+)
 
 TABLE_OFFSET = 128
 """A table's first entry is that of the value -128."""
 
 
-def compute(node: Node, operands: Sequence[AnyArray]) -> Held:
+def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
     """The result of a layer, integers of the node's type, from the operands that `tpucc.layers.kinds` lists.
 
     Raises `OverflowError` when a sum doesn't fit the int32 accumulators, which `verify_layers` rules out, and `TypeError` for a node
@@ -45,22 +58,22 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> Held:
 
 def fully_connected(
     layer: Fc,
-    xs: Sequence[Held],
+    xs: Sequence[DeviceInts],
     weights: Sequence[Int8],
     bias: AnyArray,
     multiplier: Float32,
-    table: Held | None = None,
+    table: DeviceInts | None = None,
     *,
     to: Precision = INT8,
-) -> Held:
+) -> DeviceInts:
     """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
     return _requantised(layer, np.asarray(sums), multiplier, table, to)
 
 
 def convolution(
-    layer: Conv, x: Held, weights: Int8, bias: AnyArray, multiplier: Float32, table: Held | None = None, *, to: Precision = INT8
-) -> Held:
+    layer: Conv, x: DeviceInts, weights: Int8, bias: AnyArray, multiplier: Float32, table: DeviceInts | None = None, *, to: Precision = INT8
+) -> DeviceInts:
     """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
     times the flattened kernel."""
     windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride)
@@ -70,7 +83,7 @@ def convolution(
     return _requantised(layer, sums, multiplier, table, to)
 
 
-def pooled(layer: Pool, x: Held, to: Precision = INT8) -> Held:
+def pooled(layer: Pool, x: DeviceInts, to: Precision = INT8) -> DeviceInts:
     """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
     if layer.function == "max":
         around = _surrounded(x, layer.sides, to.low)
@@ -83,14 +96,14 @@ def pooled(layer: Pool, x: Held, to: Precision = INT8) -> Held:
     return saturate(np.rint(factors * totals.astype(np.float32)), layer.zero, to.low, to.high, to)
 
 
-def moved(layer: Move, operands: Sequence[AnyArray]) -> Held:
+def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
     """Operands joined along an axis, or one with rows around it."""
     if layer.function == "concat":
         return np.concatenate(operands, axis=layer.axis)
     return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
-def element_wise(layer: Vector, a: Held, b: Held, table: Held | None = None, *, to: Precision = INT8) -> Held:
+def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: Precision = INT8) -> DeviceInts:
     """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
     left = a.astype(np.float32) - np.float32(layer.zero_a)
     right = b.astype(np.float32) - np.float32(layer.zero_b)
@@ -106,7 +119,7 @@ def element_wise(layer: Vector, a: Held, b: Held, table: Held | None = None, *, 
     return _through(table, saturate(np.rint(real), layer.zero, layer.low, layer.high, to))
 
 
-def look_up(table: Held, values: Held) -> Held:
+def look_up(table: DeviceInts, values: DeviceInts) -> DeviceInts:
     """The table's entry of each int8 value: entry 0 is that of -128. int16 values lie between entries."""
     if table.dtype == np.int16:
         return interpolate(values.astype(np.int16), table.astype(np.int16))
@@ -124,12 +137,12 @@ def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> Any
     return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
 
 
-def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: Held | None, to: Precision) -> Held:
+def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: Precision) -> DeviceInts:
     values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high, to)
     return _through(table, values)
 
 
-def _through(table: Held | None, values: Held) -> Held:
+def _through(table: DeviceInts | None, values: DeviceInts) -> DeviceInts:
     return values if table is None else look_up(table, values)
 
 

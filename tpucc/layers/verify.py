@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Label, ProgramError
-from tpucc.ir.array import Array
+from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Fc, Move, Pool, Vector
@@ -34,7 +34,7 @@ def verify_layers(graph: Graph) -> None:
     positive and finite; E0803 accumulators that could overflow. Host operators have their own check.
     """
     layers = (node for node in graph if node.op in LAYERS)
-    found = [Diagnostic(code, f"{node.name}: {text}", _labels(node)) for node in layers for code, text in _faults(graph, node)]
+    found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node in layers for code, text in _faults(graph, node)]
     if found:
         raise ProgramError(found[:REPORTED])
 
@@ -222,8 +222,4 @@ def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
 def _value(node: Node) -> AnyArray | None:
     """The array of a constant. It is the attribute's own, whatever the class: layers know nothing of operators."""
     value = getattr(node.attributes, "value", None)
-    return value.data if node.op == "constant" and isinstance(value, Array) else None
-
-
-def _labels(node: Node) -> tuple[Label, ...]:
-    return tuple(Label(span) for span in node.origin.spans[:1])
+    return value.data if node.op == "constant" and isinstance(value, Constant) else None

@@ -39,13 +39,13 @@ class Blocking:
 
 @dataclass(frozen=True, slots=True)
 class _Problem:
-    """Rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles; each takes `pace` cycles."""
+    """Rows that loops of the sizes `loops` walk, times a matrix of `deep` × `wide` tiles; each takes `bytes_per_value` cycles."""
 
     loops: tuple[int, ...]
     deep: int
     wide: int
     target: Target
-    pace: int
+    bytes_per_value: int
 
     @property
     def rows(self) -> int:
@@ -79,21 +79,24 @@ class _Cut:
     def cycles(self) -> int:
         """Estimated cycles; groups count as the mean of them."""
         problem = self.problem
-        group = -(-problem.rows // self.groups) * problem.pace
+        group = -(-problem.rows // self.groups) * problem.bytes_per_value
         fetch = max(problem.target.tile_fetch_cycles, problem.target.tile_shift_cycles)
         last = max(fetch, group + self._stall())
         step = (problem.deep - 1) * max(fetch, group) + last
         instructions = self.groups * problem.wide * (self.chunks * self._walks() * (problem.deep + 1) + problem.deep)
-        tail = problem.target.pipeline_cycles + self.chunk * problem.pace
+        tail = problem.target.pipeline_cycles + self.chunk * problem.bytes_per_value
         issue = min(ISSUE_CYCLES, problem.target.tile_shift_cycles // ISSUE_SHARE)
         return self.groups * problem.wide * step + tail + issue * instructions
 
     def _stall(self) -> int:
         """Cycles that the matrix unit waits, a column block, for activate to free accumulators."""
-        room, latency = self.problem.target.accumulator_rows, self.problem.target.pipeline_cycles + self.chunk * self.problem.pace
+        room, latency = (
+            self.problem.target.accumulator_rows,
+            self.problem.target.pipeline_cycles + self.chunk * self.problem.bytes_per_value,
+        )
         if self.problem.deep == 1:
             return 0 if 2 * self.chunk <= room else self.chunks * latency
-        return 0 if 2 * self.group <= room else max(0, latency - (self.group - self.chunk) * self.problem.pace)
+        return 0 if 2 * self.group <= room else max(0, latency - (self.group - self.chunk) * self.problem.bytes_per_value)
 
     def _walks(self) -> int:
         """Instructions that walk a chunk: one walks two loops, and a line that is cut takes one more at both ends."""
@@ -117,12 +120,12 @@ class _Cut:
 
 
 @lru_cache(maxsize=4096)
-def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target, pace: int = 1) -> Blocking:
-    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles, at `pace` cycles a row.
+def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target, bytes_per_value: int = 1) -> Blocking:
+    """The cheapest cut of the rows that `loops` walk, times `deep` × `wide` weight tiles, at `bytes_per_value` cycles a row.
 
     Ties go to fewer groups, then to fewer chunks.
     """
-    problem = _Problem(loops, deep, wide, target, pace)
+    problem = _Problem(loops, deep, wide, target, bytes_per_value)
     best = min(_candidates(problem), key=lambda cut: (cut.cycles, cut.groups, cut.chunks, -cut.unit))
     return Blocking(best.pieces(), best.cycles, _reason(best))
 

@@ -36,7 +36,7 @@ class Emitter:
         self.layer = 0
         self.groups: list[int] = []
         self._layout = layout
-        self._width = layout.plan.precision.rows
+        self._width = layout.plan.precision.bytes_per_value
         self._wide = int(Flag.WIDE) if layout.plan.precision is INT16 else 0
         self._rows: list[tuple[int, ...]] = []
         self._done: list[Records] = []

@@ -67,7 +67,7 @@ class Layout:
         for part, rows in enumerate(self.parts(tensor)):
             suffix = f"#{part}" if self.is_split(tensor) else ""
             for block in range(tensor.blocks(self.plan.target.mxu)):
-                yield f"{tensor.name}.{block}{suffix}", rows * self.plan.precision.rows
+                yield f"{tensor.name}.{block}{suffix}", rows * self.plan.precision.bytes_per_value
 
     def _add_host(self, kind: str, name: str, tensor: Tensor) -> range:
         start = len(self.host)

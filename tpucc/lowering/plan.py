@@ -76,7 +76,7 @@ class Plan:
         parted = len(splits) > 1 and self.sharding.splits(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         loops = tuple(loop.size for loop in product_nest(part).loops)
-        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.precision.rows).choice
+        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.precision.bytes_per_value).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 

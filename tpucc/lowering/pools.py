@@ -6,11 +6,11 @@ from hashlib import blake2b
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Label, LimitError, Origin
+from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.graph import Node
 from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Conv, Fc, Pool, Vector
-from tpucc.numerics import INT8, AnyArray, Float32, Held, Int8, Int32, Int64, Precision
+from tpucc.numerics import INT8, AnyArray, DeviceInts, Float32, Int8, Int32, Int64, Precision
 from tpucc.target import Target
 
 
@@ -67,7 +67,7 @@ class BlockPool:
         self._blocks: list[AnyArray] = []
         self._index: dict[bytes, int] = {}
 
-    def product(self, layer: Fc | Conv, bias: Int32, multiplier: Float32, table: Held | None) -> tuple[int, ...]:
+    def product(self, layer: Fc | Conv, bias: Int32, multiplier: Float32, table: DeviceInts | None) -> tuple[int, ...]:
         """One block for each `mxu` columns of a product; `bias` and `multiplier` are [N]."""
         width = len(bias)
         blocks = self._fresh(-(-width // self._mxu))
@@ -77,7 +77,7 @@ class BlockPool:
         _set_result(blocks, layer, table)
         return tuple(self._one(block) for block in blocks)
 
-    def vector(self, layer: Vector, table: Held | None) -> int:
+    def vector(self, layer: Vector, table: DeviceInts | None) -> int:
         """The block of an element-wise layer: all its columns share one."""
         block = self._fresh(1)
         for field in ("scale_a", "scale_b", "zero_a", "zero_b"):
@@ -120,11 +120,11 @@ def require_room(target: Target, tiles: Int8, blocks: AnyArray) -> None:
 def weights_do_not_fit(target: Target, why: str, origin: Origin | None = None) -> LimitError:
     message = f"the weights don't fit the weight memory of {target.weight_memory_bytes:,} bytes: {why}"
     tile = f"a tile takes {target.tile_bytes:,} bytes on {target.name}, however few weights it holds"
-    labels = tuple(Label(span) for span in (origin.spans[:1] if origin else ()))
+    labels = origin.labels() if origin else ()
     return LimitError(Diagnostic("E0622", message, labels, (tile, "use fewer or narrower layers, or a larger target")))
 
 
-def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: Held | None) -> None:
+def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: DeviceInts | None) -> None:
     blocks["zero"], blocks["low"], blocks["high"] = layer.zero, layer.low, layer.high
     if table is not None:
         blocks["has_table"], blocks["table" if table.dtype == np.int8 else "points"] = 1, table

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import Sides
-from tpucc.numerics import Held
+from tpucc.numerics import DeviceInts
 
 Shape = tuple[int, ...]
 NO_SIDES: Sides = (0, 0, 0, 0)
@@ -32,7 +32,7 @@ class Tensor:
     name: str
     type: TensorType
     is_input: bool = False
-    data: Held | None = None
+    data: DeviceInts | None = None
     sides: Sides = NO_SIDES
 
     @property

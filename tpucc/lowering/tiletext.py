@@ -11,7 +11,7 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, ProgramError, Source, counted, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, counted, did_you_mean, printable
 from tpucc.isa.assembler import named_layer
 from tpucc.isa.disassembler import headings, surroundings
 from tpucc.isa.instructions import Records
@@ -21,7 +21,7 @@ from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_li
 from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.printing import name_text
 from tpucc.isa.listing.values import integers
-from tpucc.isa.listing.words import LineError, line_error, name
+from tpucc.isa.listing.words import line_error, name
 from tpucc.isa.program import Program
 from tpucc.lowering.tilelines import TileLineReader, records_of, tile_lines
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program

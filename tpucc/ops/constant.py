@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.array import Array as Value
+from tpucc.ir.constants import Constant
 from tpucc.ir.types import TensorType
 from tpucc.ops.opdef import Array, Example, Given, OpDef
 from tpucc.ops.rules import declared
@@ -21,7 +21,7 @@ from tpucc.ops.rules import declared
 class ConstantAttributes:
     """`value`: the constant itself, of any of the language's data types."""
 
-    value: Value
+    value: Constant
 
 
 def infer(attributes: ConstantAttributes, _: Sequence[TensorType]) -> TensorType:
@@ -33,7 +33,7 @@ def reference(attributes: ConstantAttributes, _: Sequence[Array]) -> Array:
 
 
 def _example(title: str, *shape: int) -> Example[ConstantAttributes]:
-    return Example(title, ConstantAttributes(Value(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape))), ())
+    return Example(title, ConstantAttributes(Constant(np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape))), ())
 
 
 OP = OpDef(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, Label, LimitError, ProgramError, did_you_mean
+from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import DTYPES, TensorType
 from tpucc.ops import OPS
@@ -54,7 +54,7 @@ def evaluate(
 def compute(node: Node, types: Sequence[TensorType], operands: Sequence[Array]) -> Array:
     """The value of one node of a computing operator, from its operands' types and arrays. Raises `ProgramError` for an unknown operator."""
     if (operator := OPS.get(node.op)) is None:
-        raise ProgramError(Diagnostic("E0780", f"{node.name}: there is no operator {node.op}", _places(node)))
+        raise ProgramError(Diagnostic("E0780", f"{node.name}: there is no operator {node.op}", node.origin.labels()))
     return operator.reference(_attributes(node, types), operands)
 
 
@@ -84,7 +84,7 @@ def require_computable(node: Node) -> None:
 
 
 def _too_large(node: Node) -> Diagnostic:
-    return Diagnostic("E0640", f"{node.name} is too large to compute here: {node.type.brief}", _places(node))
+    return Diagnostic("E0640", f"{node.name} is too large to compute here: {node.type.brief}", node.origin.labels())
 
 
 def _last_uses(graph: Graph) -> dict[str, int]:
@@ -103,28 +103,24 @@ def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> N
 
 
 def _unbound(node: Node) -> Diagnostic:
-    return Diagnostic("E0453", f"the weight {node.name} has no value", _places(node), ("bind the weights first",))
+    return Diagnostic("E0453", f"the weight {node.name} has no value", node.origin.labels(), ("bind the weights first",))
 
 
 def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnostic]:
     """What is wrong with one input, if anything."""
     if node.name not in inputs:
         near = did_you_mean(node.name, inputs)
-        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", _places(node), (near,) if near else ())
+        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", node.origin.labels(), (near,) if near else ())
         return
     given = inputs[node.name]
     if given.shape != node.type.shape:
         found = f"[{', '.join(map(str, given.shape))}]"
-        yield Diagnostic("E0451", f"the input {node.name} must be {node.type.brief}, and has the shape {found}", _places(node))
+        yield Diagnostic("E0451", f"the input {node.name} must be {node.type.brief}, and has the shape {found}", node.origin.labels())
     if given.dtype != node.type.numpy:
         yield Diagnostic(
-            "E0452", f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}", _places(node)
+            "E0452", f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}", node.origin.labels()
         )
 
 
 def _name(dtype: np.dtype[np.generic]) -> str:
     return next((name for name, known in DTYPES.items() if known == dtype), str(dtype))
-
-
-def _places(node: Node) -> tuple[Label, ...]:
-    return tuple(Label(span) for span in node.origin.spans[:1])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean
+from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
@@ -54,5 +54,5 @@ def _type_faults(operator: OpDef[Any], node: Node, types: Sequence[TensorType]) 
 
 
 def _fault(code: str, node: Node, message: str, mend: str = "") -> Diagnostic:
-    labels = tuple(Label(span) for span in node.origin.spans[:1])
+    labels = node.origin.labels()
     return Diagnostic(code, f"{node.name}: {message}", labels, (mend,) if mend else ())

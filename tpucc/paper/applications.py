@@ -9,6 +9,7 @@ from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Source, UsageError
 from tpucc.driver import Options, compile_source
+from tpucc.interop.sources import read_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
 from tpucc.isa.program import Program
@@ -17,7 +18,6 @@ from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
-from tpucc.sources import read_source
 from tpucc.target import Target
 
 SUFFIX = ".tpu"

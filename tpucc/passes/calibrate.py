@@ -12,7 +12,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, did_you_mean
+from tpucc.diagnostics import CompileError, Diagnostic, UsageError, did_you_mean
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
@@ -205,7 +205,7 @@ def _stopped(node: Node) -> Node:
 
 def _require_finite(node: Node, values: AnyArray) -> None:
     if not (math.isfinite(values.min()) and math.isfinite(values.max())):
-        labels = tuple(Label(span) for span in node.origin.spans[:1])
+        labels = node.origin.labels()
         help = ("look for values that grow from layer to layer, and for weights or calibration inputs that are too large",)
         raise CompileError(Diagnostic("E0805", f"{node.name} isn't finite on the calibration inputs: no range covers it", labels, help))
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import Conv, Fc, Vector
 from tpucc.layers.reference import look_up
@@ -81,7 +81,7 @@ def _is_look_up(node: Node) -> bool:
 def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> str:
     """Puts one layer in the place of the root, and the table before it; returns the layer's name."""
     last, origin = looked_up[-1], root.origin.merged(*(node.origin for node in looked_up))
-    entries = rewriter.constant(f"{last.name}.table", Array(_composed(rewriter.graph, (root, *looked_up))), origin)
+    entries = rewriter.constant(f"{last.name}.table", Constant(_composed(rewriter.graph, (root, *looked_up))), origin)
     kept = root.operands[:-1] if _has_table(root) else root.operands
     made = replace(root, name=_name(root, last), operands=(*kept, entries.name), attributes=_with_table(root))
     rewriter.put(replace(made, type=last.type, origin=origin))

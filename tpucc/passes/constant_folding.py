@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
@@ -43,13 +43,13 @@ class ConstantFolding:
                 rewriter.put(node)
         return rewriter.build()
 
-    def _may_fold(self, node: Node, values: list[Array]) -> bool:
+    def _may_fold(self, node: Node, values: list[Constant]) -> bool:
         if node.op not in OPS or isinstance(OPS[node.op].legalisation, Given) or is_pinned(node):
             return False
         return node.type.size <= max(self.largest, sum(value.data.size for value in values))
 
 
-def _folded(node: Node, operands: tuple[Node, ...], values: list[Array]) -> Array:
+def _folded(node: Node, operands: tuple[Node, ...], values: list[Constant]) -> Constant:
     with np.errstate(all="ignore"):
         result = compute(node, [operand.type for operand in operands], [value.data for value in values])
-    return Array(np.asarray(result, node.type.numpy))
+    return Constant(np.asarray(result, node.type.numpy))

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.numerics import Float64
 from tpucc.ops.batch_norm import BatchNormAttributes
@@ -98,5 +98,5 @@ class _Decomposer:
             with np.errstate(over="ignore"):
                 rounded = value.astype(np.float32)
             finite = bool(np.isfinite(rounded).all())
-            self._made[key] = self.rewriter.constant(f"{node.name}.{formula}", Array(rounded), node.origin).name if finite else None
+            self._made[key] = self.rewriter.constant(f"{node.name}.{formula}", Constant(rounded), node.origin).name if finite else None
         return self._made[key]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops.constant import ConstantAttributes
@@ -84,6 +84,6 @@ class _Parts:
             assert isinstance(node.attributes, ConstantAttributes)
             part = one_part(node.attributes.value.data, batch, self._size, self._cores)
             assert part is not None
-            made = self.rewriter.make(name, "constant", (), ConstantAttributes(Array(part)), self._part(node.type, batch), node.origin)
+            made = self.rewriter.make(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)
             self._constants[name, batch] = made.name
         return self._constants[name, batch]

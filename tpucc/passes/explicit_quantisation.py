@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label
+from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.numerics import INT8, Precision
@@ -134,8 +134,8 @@ def _require_precision(graph: Graph, constants: Set[str], precision: Precision) 
 
 
 def _misfit(node: Node, wanted: Precision) -> Diagnostic:
-    found, bits = node.type.dtype, 8 * wanted.rows
-    labels = tuple(Label(span) for span in node.origin.spans[:1])
+    found, bits = node.type.dtype, 8 * wanted.bytes_per_value
+    labels = node.origin.labels()
     help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)
     return Diagnostic("E0807", f"quantize makes {found} of {node.operands[0]}, which the device holds as {wanted.name}", labels, help)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.conv2d import Conv2dAttributes
@@ -132,6 +132,6 @@ class _Flattener:
         if (weights.name, shape) not in self._kernels:
             value = constant_of(weights)
             assert value is not None
-            made = self.rewriter.constant(weights.name, Array(value.data.reshape(shape)), weights.origin)
+            made = self.rewriter.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
             self._kernels[weights.name, shape] = made.name
         return self._kernels[weights.name, shape]

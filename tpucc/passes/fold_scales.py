@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import Float32
 from tpucc.ops.reshape import ReshapeAttributes
@@ -152,12 +152,12 @@ class _Folder:
         names = tuple(name for name in scaled if name is not None)
         return names if len(names) == len(scaled) else None
 
-    def _scaled_columns(self, node: Node, columns: Array, factor: Node) -> str | None:
+    def _scaled_columns(self, node: Node, columns: Constant, factor: Node) -> str | None:
         """The name of a constant with its columns scaled, made once however many products share it; None when that overflows."""
         if (node.name, factor.name) not in self._scaled:
             value = constant_of(node)
             scaled = None if value is None else _finite(np.multiply, value.data, columns.data)
-            made = None if scaled is None else self.rewriter.constant(node.name, Array(scaled), node.origin.merged(factor.origin))
+            made = None if scaled is None else self.rewriter.constant(node.name, Constant(scaled), node.origin.merged(factor.origin))
             self._scaled[node.name, factor.name] = None if made is None else made.name
         return self._scaled[node.name, factor.name]
 
@@ -213,7 +213,7 @@ class _Folder:
         values = _finite(function, first, outer.values) if size <= max(first.size, outer.values.size) else None
         if values is None:
             return None
-        return self.rewriter.constant(outer.constant.name, Array(values), inner.constant.origin.merged(outer.constant.origin))
+        return self.rewriter.constant(outer.constant.name, Constant(values), inner.constant.origin.merged(outer.constant.origin))
 
 
 def _stays(node: Node, x: Node) -> bool:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Matrix
@@ -57,7 +57,7 @@ def _folded(rewriter: Rewriter, node: Node, mxu: int, widened: dict[tuple[str, s
     if key not in widened:
         data = np.zeros((*value.shape[:-2], x.type.columns, value.shape[-1]), np.float32)
         data[..., lanes, :] = value.data
-        widened[key] = rewriter.constant(weights.name, Array(data), weights.origin).name
+        widened[key] = rewriter.constant(weights.name, Constant(data), weights.origin).name
     return replace(node, operands=(x.name, widened[key]))
 
 

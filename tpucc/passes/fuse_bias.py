@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.conv2d import Conv2dAttributes
@@ -80,7 +80,7 @@ def fused_form(product: Node) -> tuple[str, Fused]:
     return "linear", LinearAttributes()
 
 
-def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Array) -> Node:
+def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:
     """The bias as f32[N]: the added constant itself when it has that form already."""
     present = [constant_of(rewriter.nodes[name]) for name in product.operands[2:]]
     if node.op == "add" and not present and columns is constant_of(other):
@@ -88,4 +88,4 @@ def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: A
     values = np.negative(columns.data) if node.op == "sub" else columns.data
     for bias in present:
         values = values if bias is None else bias.data + values
-    return rewriter.constant(other.name, Array(values), other.origin)
+    return rewriter.constant(other.name, Constant(values), other.origin)

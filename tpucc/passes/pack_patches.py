@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
@@ -57,32 +57,33 @@ class _Packing:
     taps: tuple[int, int]
     stride: tuple[int, int]
 
-    def cycles(self, outputs: TensorType, target: Target, pace: int) -> int:
-        """Estimated cycles: the transfer of the image, then a row in `pace` cycles for each position, column block of x and column block of
-        y."""
+    def cycles(self, outputs: TensorType, target: Target, bytes_per_value: int) -> int:
+        """Estimated cycles: the transfer of the image, then a row, at a cycle a byte of a value, for each position, column block of x and
+        column block of y."""
         blocks = -(-self.image[3] // target.mxu)
         tiles = prod(self.taps) * blocks * -(-outputs.columns // target.mxu)
-        return target.host_cycles(prod(self.image[:3]) * blocks * pace) + tiles * max(outputs.rows * pace, target.tile_shift_cycles)
+        transfer = target.host_cycles(prod(self.image[:3]) * blocks * bytes_per_value)
+        return transfer + tiles * max(outputs.rows * bytes_per_value, target.tile_shift_cycles)
 
 
 def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
     """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper."""
-    target, pace = context.target, context.precision.rows
+    target, bytes_per_value = context.target, context.precision.bytes_per_value
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
     if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):
         return False
     height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
-    best = min(_packings(image.type.shape, height, width), key=lambda packing: packing.cycles(node.type, target, pace))
+    best = min(_packings(image.type.shape, height, width), key=lambda packing: packing.cycles(node.type, target, bytes_per_value))
     padded = (height.before, height.after, width.before, width.after) != (0, 0, 0, 0)
-    if not padded and best.cycles(node.type, target, pace) >= as_it_is.cycles(node.type, target, pace):
+    if not padded and best.cycles(node.type, target, bytes_per_value) >= as_it_is.cycles(node.type, target, bytes_per_value):
         return False
     prepared = f32(*best.image)
     if image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
     patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin)
-    packed = Array(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
+    packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:
         context.warn(_gain(layer_name(node), best, image.type.columns, target))

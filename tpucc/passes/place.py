@@ -226,13 +226,9 @@ def _two_computed(relations: Relations, node: Node) -> Diagnostic:
         f"make {left.name} or {right.name} a weight or a constant",
     )
     message = f"both operands of this product are computed: {left.name} is {left.type.brief} and {right.name} is {right.type.brief}"
-    return Diagnostic("E0802", message, (*_labels(node, ""), *_calls(node)), help)
+    return Diagnostic("E0802", message, (*node.origin.labels(), *_calls(node)), help)
 
 
 def _calls(node: Node) -> tuple[Label, ...]:
     """The calls that led to the node, the innermost first."""
     return tuple(Label(call, "in this call") for call in node.origin.calls)
-
-
-def _labels(node: Node, text: str) -> tuple[Label, ...]:
-    return tuple(Label(span, text) for span in node.origin.spans[:1])

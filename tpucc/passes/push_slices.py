@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.diagnostics import Diagnostic, Label, LimitError, Origin
-from tpucc.ir.array import Array
+from tpucc.diagnostics import Diagnostic, LimitError, Origin
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
@@ -123,14 +123,14 @@ class _Parts:
         self._nodes.append(node)
         if len(self._nodes) > self._options.largest:
             message = f"pushing slices upwards makes more than {self._options.largest:,} nodes"
-            raise LimitError(Diagnostic("E0650", message, tuple(Label(span) for span in node.origin.spans[:1])))
+            raise LimitError(Diagnostic("E0650", message, node.origin.labels()))
 
     def _part(self, node: Node, part: _Part) -> None:
         """Computes a part of a node's value from parts of its operands, as far as its operator lets them through."""
         type_ = replace(node.type, shape=_shape(part.bounds))
         made = node.origin.merged(part.origin).by(self._options.name)
         if isinstance(node.attributes, ConstantAttributes):
-            value = Array(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
+            value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
             self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made))
             return
         asked = asked_of_operands(self._graph, node, part.bounds) if node.name in self._above else None

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError, UsageError
-from tpucc.ir.array import Array
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
@@ -75,7 +75,7 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
     try:
         return layer(layers, node)
     except UnfitError as error:
-        labels = tuple(Label(span) for span in node.origin.spans[:1])
+        labels = node.origin.labels()
         raise CompileError(Diagnostic(error.code, f"{node.name}: {error.message}", labels, (error.help,))) from None
 
 
@@ -101,7 +101,7 @@ def _folded(graph: Graph) -> Graph:
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
     operands = [values[name] for name in node.operands]
     arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
-    value = Array(compute(node, [operand.type for operand in operands], arrays))
+    value = Constant(compute(node, [operand.type for operand in operands], arrays))
     return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=_constant_type(node, operands))
 
 

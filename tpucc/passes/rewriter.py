@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops.constant import ConstantAttributes
@@ -65,7 +65,7 @@ class Rewriter:
         """Adds a node that the source doesn't contain, on behalf of `origin`, under a name made from `wanted`."""
         return self.put(Node(self.fresh(wanted), op, operands, attributes, type_, origin.by(self._by)))
 
-    def constant(self, wanted: str, value: Array, origin: Origin) -> Node:
+    def constant(self, wanted: str, value: Constant, origin: Origin) -> Node:
         """Adds a constant that the pass computed."""
         return self.make(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin)
 
@@ -119,7 +119,7 @@ class Names:
                 return name
 
 
-def constant_of(node: Node) -> Array | None:
+def constant_of(node: Node) -> Constant | None:
     """The value of a constant; None for other nodes, and for constants whose quantisation is fixed."""
     if isinstance(node.attributes, ConstantAttributes) and not is_pinned(node):
         return node.attributes.value
@@ -131,7 +131,7 @@ def is_pinned(node: Node) -> bool:
     return node.type.quantisation is not None
 
 
-def as_columns(value: Array, type_: TensorType) -> Array | None:
+def as_columns(value: Constant, type_: TensorType) -> Constant | None:
     """A constant that broadcasts to `type_` as one value a column, as f32[N]; None when it is anything else.
 
     One value for all columns is repeated.
@@ -144,4 +144,4 @@ def as_columns(value: Array, type_: TensorType) -> Array | None:
     if value.shape == columns:
         return value
     repeated = value.data.reshape(-1)
-    return Array(repeated if repeated.shape == columns else repeated.repeat(columns[0]))
+    return Constant(repeated if repeated.shape == columns else repeated.repeat(columns[0]))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
@@ -194,7 +194,7 @@ class _Sinker:
         if (node.name, perm) not in self._turns:
             attributes = node.attributes
             assert isinstance(attributes, ConstantAttributes)
-            value = Array(attributes.value.data.reshape(shape).transpose(perm))
+            value = Constant(attributes.value.data.reshape(shape).transpose(perm))
             self._turns[node.name, perm] = self.rewriter.constant(node.name, value, node.origin).name
         return self._turns[node.name, perm]
 

@@ -39,7 +39,7 @@ def _clock(touched: Effects, code: Records, target: Target) -> Int64:
     products that follow it added.
     """
     working = touched.multiplies | np.isin(code["opcode"], (Opcode.VECTOR, Opcode.POOL))
-    busy = np.where(working, touched.rows * touched.width, 0)
+    busy = np.where(working, touched.rows * touched.bytes_per_value, 0)
     pool = code["opcode"] == Opcode.POOL
     busy[pool] *= code["window_outer"][pool].astype(np.int64) * code["window_inner"][pool]
     before: Int64 = np.cumsum(busy) - busy

@@ -9,7 +9,7 @@ from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.accumulators import place_groups
-from tpucc.schedule.finish import end_layers, residents, with_end
+from tpucc.schedule.ending import end_layers, residents, with_end
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.placement import Placement, place_buffers
 from tpucc.schedule.prefetch import prefetch_weights

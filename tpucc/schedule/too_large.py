@@ -30,9 +30,9 @@ def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitErr
 
 
 def _labels(layer: LayerInfo, reader: LayerInfo | None) -> Iterator[Label]:
-    yield from (Label(span) for span in layer.origin.spans[:1])
+    yield from layer.origin.labels()
     if reader is not None:
-        yield from (Label(span, f"{_known(reader.name)} reads {layer.choice}") for span in reader.origin.spans[:1])
+        yield from reader.origin.labels(f"{_known(reader.name)} reads {layer.choice}")
 
 
 def _known(name: str) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.instructions import Function
-from tpucc.numerics import INT8, INT16, Float32, Held, Int8, Int32, Precision, interpolate, requantise, saturate
+from tpucc.numerics import INT8, INT16, DeviceInts, Float32, Int8, Int32, Precision, interpolate, requantise, saturate
 
 Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
 """What a multiply reads."""
@@ -22,18 +22,18 @@ def matrix_product(rows: Values, tile: Int8) -> Int32:
     return (rows.astype(np.float64) @ tile.astype(np.float64)).astype(np.int32)
 
 
-def unsigned(rows: Held) -> Values:
+def unsigned(rows: DeviceInts) -> Values:
     """The same bits as unsigned integers."""
     return rows.view(np.uint16) if rows.dtype == np.int16 else rows.view(np.uint8)
 
 
-def activate(accumulators: Int32, block: Block, to: Precision = INT8) -> Held:
+def activate(accumulators: Int32, block: Block, to: Precision = INT8) -> DeviceInts:
     """Accumulators [M, mxu] plus bias, requantised, clamped, through the table if there is one."""
     biased = accumulators + block["bias"]
     return looked_up(requantise(biased, block["multiplier"], int(block["zero"]), int(block["low"]), int(block["high"]), to), block)
 
 
-def binary(function: Function, a: Held, b: Held, block: Block) -> Held:
+def binary(function: Function, a: DeviceInts, b: DeviceInts, block: Block) -> DeviceInts:
     """add, subtract or multiply of rows that broadcast to [M, mxu], held alike."""
     scale_a, scale_b = block["scale_a"], block["scale_b"]
     x, y = _centred(a, block["zero_a"]), _centred(b, block["zero_b"])
@@ -46,7 +46,7 @@ def binary(function: Function, a: Held, b: Held, block: Block) -> Held:
     return looked_up(saturate(np.rint(result), int(block["zero"]), int(block["low"]), int(block["high"]), _held(a)), block)
 
 
-def lookup(a: Held, block: Block) -> Held:
+def lookup(a: DeviceInts, block: Block) -> DeviceInts:
     """`table[a + 128]`; for 16-bit values the function that `points` give."""
     if a.dtype == np.int16:
         return interpolate(a.astype(np.int16, copy=False), block["points"])
@@ -54,22 +54,22 @@ def lookup(a: Held, block: Block) -> Held:
     return np.take(table, a.view(np.uint8) ^ 0x80)
 
 
-def looked_up(values: Held, block: Block) -> Held:
+def looked_up(values: DeviceInts, block: Block) -> DeviceInts:
     """`values` through the block's table if it has one."""
     return lookup(values, block) if block["has_table"] else values
 
 
-def average(window: Held, block: Block) -> Held:
+def average(window: DeviceInts, block: Block) -> DeviceInts:
     """The mean of `window` [M, W, mxu] over its rows; the block's `scale_a` contains 1 / W."""
     total = window.sum(axis=1, dtype=np.int64) - int(block["zero_a"]) * window.shape[1]
     rounded = np.rint(block["scale_a"] * total.astype(np.float32))
     return saturate(rounded, int(block["zero"]), int(block["low"]), int(block["high"]), _held(window))
 
 
-def _held(a: Held) -> Precision:
+def _held(a: DeviceInts) -> Precision:
     return INT16 if a.dtype == np.int16 else INT8
 
 
-def _centred(a: Held, zero: np.int32) -> Float32:
+def _centred(a: DeviceInts, zero: np.int32) -> Float32:
     """`a - zero` as float32, which holds it exactly."""
     return a.astype(np.float32) - np.float32(zero)

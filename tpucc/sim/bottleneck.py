@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.durations import duration
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
+from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
 

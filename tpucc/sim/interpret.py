@@ -1,6 +1,6 @@
 """The plain interpreter: one instruction after the other, each a few lines, in one place.
 
-It is the definition of what a program computes. `tpucc.sim.execute` gives the same bits faster.
+It is the definition of what a program computes. `tpucc.sim.fast.execute` gives the same bits faster.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 
 from tpucc.isa.instructions import Flag, Function, Instruction, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import INT8, INT16, Held
+from tpucc.numerics import INT8, INT16, DeviceInts
 from tpucc.sim import arithmetic
 from tpucc.sim.machine import Machine, accumulator_rows, operand, windows
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
@@ -31,7 +31,7 @@ class Interpreter:
         self.host: Host = no_host
         self._clear()
 
-    def run(self, inputs: Mapping[str, Held], watch: Watch | None = None, host: Host = no_host) -> dict[str, Held]:
+    def run(self, inputs: Mapping[str, DeviceInts], watch: Watch | None = None, host: Host = no_host) -> dict[str, DeviceInts]:
         """Runs the program from cleared memories: an array of integers for each port of the prologue; the output ports' arrays.
 
         `host` is called at the interrupts of the program's host steps. Raises `InputError` E0480 when arrays don't fit their ports.
@@ -77,13 +77,13 @@ def _matrix_multiply(state: Interpreter, instruction: Instruction) -> None:
     sums[...] = sums + product if Flag.ACCUMULATE in instruction.flags else product
 
 
-def _loaded(state: Interpreter, instruction: Instruction, field: str, splat: Flag | None = None) -> Held:
+def _loaded(state: Interpreter, instruction: Instruction, field: str, splat: Flag | None = None) -> DeviceInts:
     """The values of an operand; where the flag `splat` is set, their lane 0 only."""
     lanes = slice(0, 1) if splat is not None and splat in instruction.flags else slice(None)
     return state.machine.load(operand(instruction, field), Flag.WIDE in instruction.flags, lanes)
 
 
-def _signed(rows: Held, instruction: Instruction) -> arithmetic.Values:
+def _signed(rows: DeviceInts, instruction: Instruction) -> arithmetic.Values:
     return arithmetic.unsigned(rows) if Flag.UNSIGNED in instruction.flags else rows
 
 

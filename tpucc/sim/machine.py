@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.isa.instructions import ROWS_OF_WIDE, Flag, Instruction
 from tpucc.isa.program import Program
-from tpucc.numerics import Held, Int8, Int16, Int32, Int64
+from tpucc.numerics import DeviceInts, Int8, Int16, Int32, Int64
 
 Rows = slice | Int64
 """Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""
@@ -38,12 +38,12 @@ class Machine:
                 first += buffer.rows
         return machine
 
-    def load(self, rows: Rows, wide: bool, lanes: slice = slice(None)) -> Held:
+    def load(self, rows: Rows, wide: bool, lanes: slice = slice(None)) -> DeviceInts:
         """The values of rows of the unified buffer; int16 if they are `wide`, whose `rows` are those of the low bytes."""
         ub = self.ub[:, lanes]
         return joined(ub[rows], ub[after(rows)]) if wide else ub[rows]
 
-    def store(self, rows: Rows, values: Held, lanes: slice = slice(None)) -> None:
+    def store(self, rows: Rows, values: DeviceInts, lanes: slice = slice(None)) -> None:
         """Puts values into rows of the unified buffer: int16 ones into their low and high bytes."""
         ub = self.ub[:, lanes]
         if values.dtype == np.int16:
@@ -58,7 +58,7 @@ def joined(low: Int8, high: Int8) -> Int16:
     return values
 
 
-def halves(values: Held) -> tuple[Int8, Int8]:
+def halves(values: DeviceInts) -> tuple[Int8, Int8]:
     """The low and the high bytes of 16-bit values."""
     return values.astype(np.uint8).view(np.int8), (values >> 8).astype(np.int8)
 

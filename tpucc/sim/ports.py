@@ -9,15 +9,15 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.isa.program import HostBuffer, Port, Program
-from tpucc.numerics import AnyArray, Held, Int8
+from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.machine import halves, joined
 
-Host = Callable[[int, Mapping[str, Held]], Mapping[str, Held]]
+Host = Callable[[int, Mapping[str, DeviceInts]], Mapping[str, DeviceInts]]
 """The host at an interrupt: from the number of the step and the arrays of the output ports that it reads, those of the input ports that it
 fills, each of its port's integers and shape."""
 
 
-def pack(port: Port, tensor: Held, buffers: Sequence[HostBuffer], host: Int8) -> None:
+def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: Int8) -> None:
     """Writes `tensor` (the port's integers and shape) into its column blocks in `host` [rows, mxu].
 
     Lanes past the last column stay as they are.
@@ -31,7 +31,7 @@ def pack(port: Port, tensor: Held, buffers: Sequence[HostBuffer], host: Int8) ->
             lines[:, : part.shape[1]] = part
 
 
-def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> Held:
+def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> DeviceInts:
     """The tensor [*port.shape] whose column blocks lie in `host`: a new array."""
     matrix = np.empty(_matrix_shape(port), port.precision.dtype)
     for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
@@ -41,7 +41,7 @@ def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> Held:
     return matrix.reshape(port.shape)
 
 
-def fill(ports: Sequence[Port], tensors: Mapping[str, Held], program: Program, memory: Int8) -> None:
+def fill(ports: Sequence[Port], tensors: Mapping[str, DeviceInts], program: Program, memory: Int8) -> None:
     """Packs a tensor for each port into host memory [rows, mxu]. Raises `InputError` E0480 when they don't fit the ports."""
     check_inputs(ports, tensors)
     for port in ports:
@@ -57,7 +57,7 @@ def interrupt(program: Program, step: int, memory: Int8, host: Host) -> None:
     fill(writes, host(step, {port.name: unpack(port, program.host, memory) for port in reads}), program, memory)
 
 
-def no_host(step: int, values: Mapping[str, Held]) -> Mapping[str, Held]:
+def no_host(step: int, values: Mapping[str, DeviceInts]) -> Mapping[str, DeviceInts]:
     """The host of a program that has no steps for it."""
     raise InputError(Diagnostic("E0480", f"the program stops for the host's step {step}, and there is no host"))
 
@@ -89,6 +89,6 @@ def _blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tup
     for part, rows in enumerate(port.splits):
         for block in range(width):
             buffer = buffers[port.blocks[part * width + block]]
-            stretch = slice(buffer.start, buffer.start + rows * port.precision.rows)
+            stretch = slice(buffer.start, buffer.start + rows * port.precision.bytes_per_value)
             yield slice(first, first + rows), slice(block * mxu, (block + 1) * mxu), stretch
         first += rows

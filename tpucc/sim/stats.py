@@ -55,7 +55,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     segments = matrix_segments(program, timeline)
     work = _work(program)
     macs = sum(layer.macs for layer in program.layers) * program.cores
-    tops, peak = _tops(program, macs, cycles), target.peak_ops / work.width * program.cores
+    tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches = len(timeline.tiles.asked)
     name, explanation = bottleneck(program, timeline, segments)
     return {
@@ -74,7 +74,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "tile_fetches": fetches,
         "weight_bytes": len(program.tiles) * target.tile_bytes,
         "macs_per_weight_byte": macs / (fetches * program.cores * target.tile_bytes) if fetches else 0.0,
-        "ridge_macs_per_weight_byte": target.peak_ops / work.width / 2 / target.weight_bandwidth,
+        "ridge_macs_per_weight_byte": target.peak_ops / work.bytes_per_value / 2 / target.weight_bandwidth,
         "ub_peak_bytes": program.peak_rows * target.mxu,
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
         "host_bytes": _host_bytes(program),
@@ -90,9 +90,9 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
 @dataclass(frozen=True, eq=False, slots=True)
 class _Work:
     """Per layer: multiply-accumulates on cells that hold weights of the model (layers that only move lanes have none), distinct tiles,
-    instructions. `width` is how many cycles a row takes: 2 for integers of 16 bits, whose peak is half that of 8."""
+    instructions. `bytes_per_value` is how many cycles a row takes: 2 for integers of 16 bits, whose peak is half that of 8."""
 
-    width: int
+    bytes_per_value: int
     useful: Float64
     tiles: Int64
     instructions: Int64
@@ -104,10 +104,10 @@ def _work(program: Program) -> _Work:
     multiplies = np.flatnonzero(touched.multiplies)
     layer = program.layer_of[multiplies].astype(np.int64)
     working = np.array([layer.macs > 0 for layer in program.layers])
-    useful = touched.rows[multiplies] * touched.width[multiplies] * _fills(program)[tile[multiplies]] * working[layer]
+    useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _fills(program)[tile[multiplies]] * working[layer]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
     return _Work(
-        int(touched.width[multiplies].max(initial=1)),
+        int(touched.bytes_per_value[multiplies].max(initial=1)),
         np.bincount(layer, useful, minlength=count).astype(np.float64),
         np.bincount(pairs[0], minlength=count),
         np.bincount(program.layer_of, minlength=count),

@@ -181,7 +181,7 @@ class _Clock:
 def _durations(program: Program, touched: Effects) -> Int64:
     """Cycles that each instruction occupies its unit."""
     records, target = program.instructions, program.target
-    durations = np.where(touched.configures, 1, touched.rows * touched.width)
+    durations = np.where(touched.configures, 1, touched.rows * touched.bytes_per_value)
     durations[touched.pushes] = target.tile_fetch_cycles
     pool = records["opcode"] == Opcode.POOL
     durations[pool] *= records["window_outer"][pool].astype(np.int64) * records["window_inner"][pool]

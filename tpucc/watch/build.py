@@ -8,10 +8,10 @@ from pathlib import Path
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source
 from tpucc.driver import Compilation, Options, compile_source
-from tpucc.durations import duration
-from tpucc.outputs import write_files
-from tpucc.runtime import Runtime
-from tpucc.sources import read_source
+from tpucc.interop.files import write_files
+from tpucc.interop.sources import read_source
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.durations import duration
 
 SAVED = "tpucc compile does the same and saves what reproduces it"
 

@@ -151,7 +151,7 @@ def _port(kind: str) -> Callable[[Arguments, Parts], None]:
         rows = (math.prod(shape[:-1]),) if splits is None else integers(splits)
         precision = _precision(arguments.take("type"))
         arguments.done()
-        stretches = tuple(count * precision.rows for count in rows)
+        stretches = tuple(count * precision.bytes_per_value for count in rows)
         held = _own_buffers(arguments, parts, kind, title, shape[-1], stretches) if blocks is None else integers(blocks)
         ports = parts.inputs if kind == "input" else parts.outputs
         ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, precision), rows, held, precision is INT16))

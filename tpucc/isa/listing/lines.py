@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tpucc.diagnostics import Diagnostic, Span, counted, did_you_mean, listed, printable
-from tpucc.isa.listing.words import LineError, Word, integer, line_error, name, words
+from tpucc.diagnostics import Diagnostic, LineError, Span, counted, did_you_mean, listed, printable
+from tpucc.isa.listing.words import Word, integer, line_error, name, words
 
 MAX_ERRORS = 20
 

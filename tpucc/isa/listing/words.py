@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
-from tpucc.diagnostics import Diagnostic, Label, Span, printable
+from tpucc.diagnostics import Diagnostic, Label, LineError, Span, printable
 from tpucc.ir.textdata import unquote
 
 MAX_DIGITS = 20
@@ -14,14 +14,6 @@ _STRING = r'"(?:[^"\\]|\\.)*"'
 _WORD = re.compile(rf'(?:([A-Za-z_]\w*)=)?((?:{_STRING}|\[[^\];]*\]|[^\s,;"\[])+)|(;.*)|[\s,]+|(.)', re.ASCII)
 _LABEL = re.compile(rf"({_STRING}|[A-Za-z_][\w.:/#]*)(?:\+(\d+))?", re.ASCII)
 _NUMBER = re.compile(r"\d+|0[xX][0-9a-fA-F]+", re.ASCII)
-
-
-class LineError(Exception):
-    """A line that can't be read; `diagnostic` says why."""
-
-    def __init__(self, diagnostic: Diagnostic) -> None:
-        super().__init__(diagnostic.message)
-        self.diagnostic = diagnostic
 
 
 class Word(NamedTuple):

@@ -37,7 +37,7 @@ RULES = (
 def blocks(context: Context) -> Iterator[Violation]:
     """The violations of V0902, V0903 and V0904."""
     yield from _widths(context)
-    of = INT16 if (context.effects.width > 1).any() else INT8
+    of = INT16 if (context.effects.bytes_per_value > 1).any() else INT8
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
     for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
@@ -55,7 +55,7 @@ def _widths(context: Context) -> Iterator[Violation]:
     """A narrow instruction in a wide program would take the low bytes for values."""
     effects = context.effects
     computes = effects.multiplies | effects.acc_reads | (effects.target.used & ~effects.host_reads)
-    wide = effects.width > 1
+    wide = effects.bytes_per_value > 1
     if wide.any():
         yield from context.each("V0904", np.flatnonzero(computes & ~wide), lambda i: "computes 8-bit values, and others 16-bit values")
     for port in (*context.program.inputs, *context.program.outputs):

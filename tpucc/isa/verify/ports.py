@@ -46,7 +46,7 @@ def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
         yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}")
         return
     for position, block in enumerate(port.blocks):
-        rows = port.splits[position // columns] * port.precision.rows
+        rows = port.splits[position // columns] * port.precision.bytes_per_value
         if not 0 <= block < len(program.host):
             yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}")
         elif (program.host[block].kind, program.host[block].rows) != (kind, rows):

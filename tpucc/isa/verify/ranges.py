@@ -84,13 +84,17 @@ def _repeated(context: Context) -> Iterator[Violation]:
     records, effects = context.program.instructions, context.effects
     outer, inner = records["outer"], records["inner"]
     walked = effects.target.used & np.isin(records["opcode"], WALKED)
-    for index in np.flatnonzero(walked & ~_distinct(outer, inner, records["dest_pitch"], records["dest_stride"], effects.width)).tolist():
+    for index in np.flatnonzero(
+        walked & ~_distinct(outer, inner, records["dest_pitch"], records["dest_stride"], effects.bytes_per_value)
+    ).tolist():
         if not _visits_all(
-            effects.target, index, int(effects.rows[index] * effects.width[index]), context.program.target.unified_buffer_rows
+            effects.target, index, int(effects.rows[index] * effects.bytes_per_value[index]), context.program.target.unified_buffer_rows
         ):
             yield context.violation("V0307", index, "writes a row twice")
     pools = records["opcode"] == Opcode.POOL
-    window = _distinct(records["window_outer"], records["window_inner"], records["ub2_pitch"], records["ub2_stride"], effects.width)
+    window = _distinct(
+        records["window_outer"], records["window_inner"], records["ub2_pitch"], records["ub2_stride"], effects.bytes_per_value
+    )
     yield from context.each("V0307", np.flatnonzero(pools & ~window), lambda i: "has a window whose rows are not in ascending order")
 
 

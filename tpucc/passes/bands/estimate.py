@@ -17,7 +17,7 @@ from tpucc.passes.bands.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class StepCost:
     """One step: the rows of each value that it touches, those that one instruction works on, and its cycles."""
 
     touched: Mapping[Hashable, int]
@@ -48,7 +48,7 @@ class Estimate:
     bands: tuple[Band, ...]
 
     @cached_property
-    def works(self) -> tuple[Work, ...]:
+    def works(self) -> tuple[StepCost, ...]:
         run = self.way.run
         found = [self._entries(run.device_entries)]
         found += [
@@ -101,7 +101,7 @@ class Estimate:
                     borders[name, at] = widest((borders[name, at], band.readings[node.name].border))
         return {(name, at): self.way.sizes.rows(name, self.way.supply[name][at].has, sides) for (name, at), sides in borders.items()}
 
-    def _entries(self, names: Iterable[str]) -> Work:
+    def _entries(self, names: Iterable[str]) -> StepCost:
         """Values of the device from outside are there from the first band to the last, or longer."""
         touched: dict[Hashable, int] = {}
         for name in names:
@@ -109,15 +109,15 @@ class Estimate:
                 touched[name, at] = self._supplied[name, at] * self.way.sizes.blocks(name)
             if name not in self.way.supply:
                 touched[name] = self.way.sizes.item(name)
-        return Work(touched)
+        return StepCost(touched)
 
-    def _join(self, name: str) -> Work:
+    def _join(self, name: str) -> StepCost:
         """The copies that put the pieces of an exit together."""
         sizes, maps = self.way.sizes, self.way.run.maps
         whole, blocks = sizes.all_rows(name, maps.stored(name, self.way.joined[name])), sizes.blocks(name)
         pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
-        return Work({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
+        return StepCost({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class _Steps:
         self._number = number
         self._supplied_rows = supplied
 
-    def works(self) -> Iterator[Work]:
+    def works(self) -> Iterator[StepCost]:
         for node in self._run.nodes:
             read: dict[str, _Value] = {}
             for name, lines in zip(node.operands, self._band.readings[node.name].lines, strict=True):
@@ -151,9 +151,9 @@ class _Steps:
             touched = {value.key: value.rows * self._sizes.blocks(name) for name, value in values}
             lines = self._band.lines[node.name]
             reloading = self._sizes.reloading(node, lines, sum(touched.values()))
-            yield Work(touched, at_once, self._sizes.cycles(node, lines) + reloading)
+            yield StepCost(touched, at_once, self._sizes.cycles(node, lines) + reloading)
 
-    def _read(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
+    def _read(self, name: str, lines: Lines, around: Sides) -> Generator[StepCost, None, _Value]:
         """What is done before lines of an operand can be read with `around` as their border, and where they are then."""
         if name in self._run.names:
             return (yield from self._bordered(name, self._result(name), lines, around, at_hand=self._band.lines[name]))
@@ -163,10 +163,10 @@ class _Steps:
             return (yield from self._bordered(name, _Value(name, self._sizes.all_rows(name)), lines, around))
         sent = _Value((self._number, name, lines), self._sizes.rows(name, lines))
         rows = sent.rows * self._sizes.blocks(name)
-        yield Work({sent.key: rows}, sent.rows, self._sizes.target.host_cycles(rows))
+        yield StepCost({sent.key: rows}, sent.rows, self._sizes.target.host_cycles(rows))
         return (yield from self._bordered(name, sent, lines, around))
 
-    def _supplied(self, name: str, lines: Lines, around: Sides) -> Generator[Work, None, _Value]:
+    def _supplied(self, name: str, lines: Lines, around: Sides) -> Generator[StepCost, None, _Value]:
         """Lines of a value that is in pieces: of one of them, or a copy of lines of several."""
         pieces = self._supply[name]
         one = covering(pieces, lines)
@@ -179,7 +179,7 @@ class _Steps:
 
     def _bordered(
         self, name: str, source: _Value, lines: Lines, around: Sides, at_hand: Lines | None = None
-    ) -> Generator[Work, None, _Value]:
+    ) -> Generator[StepCost, None, _Value]:
         """A convolution reads a value that was made for it where it is, and of others a copy that has a border."""
         if around == NO_SIDES or at_hand == lines:
             return source
@@ -189,10 +189,10 @@ class _Steps:
     def _copied(self, name: str, lines: Lines, around: Sides) -> _Value:
         return _Value((self._number, name, lines, around), self._sizes.rows(name, lines, around))
 
-    def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> Work:
+    def _copy(self, name: str, sources: Sequence[_Value], lines: Lines, around: Sides) -> StepCost:
         copy, blocks = self._copied(name, lines, around), self._sizes.blocks(name)
         touched = {value.key: value.rows * blocks for value in (*sources, copy)}
-        return Work(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks)
+        return StepCost(touched, copy.rows + max(source.rows for source in sources), copy.rows * blocks)
 
     def _result(self, name: str) -> _Value:
         return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._band.borders.get(name, NO_SIDES)))

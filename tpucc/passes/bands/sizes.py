@@ -18,12 +18,12 @@ from tpucc.target import Target
 class Sizes:
     """Rows and cycles for one image of the batch: the batch is split before an image is.
 
-    Rows are those of the unified buffer, `width` for each row of values.
+    Rows are those of the unified buffer, `bytes_per_value` for each row of values.
     """
 
     maps: Maps
     target: Target
-    width: int = 1
+    bytes_per_value: int = 1
 
     def blocks(self, name: str) -> int:
         """Column blocks of a value."""
@@ -32,7 +32,7 @@ class Sizes:
     def rows(self, name: str, lines: Lines, sides: Sides = NO_SIDES) -> int:
         """Rows of one column block of some lines of an image, with a border."""
         top, bottom, left, right = sides
-        return (top + lines[1] - lines[0] + bottom) * (left + self.maps.graph[name].type.shape[2] + right) * self.width
+        return (top + lines[1] - lines[0] + bottom) * (left + self.maps.graph[name].type.shape[2] + right) * self.bytes_per_value
 
     def all_rows(self, name: str, sides: Sides = NO_SIDES) -> int:
         """Rows of one column block of an image with a border."""
@@ -40,7 +40,7 @@ class Sizes:
 
     def item(self, name: str) -> int:
         """Rows of a value of any rank, all column blocks, for one item of the batch."""
-        return prod(self.maps.graph[name].type.shape[1:-1]) * self.blocks(name) * self.width
+        return prod(self.maps.graph[name].type.shape[1:-1]) * self.blocks(name) * self.bytes_per_value
 
     def at_once(self, node: Node, rows: Mapping[str, int]) -> int:
         """Rows that one instruction of an operator works on: a column block of each operand and of the result.
@@ -87,7 +87,7 @@ class Sizes:
         """Cycles of the transfers when an operator works on more rows than there are: they come and go with each chunk of accumulators."""
         if rows <= self.target.unified_buffer_rows:
             return 0
-        return -(-self.rows(node.name, lines) // (self.target.accumulator_rows * self.width)) * self.target.host_cycles(rows)
+        return -(-self.rows(node.name, lines) // (self.target.accumulator_rows * self.bytes_per_value)) * self.target.host_cycles(rows)
 
 
 def _is_product(node: Node) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.graph import Graph, Node
@@ -89,15 +89,11 @@ def _outputs(graph: Graph, found: Divisions, size: int, cores: int) -> Iterator[
 def _indivisible(graph: Graph, size: int, cores: int) -> Diagnostic:
     below, above = size // cores * cores, -(-size // cores) * cores
     near = f"the nearest batches that are: {below:,} and {above:,}" if below else f"the smallest batch that is: {above:,}"
-    labels = tuple(label for node in graph.inputs[:1] for label in _labels(node))
+    labels = tuple(label for node in graph.inputs[:1] for label in node.origin.labels())
     return Diagnostic("E0508", f"batch {size:,} is not divisible by {counted(cores, 'core')}", labels, (near,))
 
 
 def _mixed(node: Node, why: str, cores: int) -> Diagnostic:
     calls = tuple(Label(call, "in this call") for call in node.origin.calls)
     mend = "every core runs the same program on its own items of the batch; cores don't talk to each other"
-    return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", (*_labels(node), *calls), (mend,))
-
-
-def _labels(node: Node) -> Iterable[Label]:
-    return (Label(span) for span in node.origin.spans[:1])
+    return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", (*node.origin.labels(), *calls), (mend,))

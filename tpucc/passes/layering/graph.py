@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import INT8, AnyArray, Precision, affine_parameters, quantise
@@ -96,7 +96,7 @@ class LayerGraph:
         return self.shared(name, f"{fixed.scale!r} {fixed.zero_point}".encode(), make)
 
     def constant(self, name: str, value: AnyArray, origin: Origin, quantisation: Quantisation | None = None) -> Node:
-        array = Array(value)
+        array = Constant(value)
         type_ = TensorType(array.dtype, array.shape, quantisation=quantisation)
         return self.add(Node(name, "constant", (), ConstantAttributes(array), type_, origin.by(MADE_BY)))
 
@@ -143,7 +143,7 @@ class LayerGraph:
 
     def _quantized(self, value: Node) -> Node:
         parameters, precision = self.quantisation_of(value), self.precision
-        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, 8 * precision.rows)
+        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, 8 * precision.bytes_per_value)
         operands, type_ = (self.for_host(value.name),), self.held(value.type.shape, parameters)
         return self.add(Node(f"{value.name}.{precision.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
 

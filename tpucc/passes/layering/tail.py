@@ -8,7 +8,7 @@ from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.parameters import clamp_bounds, function_table
-from tpucc.numerics import Held
+from tpucc.numerics import DeviceInts
 from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Clamp, Table
 from tpucc.passes.layering.graph import LayerGraph
@@ -21,7 +21,7 @@ class Tail:
     to: Quantisation
     low: int
     high: int
-    table: Held | None = None
+    table: DeviceInts | None = None
 
 
 def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 import numpy as np
 
-from tpucc.durations import seconds_unit
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.durations import seconds_unit
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, joined, label, line, tag
 from tpucc.viz.text import SMALL, number, text_width

@@ -28,7 +28,7 @@ ABOVE = " Above the roof: weights fetched in other layers' time."
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RooflinePoint:
     """What a layer or a whole model does: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
     `layer` is the layer's number in the program; of the model -1.
@@ -64,7 +64,7 @@ class _Axes:
         return self.across(math.log10(intensity)), self.up(math.log10(rate))
 
 
-def roofline_svg(target: Target, model: Work, layers: Sequence[Work]) -> str:
+def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint]) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic."""
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
@@ -103,7 +103,7 @@ def bandwidth_text(rate: float) -> str:
     return f"{number(float(f'{rate / factor:.3g}'))} {unit}/s"
 
 
-def _title(target: Target, model: Work) -> str:
+def _title(target: Target, model: RooflinePoint) -> str:
     if not model.drawable:
         return f"{model.name}: no matrix products, so no point on the roofline"
     rate = model.rate(target)
@@ -113,7 +113,7 @@ def _title(target: Target, model: Work) -> str:
     return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows at its intensity"
 
 
-def _axes(target: Target, works: Sequence[Work], top: float) -> _Axes:
+def _axes(target: Target, works: Sequence[RooflinePoint], top: float) -> _Axes:
     intensities = [ridge(target), *(work.intensity for work in works)]
     rates = [target.peak_ops, *(work.rate(target) for work in works)]
     low, high = math.floor(math.log10(min(intensities)) - 0.3), math.ceil(math.log10(max(intensities)) + 0.3)
@@ -198,26 +198,26 @@ def _free_place(target: Target, axes: _Axes, taken: Sequence[Point]) -> Point:
     return max(places, key=lambda place: min([math.dist(place, other) for other in taken], default=0.0))
 
 
-def _is_above(target: Target, work: Work) -> bool:
+def _is_above(target: Target, work: RooflinePoint) -> bool:
     """Whether a layer does more than its weights' fetches allow: they took place in another layer's time."""
     return work.rate(target) > 1.02 * min(target.peak_ops, 2.0 * work.intensity * target.weight_bandwidth)
 
 
-def _words(target: Target, work: Work) -> str:
+def _words(target: Target, work: RooflinePoint) -> str:
     rate = rate_text(work.rate(target))
     return f"{shown(work.name)}\n{rate} at {number(float(f'{work.intensity:.4g}'))} MACs a byte · {counted(work.cycles, 'cycle')}"
 
 
-def _apart(target: Target, axes: _Axes, layers: Sequence[Work]) -> list[list[Work]]:
+def _apart(target: Target, axes: _Axes, layers: Sequence[RooflinePoint]) -> list[list[RooflinePoint]]:
     """The layers, those that would be drawn on the very same pixel together."""
-    pixels: dict[tuple[int, int], list[Work]] = {}
+    pixels: dict[tuple[int, int], list[RooflinePoint]] = {}
     for layer in layers:
         x, y = axes.point(layer.intensity, layer.rate(target))
         pixels.setdefault((round(x), round(y)), []).append(layer)
     return list(pixels.values())
 
 
-def _point(target: Target, axes: _Axes, works: Sequence[Work]) -> Markup:
+def _point(target: Target, axes: _Axes, works: Sequence[RooflinePoint]) -> Markup:
     x, y = axes.point(works[0].intensity, works[0].rate(target))
     words = title(_words(target, works[0]))
     stands_for = " ".join(str(work.layer) for work in works if work.layer >= 0) or None
@@ -225,7 +225,7 @@ def _point(target: Target, axes: _Axes, works: Sequence[Work]) -> Markup:
     return tag("circle", words, attributes=paint, cx=x, cy=y, r=5, stroke_width=1.5, data_layers=stands_for)
 
 
-def _star(target: Target, axes: _Axes, model: Work, room: Room) -> Markup:
+def _star(target: Target, axes: _Axes, model: RooflinePoint, room: Room) -> Markup:
     x, y = axes.point(model.intensity, model.rate(target))
     corners = []
     for tip in range(10):
@@ -236,7 +236,7 @@ def _star(target: Target, axes: _Axes, model: Work, room: Room) -> Markup:
     return joined([room.place(f"{shown(model.name)}, all layers", (x, y), 14, bold=True), shape])
 
 
-def _names(target: Target, axes: _Axes, layers: Sequence[Work], room: Room) -> Markup:
+def _names(target: Target, axes: _Axes, layers: Sequence[RooflinePoint], room: Room) -> Markup:
     """Names beside the points; one name for points that lie on each other."""
     groups: list[tuple[Point, list[str]]] = []
     for layer in layers:

@@ -13,10 +13,10 @@ from itertools import groupby
 
 import numpy as np
 
-from tpucc.durations import duration, seconds_unit
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.durations import duration, seconds_unit
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, layer_spans
 from tpucc.viz.palette import Kind

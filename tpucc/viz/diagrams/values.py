@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from tpucc.ir.array import Array
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
 from tpucc.viz.text import number
@@ -24,7 +24,7 @@ def edge_label(value: TensorType) -> tuple[str, ...]:
 def constant_label(node: Node) -> str:
     """A weight's key, or a constant's name, and its type; a single number stands for itself."""
     value = getattr(node.attributes, "value", None)
-    if isinstance(value, Array) and value.data.size == 1:
+    if isinstance(value, Constant) and value.data.size == 1:
         return number(float(value.data.reshape(-1)[0]))
     key = getattr(node.attributes, "key", None)
     return f"{key if isinstance(key, str) else node.name} {node.type.brief}"

@@ -13,7 +13,7 @@ from string import Template
 import msgspec
 
 from tpucc.diagnostics import counted, printable
-from tpucc.durations import duration
+from tpucc.sim.durations import duration
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
 from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view

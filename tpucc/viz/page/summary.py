@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
-from tpucc.durations import duration
+from tpucc.sim.durations import duration
 from tpucc.viz.charts.breakdown import breakdown_svg
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.viz.waves.work import Work
+from tpucc.viz.waves.work import Demo
 
 DIGIT = 0.57
 """The width of a digit, of the size of the font."""
@@ -91,7 +91,7 @@ class Sizes:
     """Above the array, for the legend and the number of the cycle."""
 
 
-def roomy(work: Work) -> Geometry:
+def roomy(work: Demo) -> Geometry:
     """Every number has its room; the picture is as large as it must be."""
     short, long = digits(work)
     chip, pill = _boxes(LARGEST, short, long)
@@ -100,7 +100,7 @@ def roomy(work: Work) -> Geometry:
     return _arranged(work, Sizes(cell, lane, 26.0, lane, 26.0, _number(long), 116.0))
 
 
-def fitting(work: Work) -> Geometry:
+def fitting(work: Demo) -> Geometry:
     """As much as fits on a screen; where elements are small, colours are left without numbers."""
     short, long = digits(work)
     chip, pill = _boxes(LARGEST, short, long)
@@ -116,7 +116,7 @@ def fitting(work: Work) -> Geometry:
     return _arranged(work, Sizes((wide, _within(76, high, work.rows)), lane, edge, buffer, line, product, 0.0))
 
 
-def digits(work: Work) -> tuple[int, int]:
+def digits(work: Demo) -> tuple[int, int]:
     """How many characters the longest activation or weight has, and the longest sum."""
     sums = [frame.cycle.sums for frame in work.frames] + [work.product]
     return max(_longest(work.x), _longest(work.w)), max(map(_longest, sums))
@@ -147,7 +147,7 @@ def _font(width: float, height: float, characters: int, most: float = LARGEST) -
     return round(size, 1) if size >= LEGIBLE else 0.0
 
 
-def _arranged(work: Work, sizes: Sizes) -> Geometry:
+def _arranged(work: Demo, sizes: Sizes) -> Geometry:
     short, long = digits(work)
     wide, high = sizes.cell
     font = _element_font(wide, high, short, long)

@@ -28,10 +28,10 @@ from tpucc.viz.waves.marks import (
 )
 from tpucc.viz.waves.motion import Show, Shown
 from tpucc.viz.waves.runs import runs
-from tpucc.viz.waves.work import Frame, Work
+from tpucc.viz.waves.work import Demo, Frame
 
 
-def layers(work: Work, geometry: Geometry) -> Iterator[Iterator[Shown]]:
+def layers(work: Demo, geometry: Geometry) -> Iterator[Iterator[Shown]]:
     """From the ground up."""
     yield _ground(work, geometry)
     yield _unread(work, geometry)
@@ -44,14 +44,14 @@ def layers(work: Work, geometry: Geometry) -> Iterator[Iterator[Shown]]:
     yield _words(work, geometry)
 
 
-def _ground(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _ground(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Elements in the colour of the row that they multiply."""
     for (i, j), first, last in runs([frame.cycle.row for frame in work.frames], NONE):
         row = int(work.frames[first].cycle.row[i, j])
         yield Show(first, last), box(geometry.array, i, j, wave_paint(row % work.count), rx=8, stroke_width=1.4)
 
 
-def _unread(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _unread(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """The input, until it is read."""
     reads = [frame.read for frame in work.frames]
     lattice = geometry.input
@@ -61,7 +61,7 @@ def _unread(work: Work, geometry: Geometry) -> Iterator[Shown]:
         yield Show(0, reads.index(number)), joined(shapes)
 
 
-def _weights(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _weights(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Weights in use, and below them those that wait in the shadow or pass through it."""
     lattice, frames = geometry.array, work.frames
     for (i, j), first, last in runs([frame.cycle.tile for frame in frames], NONE):
@@ -80,7 +80,7 @@ def _shadow(frame: Frame) -> Int64:
     return np.where(cycle.shadow_tile > cycle.tile, cycle.shadow_tile * count + cycle.shadow_row, NONE)
 
 
-def _results(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _results(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Accumulators, solid when complete, and the equals sign of a complete row."""
     for (row, j), first, last in runs([frame.summed for frame in work.frames], 0):
         frame = work.frames[first]
@@ -92,13 +92,13 @@ def _results(work: Work, geometry: Geometry) -> Iterator[Shown]:
         yield Show(first, last), label("=", lattice.x - GAP / 2 - 2, y, NORMAL, "ink", "middle", font_weight="bold")
 
 
-def _equal(work: Work, frame: Frame) -> Int8:
+def _equal(work: Demo, frame: Frame) -> Int8:
     """[M]: 1 for rows that are complete and what NumPy says."""
     equal: Bools = np.all((frame.summed == work.tiles) & (frame.cycle.accumulators == work.product), axis=1)
     return equal.astype(np.int8)
 
 
-def _words(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _words(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """The number of the cycle, and how many elements multiply."""
     y = geometry.array.y - CAPTION - 14
     for frame in work.frames:
@@ -108,7 +108,7 @@ def _words(work: Work, geometry: Geometry) -> Iterator[Shown]:
         yield Show(number, number + 1), joined([cycle, label(busy, MARGIN + 112, y, SMALL, "soft")])
 
 
-def _edge(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _edge(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Weights on their way into the array."""
     lattice = geometry.edge
     fall = geometry.array.y + geometry.array.height * LOWER - lattice.y - lattice.height / 2
@@ -122,7 +122,7 @@ def _edge(work: Work, geometry: Geometry) -> Iterator[Shown]:
             yield Show(cycle.number, cycle.number + 1, 0.0, -lattice.down if delay else fall), joined([shape, text])
 
 
-def _setup(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _setup(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Rows on their slant before the array."""
     lattice = geometry.setup
     enter = geometry.array.x + geometry.array.width * LEFT - lattice.x - lattice.width / 2
@@ -133,7 +133,7 @@ def _setup(work: Work, geometry: Geometry) -> Iterator[Shown]:
             yield Show(cycle.number, cycle.number + 1, -lattice.across if delay else enter), shape
 
 
-def _activations(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _activations(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Activations, each one column further in the next cycle."""
     lattice = geometry.array
     for frame in work.frames:
@@ -148,7 +148,7 @@ def _activations(work: Work, geometry: Geometry) -> Iterator[Shown]:
             yield Show(cycle.number, cycle.number + 1, step, 0.0, leaves), joined([shape, text])
 
 
-def _sums(work: Work, geometry: Geometry) -> Iterator[Shown]:
+def _sums(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Sums, each one row further down in the next cycle, and from the last row in its accumulator."""
     lattice = geometry.array
     for frame in work.frames:
@@ -161,7 +161,7 @@ def _sums(work: Work, geometry: Geometry) -> Iterator[Shown]:
             yield Show(cycle.number, cycle.number + 1, *_fall(geometry, work, i, j, row)), joined([shape, text, _said(frame, i, j)])
 
 
-def _fall(geometry: Geometry, work: Work, i: int, j: int, row: int) -> tuple[float, float]:
+def _fall(geometry: Geometry, work: Demo, i: int, j: int, row: int) -> tuple[float, float]:
     """Where a sum goes next."""
     if i < work.rows - 1:
         return 0.0, geometry.array.down

@@ -15,13 +15,13 @@ from tpucc.viz.theme import theme
 from tpucc.viz.waves.geometry import fitting
 from tpucc.viz.waves.payload import payload
 from tpucc.viz.waves.picture import busiest
-from tpucc.viz.waves.work import Work
+from tpucc.viz.waves.work import Demo
 
 SCRIPTS = ("data", "boxes", "words", "scene", "captions", "targets", "player")
 """The files of `js/` in the order in which they become one script."""
 
 
-def waves_page(work: Work) -> str:
+def waves_page(work: Demo) -> str:
     """The page as HTML."""
     folder = resources.files(__package__)
     geometry = fitting(work)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpucc.viz.palette import WAVES
 from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry
-from tpucc.viz.waves.work import Frame, Work
+from tpucc.viz.waves.work import Demo, Frame
 
 REGISTERS = (
     *("row", "x", "weights", "tile", "sums", "shadow", "shadow_row", "shadow_tile", "accumulators"),
@@ -22,7 +22,7 @@ SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lo
 """Where boxes stand in an element, and their height; see `geometry`."""
 
 
-def payload(work: Work, geometry: Geometry, first: int) -> str:
+def payload(work: Demo, geometry: Geometry, first: int) -> str:
     """The JSON, without anything that ends a script element; `first` is the cycle to begin with."""
     values = {
         "rows": work.rows,
@@ -40,7 +40,7 @@ def payload(work: Work, geometry: Geometry, first: int) -> str:
     return msgspec.json.encode(values).decode().replace("<", "\\u003c")
 
 
-def cycle_values(work: Work, frame: Frame) -> Mapping[str, object]:
+def cycle_values(work: Demo, frame: Frame) -> Mapping[str, object]:
     """The registers of one cycle, and what follows from them."""
     cycle = frame.cycle
     done = frame.summed == work.tiles

@@ -17,7 +17,7 @@ from tpucc.viz.waves.geometry import MARGIN, roomy
 from tpucc.viz.waves.layers import layers
 from tpucc.viz.waves.motion import Film, Shown
 from tpucc.viz.waves.scaffold import scaffold
-from tpucc.viz.waves.work import Work
+from tpucc.viz.waves.work import Demo
 
 KEY = "waves"
 MOST = 12
@@ -25,7 +25,7 @@ MOST = 12
 HEAD = 62.0
 
 
-def waves_svg(work: Work, still: int | None = None) -> str:
+def waves_svg(work: Demo, still: int | None = None) -> str:
     """The picture. With `still` nothing moves, and this cycle is shown; else the busiest one stands where a viewer doesn't move.
 
     Raises `ValueError` when there are more elements than `MOST` × `MOST`.
@@ -43,7 +43,7 @@ def waves_svg(work: Work, still: int | None = None) -> str:
     return picture(KEY, _title(work), width, geometry.height + HEAD, style, _heading(work), whole)
 
 
-def busiest(work: Work) -> int:
+def busiest(work: Demo) -> int:
     """The cycle in which most elements multiply; of several the first."""
     return int(np.argmax([np.count_nonzero(frame.cycle.busy) for frame in work.frames]))
 
@@ -58,11 +58,11 @@ def _kept(layer: Sequence[Shown], still: int | None) -> Iterator[Shown]:
 _SUBTITLE = "Activations go right and sums go down, one element a cycle; weights stay. A colour is a row of the input."
 
 
-def _title(work: Work) -> str:
+def _title(work: Demo) -> str:
     tiles = f" in {work.tiles} tiles" if work.tiles > 1 else ""
     return f"{counted(work.count, 'row')} through {work.rows} × {work.columns} elements{tiles}: {len(work.frames)} cycles"
 
 
-def _heading(work: Work) -> Markup:
+def _heading(work: Demo) -> Markup:
     head = label(_title(work), MARGIN, 34, LARGE, font_weight="bold")
     return joined([head, label(_SUBTITLE, MARGIN, 56, NORMAL, "soft")])

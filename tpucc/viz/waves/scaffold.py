@@ -9,10 +9,10 @@ from tpucc.viz.svg import Markup, Value, escaped, joined, label, tag
 from tpucc.viz.text import SMALL
 from tpucc.viz.waves.geometry import CAPTION, MARGIN, Geometry, Lattice
 from tpucc.viz.waves.marks import WAITING, WEIGHT, box, chip, number_mark, pill_paint
-from tpucc.viz.waves.work import Work
+from tpucc.viz.waves.work import Demo
 
 
-def scaffold(work: Work, geometry: Geometry) -> Markup:
+def scaffold(work: Demo, geometry: Geometry) -> Markup:
     """All of it, below what moves."""
     array = geometry.array
     parts = [
@@ -37,7 +37,7 @@ def _known(lattice: Lattice, i: int, j: int, value: int) -> Markup:
     return number_mark(value, x, y, lattice.font, "soft")
 
 
-def _captions(work: Work, geometry: Geometry) -> Iterator[Markup]:
+def _captions(work: Demo, geometry: Geometry) -> Iterator[Markup]:
     array, setup, product = geometry.array, geometry.setup, geometry.product
     y = array.y - CAPTION * 0.6
     yield label("the input", geometry.input.x + geometry.input.width, y, SMALL, "soft", "end")

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted
 from tpucc.systolic import NONE
 from tpucc.viz.palette import INKS, KINDS, WAVES, Kind
-from tpucc.viz.waves.work import Frame, Work
+from tpucc.viz.waves.work import Demo, Frame
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -39,13 +39,13 @@ class _Grid:
     product: int
 
 
-def terminal_width(work: Work) -> int:
+def terminal_width(work: Demo) -> int:
     """The columns that the text needs."""
     grid = _grid(work)
     return grid.left + (grid.cell + 1) * work.columns + 1 + len(EQUAL)
 
 
-def terminal_frame(work: Work, number: int) -> Text:
+def terminal_frame(work: Demo, number: int) -> Text:
     """Cycle `number`. `.plain` is the same without colours."""
     from rich.text import Text  # imported only when something is printed: it takes longer than most commands
 
@@ -61,21 +61,21 @@ def terminal_frame(work: Work, number: int) -> Text:
     return Text("\n").join(lines)
 
 
-def introduction(work: Work) -> str:
+def introduction(work: Demo) -> str:
     """What will be seen."""
     shape = f"{work.rows} × {work.columns} elements"
     tiles = "" if work.tiles == 1 else f", {work.tiles} tiles of weights, whose sums are added up"
     return f"{shape}, {counted(work.count, 'row')} of input{tiles}: {counted(len(work.frames), 'cycle')}"
 
 
-def conclusion(work: Work) -> str:
+def conclusion(work: Demo) -> str:
     """Whether the accumulators hold the product."""
     equal = np.count_nonzero(work.frames[-1].cycle.accumulators == work.product)
     verdict = "equal" if equal == work.product.size else "NOT EQUAL"
     return f"{verdict}: {equal:,} of {work.product.size:,} sums are those of X @ W by NumPy"
 
 
-def _grid(work: Work) -> _Grid:
+def _grid(work: Demo) -> _Grid:
     lane = 1 + _longest([frame.cycle.setup for frame in work.frames])
     tops, lows = (_longest(map(part, work.frames)) for part in (_top, _low))
     numbers = _longest([frame.cycle.accumulators for frame in work.frames])
@@ -112,7 +112,7 @@ def _low(frame: Frame) -> Words:
     return np.char.add(np.char.add(marked, gap), sums)
 
 
-def _headline(work: Work, frame: Frame) -> str:
+def _headline(work: Demo, frame: Frame) -> str:
     cycle = frame.cycle
     parts = [f"cycle {cycle.number} of {len(work.frames) - 1}"]
     if cycle.shifting != NONE:
@@ -125,7 +125,7 @@ def _headline(work: Work, frame: Frame) -> str:
     return " · ".join(parts)
 
 
-def _entering_weights(grid: _Grid, work: Work, frame: Frame) -> Text:
+def _entering_weights(grid: _Grid, work: Demo, frame: Frame) -> Text:
     """The weights that reach the first row of elements next."""
 
     line = _words("weights", grid)
@@ -135,7 +135,7 @@ def _entering_weights(grid: _Grid, work: Work, frame: Frame) -> Text:
     return line
 
 
-def _array(grid: _Grid, work: Work, frame: Frame) -> Iterator[Text]:
+def _array(grid: _Grid, work: Demo, frame: Frame) -> Iterator[Text]:
     yield _rule(grid, work, "┌┬┐", "setup")
     tops, lows = _top(frame), _low(frame)
     for row in range(work.rows):
@@ -154,12 +154,12 @@ def _words(words: str, grid: _Grid) -> Text:
     return Text().append(words.rjust(grid.left - 1) + " ", _SOFT)
 
 
-def _rule(grid: _Grid, work: Work, corners: str, words: str = "") -> Text:
+def _rule(grid: _Grid, work: Demo, corners: str, words: str = "") -> Text:
     line = corners[1].join(["─" * grid.cell] * work.columns)
     return _words(words, grid).append(corners[0] + line + corners[2], _SOFT)
 
 
-def _setup(grid: _Grid, work: Work, frame: Frame, row: int) -> Text:
+def _setup(grid: _Grid, work: Demo, frame: Frame, row: int) -> Text:
     """What waits before a row of elements, the next to enter at its side."""
     from rich.text import Text
 
@@ -178,12 +178,12 @@ def _cells(grid: _Grid, left: Text, texts: Words, styles: Sequence[str], bar: st
     return left.append(bar, _SOFT)
 
 
-def _wave(work: Work, row: int) -> str:
+def _wave(work: Demo, row: int) -> str:
     """The style of a row that is numbered through all tiles."""
     return f"{INKS['ink'].light} on {WAVES[row % work.count % len(WAVES)].fill}"
 
 
-def _accumulators(grid: _Grid, work: Work, frame: Frame) -> Iterator[Text]:
+def _accumulators(grid: _Grid, work: Demo, frame: Frame) -> Iterator[Text]:
     values = np.where(frame.summed > 0, frame.cycle.accumulators.astype(np.str_), "·")
     for row in range(work.count):
         styles = [_sum_style(work, frame, row, column) for column in range(work.columns)]
@@ -191,13 +191,13 @@ def _accumulators(grid: _Grid, work: Work, frame: Frame) -> Iterator[Text]:
         yield _beside(grid, work, frame, row, line)
 
 
-def _sum_style(work: Work, frame: Frame, row: int, column: int) -> str:
+def _sum_style(work: Demo, frame: Frame, row: int, column: int) -> str:
     """Complete sums have the colour of their row; one that was just added to is bold."""
     bold = "bold " if frame.fresh[row, column] else ""
     return bold + (_wave(work, row) if frame.summed[row, column] == work.tiles else _SOFT)
 
 
-def _beside(grid: _Grid, work: Work, frame: Frame, row: int, line: Text) -> Text:
+def _beside(grid: _Grid, work: Demo, frame: Frame, row: int, line: Text) -> Text:
     """NumPy's row of the product, and whether ours is complete and equal."""
     if grid.product:
         line.append("".join(str(value).rjust(grid.product) for value in work.product[row].tolist()), _SOFT)

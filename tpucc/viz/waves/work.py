@@ -29,7 +29,7 @@ VALUES: Mapping[str, tuple[int, int]] = MappingProxyType({SMALL: (-4, 4), "int8"
 
 
 @dataclass(frozen=True, eq=False)
-class Work:
+class Demo:
     """X [M, tiles · R] and W [tiles · R, C], integers of at most 8 bits, for an array of R × C elements."""
 
     x: Int32
@@ -102,7 +102,7 @@ class Frame:
         return int(self.cycle.setup_row[0, 0])
 
 
-def random_work(rows: int, columns: int, count: int, tiles: int = 1, seed: int = 0, values: str = SMALL) -> Work:
+def random_work(rows: int, columns: int, count: int, tiles: int = 1, seed: int = 0, values: str = SMALL) -> Demo:
     """Random matrices; `values` names a range of `VALUES`. No weight is 0, so that each shows in the sums.
 
     Sizes are those of `SIDES`, `COUNTS` and `TILES`; others raise `ValueError`.
@@ -115,4 +115,4 @@ def random_work(rows: int, columns: int, count: int, tiles: int = 1, seed: int =
     x = random.integers(low, high + 1, (count, tiles * rows), np.int32)
     w = random.integers(low, high + 1, (tiles * rows, columns), np.int32)
     w[w == 0] = high
-    return Work(x, w, tiles)
+    return Demo(x, w, tiles)

@@ -14,7 +14,7 @@ const words = (() => {
   const unitOf = (seconds) => UNITS.find(([, factor]) => seconds * factor >= 1) ?? UNITS.at(-1);
   const decimal = (value, maximumFractionDigits) => value.toLocaleString("en-GB", { maximumFractionDigits });
 
-  /** A time at the target's clock: three significant digits in the unit that suits it, as `tpucc.durations` writes it. */
+  /** A time at the target's clock: three significant digits in the unit that suits it, as `tpucc.sim.durations` writes it. */
   function time(cycles) {
     const seconds = Number((cycles / machine.clock_hz).toPrecision(3)); // rounded first: 999.7 ns are 1 µs
     const [unit, factor] = unitOf(seconds);

@@ -13,8 +13,8 @@ from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.rounds import model_batch, rows_given, run_in_rounds
-from tpucc.runtime import Runtime
+from tpucc.runtime.batches import model_batch, rows_given, run_in_rounds
+from tpucc.runtime.runtime import Runtime
 
 Arrays = Mapping[str, AnyArray]
 

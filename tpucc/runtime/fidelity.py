@@ -21,7 +21,7 @@ from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.model_inputs import Checked, checked, rounds
 from tpucc.passes.quantise import Quantise
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target
 
 ROWS = 64

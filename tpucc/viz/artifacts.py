@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tpucc import pictures
 from tpucc.driver import Compilation
-from tpucc.fidelity import fidelity
 from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
-from tpucc.runtime import Runtime
+from tpucc.runtime.fidelity import fidelity
+from tpucc.runtime.runtime import Runtime
+from tpucc.viz import pictures
 from tpucc.viz.page import Accuracy
 from tpucc.viz.page.stages import Stage
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import counted, printable
-from tpucc.durations import duration
-from tpucc.outputs import write_file
-from tpucc.runtime import Runtime
-from tpucc.tables import size
+from tpucc.interop.files import write_file
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.durations import duration
 from tpucc.viz.statistics import LayerStatistics, Statistics, read_statistics
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
+from tpucc.viz.tables import size
 
 MOST_LAYERS = 20
 """Rows of the summary; a larger model shows those that take the most cycles."""

@@ -11,12 +11,12 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
-from tpucc.viz.charts.roofline import Work, roofline_svg
+from tpucc.viz.charts.roofline import RooflinePoint, roofline_svg
 from tpucc.viz.charts.tiles import tiles_svg as draw_tiles
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
@@ -78,12 +78,12 @@ def roofline_of(runtime: Runtime) -> str:
     return roofline_svg(runtime.program.target, model, layers)
 
 
-def works_of(runtime: Runtime) -> list[Work]:
+def works_of(runtime: Runtime) -> list[RooflinePoint]:
     """What the model does on one core, and after it each layer; bytes are those of the weight tiles fetched, as in the TPU paper."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
-    model = Work(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
+    model = RooflinePoint(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
     layers = enumerate(stats["layers"])
-    return [model, *(Work(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"], n) for n, x in layers)]
+    return [model, *(RooflinePoint(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"], n) for n, x in layers)]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:

@@ -18,10 +18,10 @@ from enum import Enum
 
 import numpy as np
 
-from tpucc.numerics import EXACT, AnyArray, Float32, Held, Int32, Int64, Precision, requantise_in_place
+from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, Precision, requantise_in_place
 from tpucc.sim.arithmetic import Block, activate, looked_up, unsigned
+from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
-from tpucc.sim.weights import Part, Weights, spans
 
 
 class Sum(Enum):
@@ -49,7 +49,7 @@ class Activation:
     dest: Rows
     block: Block
     to: Precision
-    tail: Held
+    tail: DeviceInts
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -190,7 +190,7 @@ def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
     return Sum.WIDE
 
 
-def tail_lanes(block: Block, used: int, to: Precision) -> Held:
+def tail_lanes(block: Block, used: int, to: Precision) -> DeviceInts:
     """What an activate gives in the lanes that have no weights: [mxu - used]."""
     bias: Int64 = block["bias"]
     return activate(np.zeros((1, len(bias)), np.int32), block, to)[0, used:]

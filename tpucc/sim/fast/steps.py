@@ -9,8 +9,8 @@ from tpucc.isa.instructions import ROWS_OF_WIDE, Flag, Function, Instruction, Op
 from tpucc.numerics import INT8, INT16, Int8, Int64, Precision
 from tpucc.sim import arithmetic
 from tpucc.sim.arithmetic import Block
+from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.machine import Machine, Rows, accumulator_rows, operand, windows
-from tpucc.sim.product import Product, Scratch
 
 
 class Step(Protocol):

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tpucc.isa.program import Program
-from tpucc.numerics import Held
+from tpucc.numerics import DeviceInts
+from tpucc.sim.fast.prepare import prepare
+from tpucc.sim.fast.product import Scratch
 from tpucc.sim.interpret import Interpreter, Watch
 from tpucc.sim.machine import Machine
 from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
-from tpucc.sim.prepare import prepare
-from tpucc.sim.product import Scratch
 
 __all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
 
@@ -31,7 +31,7 @@ class Simulator:
         self._scratch = Scratch()
         self._segments = prepare(program, self._scratch)
 
-    def run(self, inputs: Mapping[str, Held], host: Host = no_host) -> dict[str, Held]:
+    def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
         """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.
 
         `host` is called between the device's segments, once for each of the program's host steps; it must not run this simulator again.

@@ -11,12 +11,12 @@ from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Instruction
 from tpucc.isa.program import Program
 from tpucc.numerics import INT8, INT16, Int32
-from tpucc.sim.groups import Chain, Group, find_groups
+from tpucc.sim.fast.groups import Chain, Group, find_groups
+from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.fast.steps import Products, Step, Vector, single_step
+from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.machine import accumulator_rows, operand
-from tpucc.sim.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.resolve import resolve
-from tpucc.sim.steps import Products, Step, Vector, single_step
-from tpucc.sim.weights import WeightStore, spans
 
 LARGEST = {(False, False): 128, (False, True): 255, (True, False): 2**15, (True, True): 2**16 - 1}
 """The largest magnitude of an input: by whether it is wide, and whether it is unsigned."""

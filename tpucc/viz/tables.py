@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tpucc.diagnostics import printable
-from tpucc.durations import duration
-from tpucc.pictures import works_of
-from tpucc.runtime import Runtime
+from tpucc.runtime.runtime import Runtime
 from tpucc.sim.counts import WAYS
+from tpucc.sim.durations import duration
 from tpucc.target import Target, machine_name
-from tpucc.viz.charts.roofline import Work
+from tpucc.viz.charts.roofline import RooflinePoint
+from tpucc.viz.pictures import works_of
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -164,11 +164,11 @@ def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _work_row(work: Work, target: Target) -> tuple[str, ...]:
+def _work_row(work: RooflinePoint, target: Target) -> tuple[str, ...]:
     return work.name, f"{work.intensity:,.1f}", f"{work.rate(target) / 1e12:.2f}", f"{_roof(work, target) / 1e12:.2f}"
 
 
-def _roof(work: Work, target: Target) -> float:
+def _roof(work: RooflinePoint, target: Target) -> float:
     """Operations a second: no more than the peak, and than the weights come for (Williams, Waterman and Patterson, 2009)."""
     return min(target.peak_ops, 2 * work.intensity * target.weight_bandwidth)
 

@@ -26,7 +26,7 @@ class Random:
 
 
 @dataclass(frozen=True, eq=False)
-class Array:
+class Constant:
     """A frozen NumPy array (C order, little endian, read only). Equal when type, shape and every byte are equal.
 
     `drawn` says that `random_array` gives the same array from this recipe; the text form then needs no data.
@@ -58,7 +58,7 @@ class Array:
         return hashlib.sha256(head + np.ascontiguousarray(self.data).data.cast("B") if self.data.size else head).digest()
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Array):
+        if not isinstance(other, Constant):
             return NotImplemented
         return self.data is other.data or (self.dtype == other.dtype and self.shape == other.shape and self.digest == other.digest)
 
@@ -67,10 +67,10 @@ class Array:
         return hash((self.dtype, self.shape, self.data.flat[:_HASHED].tobytes()))
 
     def __repr__(self) -> str:
-        return f"Array({self.dtype}{list(self.shape)})"
+        return f"Constant({self.dtype}{list(self.shape)})"
 
 
-def random_array(shape: tuple[int, ...], recipe: Random) -> Array:
+def random_array(shape: tuple[int, ...], recipe: Random) -> Constant:
     """Draws a float32 weight: He-normal from two dimensions up (fan-in: all sizes but the last), uniform in 0.5…1.5 for less.
 
     He et al., "Delving Deep into Rectifiers", ICCV 2015: standard deviation sqrt(2 / fan_in).
@@ -78,6 +78,6 @@ def random_array(shape: tuple[int, ...], recipe: Random) -> Array:
     key = int.from_bytes(hashlib.sha256(recipe.key.encode("utf-8", "surrogatepass")).digest()[:8], "little")
     generator = np.random.default_rng([recipe.seed, key])
     if len(shape) < 2:
-        return Array(generator.random(shape, np.float32) + np.float32(0.5), recipe)
+        return Constant(generator.random(shape, np.float32) + np.float32(0.5), recipe)
     deviation = np.float32(np.sqrt(2.0 / max(1, int(np.prod(shape[:-1], dtype=object)))))
-    return Array(generator.standard_normal(shape, np.float32) * deviation, recipe)
+    return Constant(generator.standard_normal(shape, np.float32) * deviation, recipe)

@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from tests.support.device_graphs import TINY, chain
-from tpucc import search
 from tpucc.isa.program import Program
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.schedule import fastest
 
 ROOMY = msgspec.structs.replace(TINY, name="roomy", unified_buffer_rows=4000, accumulator_rows=64)
 
@@ -44,8 +44,8 @@ def test_the_fastest_that_gains_enough(
     candidates: Sequence[TileProgram], cycles: tuple[int, ...], best: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three percent are enough, and less is not worth another shape of program."""
-    monkeypatch.setattr(search, "time_program", Clock(*cycles))
-    tiles, program = search.fastest(iter(candidates), 1)
+    monkeypatch.setattr(fastest, "time_program", Clock(*cycles))
+    tiles, program = fastest.fastest(iter(candidates), 1)
     assert program is not None
     assert (tiles.instructions == candidates[best].instructions).all()
     assert (best == 0) == (tiles is candidates[0])
@@ -56,8 +56,8 @@ def test_the_fastest_that_gains_enough(
 
 def test_programs_are_timed_with_all_their_cores(candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock(3, 2, 1)
-    monkeypatch.setattr(search, "time_program", clock)
-    _, program = search.fastest(iter(candidates), 4)
+    monkeypatch.setattr(fastest, "time_program", clock)
+    _, program = fastest.fastest(iter(candidates), 4)
     assert program is not None
     assert {asked.cores for asked in clock.asked} == {4}
     assert program.cores == 4
@@ -68,10 +68,10 @@ def test_others_than_a_large_program_are_not_even_made(candidates: Sequence[Tile
         yield candidates[0]
         pytest.fail("a second candidate was asked for")
 
-    monkeypatch.setattr(search, "LARGEST", len(candidates[0].instructions) - 1)
-    assert search.fastest(first_only(), 1) == (candidates[0], None)  # type: ignore[arg-type]
+    monkeypatch.setattr(fastest, "LARGEST", len(candidates[0].instructions) - 1)
+    assert fastest.fastest(first_only(), 1) == (candidates[0], None)  # type: ignore[arg-type]
 
 
 def test_an_only_candidate_is_not_timed(candidates: Sequence[TileProgram], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "time_program", Clock())
-    assert search.fastest(iter(candidates[:1]), 1) == (candidates[0], None)
+    monkeypatch.setattr(fastest, "time_program", Clock())
+    assert fastest.fastest(iter(candidates[:1]), 1) == (candidates[0], None)

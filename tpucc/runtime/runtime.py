@@ -15,21 +15,21 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
-from tpucc.handover import require_handover
+from tpucc.interop.files import read_file, write_file
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.numerics import INT8, AnyArray, Held
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.numerics import INT8, AnyArray, DeviceInts
 from tpucc.ops.evaluate import evaluate
-from tpucc.outputs import read_file, write_file
-from tpucc.registry import ATTRIBUTES
-from tpucc.rounds import RoundObserver, model_batch, rows_given, run_in_rounds
-from tpucc.sharing import joined, parts, whole_type
+from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
+from tpucc.runtime.connections import require_handover
+from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
-from tpucc.sim.execute import Interpreter, Simulator
+from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
 
@@ -162,7 +162,7 @@ class Runtime:
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
         """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
 
-        def host(number: int, ports: Mapping[str, Held]) -> dict[str, AnyArray]:
+        def host(number: int, ports: Mapping[str, DeviceInts]) -> dict[str, AnyArray]:
             values.update(_evaluated(self.steps[number], {**values, **ports}))
             return _shaped(self.program.step_ports[number][1], values)
 

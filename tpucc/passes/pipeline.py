@@ -1,0 +1,125 @@
+"""The order of the passes, and which of them a compilation runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass, replace
+
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
+from tpucc.passes.base import Pass
+from tpucc.passes.batch_products import BatchProducts
+from tpucc.passes.calibrate import Calibrate
+from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.compose_tables import ComposeTables
+from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
+from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.explicit_quantisation import ExplicitQuantisation
+from tpucc.passes.flatten_to_convolution import FlattenToConvolution
+from tpucc.passes.fold_padding import FoldPadding
+from tpucc.passes.fold_scales import FoldScales
+from tpucc.passes.fold_slices import FoldSlices
+from tpucc.passes.fuse_activation import FuseActivation
+from tpucc.passes.fuse_bias import FuseBias
+from tpucc.passes.hoist_activations import HoistActivations
+from tpucc.passes.hoist_dequantize import HoistDequantize
+from tpucc.passes.pack_patches import PackPatches
+from tpucc.passes.place import Place
+from tpucc.passes.push_slices import PushSlices
+from tpucc.passes.quantise import Quantise
+from tpucc.passes.reassociate_bias import ReassociateBias
+from tpucc.passes.sink_transposes import SinkTransposes
+from tpucc.passes.sink_views import SinkViews
+from tpucc.passes.split_maps import SplitMaps
+
+PASSES: tuple[Pass, ...] = (
+    ConstantFolding(),
+    DecomposeBatchNorm(),
+    SinkTransposes(),
+    FoldScales(),
+    FoldPadding(),
+    HoistActivations(),
+    FlattenToConvolution(),
+    SinkViews(),
+    FoldSlices(),
+    PushSlices(rows=False),
+    ConstantFolding(),
+    CommonSubexpressions(),
+    BatchProducts(),
+    ReassociateBias(),
+    HoistDequantize(),
+    ExplicitQuantisation(),
+    DeadCode(),
+    PackPatches(),
+    Place(),
+    Calibrate(),
+    FuseBias(),
+    FuseActivation(),
+    SplitMaps(),
+    Quantise(),
+    ComposeTables(),
+    DivideBatch(),
+)
+"""The passes in their order. One may stand twice, where another makes new work for it."""
+
+LEVELS = (0, 1, 2)
+
+
+def pipeline(level: int, extra: Sequence[Pass], settings: Mapping[str, Mapping[str, object]], omit: Collection[str]) -> tuple[Pass, ...]:
+    """The passes of a level of optimisation, in order.
+
+    `extra` are passes that the user brought, which join or replace the built-in ones; `settings` maps a pass's name to its options; `omit`
+    names optional passes to leave out. Raises `UsageError`.
+    """
+    if level not in LEVELS:
+        raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {level}"))
+    passes = list(PASSES)
+    for added in extra:
+        _insert(passes, added)
+    names = {p.name for p in passes}
+    for name in (*settings, *omit):
+        if name not in names:
+            raise unknown_name("pass", name, sorted(names))
+    required = {p.name for p in passes if p.level == 0}
+    if blocked := sorted(required.intersection(omit)):
+        raise UsageError(Diagnostic("E0506", f"compiling needs the pass {blocked[0]}; it can't be left out"))
+    return tuple(_configured(p, settings.get(p.name, {})) for p in passes if p.level <= level and p.name not in omit)
+
+
+def _insert(passes: list[Pass], added: Pass) -> None:
+    """A pass from outside replaces the built-in of its name, or goes after the one it names in `after`; else before calibration."""
+    same = [index for index, p in enumerate(passes) if p.name == added.name]
+    if same:
+        for index in same:
+            passes[index] = added
+        return
+    after = getattr(added, "after", None)
+    names = [p.name for p in passes]
+    if after is not None and after not in names:
+        raise unknown_name("pass", str(after), names)
+    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Calibrate.name), added)
+
+
+def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
+    options: dict[str, object] = {field.name: field.default for field in fields(step)} if is_dataclass(step) else {}
+    for name, value in settings.items():
+        if name not in options:
+            raise unknown_name(f"option of {step.name}", name, sorted(options))
+        if not _fits(value, options[name]):
+            raise UsageError(Diagnostic("E0518", f"{name} of {step.name} is like {options[name]!r}, found {value!r}"))
+    return replace(step, **settings) if settings else step  # type: ignore[type-var]
+
+
+def _fits(value: object, default: object) -> bool:
+    """Whether an option's value is of its default's type; an option whose default is none takes anything."""
+    kind = (int, float) if isinstance(default, float) else type(default)
+    return default is MISSING or default is None or isinstance(value, kind)
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str]) -> UsageError:
+    """The error of a name that is none of `known`."""
+    near = did_you_mean(name, known)
+    return UsageError(
+        Diagnostic("E0509", f"no {kind} is named {name}", help=tuple(t for t in (near, f"there are {', '.join(known)}") if t))
+    )

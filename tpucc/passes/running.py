@@ -1,0 +1,39 @@
+"""Running one pass: what it returns is verified, and a fault in it is named."""
+
+from __future__ import annotations
+
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError
+from tpucc.ir.graph import Graph
+from tpucc.ir.verify import verify_graph
+from tpucc.layers.kinds import LAYERS
+from tpucc.layers.verify import verify_layers
+from tpucc.ops.verify import verify_operators
+from tpucc.passes.base import Context, Pass
+
+
+def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
+    """Runs one pass and verifies what it returns. A fault in it is an `InternalError` that names it, want of memory a limit."""
+    try:
+        result = step.run(graph, context)
+    except Error:
+        raise
+    except MemoryError:
+        raise LimitError(Diagnostic("E0613", f"out of memory in the pass {step.name}; smaller tensors need less")) from None
+    except Exception as error:
+        raise InternalError(Diagnostic("E0901", f"the pass {step.name} failed: {type(error).__name__}: {error}")) from error
+    if not isinstance(result, Graph):
+        raise InternalError(Diagnostic("E0902", f"the pass {step.name} returned {type(result).__name__}, expected a Graph"))
+    try:
+        verify_stage(result)
+    except Error as error:
+        head = Diagnostic("E0903", f"the pass {step.name} made a graph that is not valid:")
+        raise InternalError((head, *error.diagnostics), error.source) from error
+    return result
+
+
+def verify_stage(graph: Graph) -> None:
+    """Checks an operator graph or a layer graph by the rules of both."""
+    verify_graph(graph)
+    verify_operators(graph, LAYERS)
+    if any(node.op in LAYERS for node in graph):
+        verify_layers(graph)
