@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.diagnostics import Source, counted, printable
+from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.textdata import quote
 from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines
@@ -108,10 +109,10 @@ def _host(program: Program) -> Iterator[str]:
 
 def _port(directive: str, port: Port) -> str:
     shape = "x".join(map(str, port.shape))
-    wide = f" type={port.precision.name}" if port.wide else ""
+    format = "" if port.format == DEFAULT_FORMAT else f" type={port.format.name}"
     held = f"scale={port.scale!r} zero={port.zero_point}"
     splits, blocks = (" ".join(map(str, numbers)) for numbers in (port.splits, port.blocks))
-    return f"{directive} {name_text(port.name)} {shape} {held} splits=[{splits}] blocks=[{blocks}]{wide}"
+    return f"{directive} {name_text(port.name)} {shape} {held} splits=[{splits}] blocks=[{blocks}]{format}"
 
 
 def _residents(program: Program) -> Iterator[str]:

@@ -52,7 +52,7 @@ class Quantise:
         if any(is_layer(node) for node in graph):
             return graph
         live = _folded(_live(graph))
-        layers = LayerGraph(live, context.precision, per_channel=self.granularity == "per_channel")
+        layers = LayerGraph(live, context.format, per_channel=self.granularity == "per_channel")
         quantised = _quantised(live, layers)
         context.holders.update(layers.holders)
         return quantised

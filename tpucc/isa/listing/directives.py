@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Origin, UsageError, did_you_mean, listed, printable
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.isa.listing.data import read_block, read_bytes, read_matrix
 from tpucc.isa.listing.lines import Arguments, Directive, Errors
 from tpucc.isa.listing.parts import Parts
@@ -19,7 +20,6 @@ from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
 from tpucc.isa.listing.words import Word, integer, line_error, name
 from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port
-from tpucc.numerics import INT8, INT16, PRECISIONS, Precision
 from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
 
 DEFAULT_TARGET = "tpu_v1"
@@ -149,22 +149,22 @@ def _port(kind: str) -> Callable[[Arguments, Parts], None]:
         scale = 1.0 if word is None else real(word)
         zero_point, splits, blocks = arguments.take("zero"), arguments.take("splits"), arguments.take("blocks")
         rows = (math.prod(shape[:-1]),) if splits is None else integers(splits)
-        precision = _precision(arguments.take("type"))
+        format = _format(arguments.take("type"))
         arguments.done()
-        stretches = tuple(count * precision.bytes_per_value for count in rows)
+        stretches = tuple(count * format.bytes_per_value for count in rows)
         held = _own_buffers(arguments, parts, kind, title, shape[-1], stretches) if blocks is None else integers(blocks)
         ports = parts.inputs if kind == "input" else parts.outputs
-        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, precision), rows, held, precision is INT16))
+        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, format), rows, held, format))
 
     return handler
 
 
-def _precision(word: Word | None) -> Precision:
+def _format(word: Word | None) -> DeviceFormat:
     if word is None:
-        return INT8
-    if word.text not in PRECISIONS:
-        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed([*PRECISIONS])}")
-    return PRECISIONS[word.text]
+        return DEFAULT_FORMAT
+    if word.text not in DEVICE_FORMATS:
+        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed([*DEVICE_FORMATS])}")
+    return DEVICE_FORMATS[word.text]
 
 
 def _own_buffers(arguments: Arguments, parts: Parts, kind: str, title: str, columns: int, rows: tuple[int, ...]) -> tuple[int, ...]:
