@@ -11,10 +11,10 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from tpucc.diagnostics import Origin, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.isa.listing.data import read_block, read_bytes, read_matrix
-from tpucc.isa.listing.lines import Arguments, Directive, Errors
+from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
 from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
@@ -39,10 +39,16 @@ def read_directives(directives: list[Directive], stem: str, errors: Errors) -> P
 def _apply(directive: Directive, parts: Parts) -> None:
     handler = _HANDLERS.get(directive.name)
     if handler is None:
-        near = did_you_mean(directive.name, [*_HANDLERS, "for"])
-        choices = f"the directives are {listed(['.' + name for name in (*_HANDLERS, 'for')])}"
-        raise line_error("E0715", f"no directive is named {directive.head}", directive.head.span, near or choices)
+        raise unknown(directive)
     handler(Arguments(directive), parts)
+
+
+def unknown(directive: Directive) -> LineError:
+    """The error of a directive that this kind of text doesn't have."""
+    names = [*_HANDLERS, *IN_CODE]
+    near = did_you_mean(directive.name, names)
+    choices = f"the directives are {listed(['.' + name for name in names])}"
+    return line_error("E0715", f"no directive is named {directive.head}", directive.head.span, near or choices)
 
 
 def _program(arguments: Arguments, parts: Parts) -> None:
@@ -180,14 +186,6 @@ def _own_buffers(arguments: Arguments, parts: Parts, kind: str, title: str, colu
     )
 
 
-def _resident(arguments: Arguments, parts: Parts) -> None:
-    title, layer = arguments.name("a name"), arguments.integer("layer", 0)
-    start, rows, first = arguments.integer("start"), arguments.integer("rows"), arguments.integer("first", 0)
-    last = arguments.take("last")
-    arguments.done()
-    parts.residents.append((title, layer, start, rows, first, None if last is None else integer(last)))
-
-
 def _tile(arguments: Arguments, parts: Parts) -> None:
     arguments.done(block=True)
     mxu = parts.target.mxu
@@ -259,7 +257,6 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "input": _port("input"),
         "output": _port("output"),
         "constant": _constant,
-        "resident": _resident,
         "host_step": _host_step,
         "reads": _step_ports("reads"),
         "writes": _step_ports("writes"),
