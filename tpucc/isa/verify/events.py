@@ -53,11 +53,6 @@ class Accesses:
         """How many of these accesses reach between the rows `low` and `high`."""
         return int(np.count_nonzero((self.low < high) & (self.high > low)))
 
-    def in_order(self) -> Accesses:
-        """The same accesses, by instruction and within one by kind."""
-        order = np.argsort(self.instruction * 4 + self.kind, kind="stable")
-        return Accesses(self.instruction[order], self.low[order], self.high[order], self.kind[order])
-
     def within(self, low: int, high: int) -> Accesses:
         """The parts of these accesses between the rows `low` and `high`."""
         inside = (self.low < high) & (self.high > low)
@@ -162,7 +157,7 @@ def _between(parts: Sequence[Accesses | Pattern], low: int, high: int) -> Iterat
     """The events of the rows from `low` to `high`, by halves when they are too many at once, or too many rows."""
     single, runs = high - low == 1, sum(part.runs(low, high) for part in parts)
     if single or (runs <= BATCH and high - low <= BATCH):
-        accesses = Accesses.joined(*(part.within(low, high) for part in parts)).in_order()
+        accesses = Accesses.joined(*(part.within(low, high) for part in parts))
         bounds, first, end = _segments(accesses, low, high)
         if single or int((end - first).sum()) <= BATCH:
             if len(accesses):
@@ -183,11 +178,11 @@ def _segments(accesses: Accesses, low: int, high: int) -> tuple[Int64, Int64, In
 
 
 def _by_segment(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64) -> Events:
-    """Each access once for each of its segments, the segments one after the other; within each, the accesses keep their order."""
-    source = np.repeat(np.arange(len(accesses)), segments)
+    """Each access once for each of its segments, the segments one after the other, and within each by instruction and kind."""
+    order = np.argsort(accesses.instruction * 4 + accesses.kind, kind="stable")
+    source, first, segments = np.repeat(order, segments[order]), first[order], segments[order]
     segment = np.arange(len(source)) - np.repeat(np.cumsum(segments) - segments - first, segments)
-    small = segment.astype(np.uint16) if len(bounds) <= _RADIX else segment
-    order = np.argsort(small, kind="stable")
+    order = np.argsort(segment.astype(np.uint16) if len(bounds) <= _RADIX else segment, kind="stable")
     segment, source = segment[order], source[order]
     begins = np.concatenate([np.ones(min(1, len(segment)), np.bool_), segment[1:] != segment[:-1]])
     start = np.maximum.accumulate(np.where(begins, np.arange(len(segment)), 0))
