@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import I8, DeviceFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
@@ -18,7 +19,7 @@ from tpucc.ops import OPS
 from tpucc.ops.opdef import View
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.place import constant_values, placement
+from tpucc.passes.place import placement
 
 
 @dataclass(frozen=True)
