@@ -25,12 +25,14 @@ def _texts() -> list[Path]:
 def test_files_that_are_named_exist() -> None:
     """A path is one of the tree's, however much of its beginning is left out; a name alone is that of some file."""
     known = [path.relative_to(ROOT).as_posix() for folder in FOLDERS for kind in KINDS for path in (ROOT / folder).rglob(kind)]
-    wrong = []
-    for path in (path for path in _texts() if "tests" not in path.relative_to(ROOT).parts[:1]):
-        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            for name in () if " import " in line else _FILE.findall(line):
-                if name not in EXAMPLES and not any(f"/{file}".endswith(f"/{name}") for file in known):
-                    wrong.append(f"{path.relative_to(ROOT)}:{number}: {name}")
+    places = (path for path in _texts() if path.relative_to(ROOT).parts[0] != "tests")
+    lines = ((path, *line) for path in places for line in enumerate(path.read_text("utf-8").splitlines(), 1))
+    named = ((path, number, name) for path, number, line in lines if " import " not in line for name in _FILE.findall(line))
+    wrong = [
+        f"{path.relative_to(ROOT)}:{number}: {name}"
+        for path, number, name in named
+        if name not in EXAMPLES and not any(f"/{file}".endswith(f"/{name}") for file in known)
+    ]
     assert not wrong, "\n".join(wrong)
 
 
