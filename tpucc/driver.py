@@ -15,6 +15,7 @@ from tpucc.diagnostics import Diagnostic, Error, Source, UsageError
 from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
+from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.ir.graph import Graph
 from tpucc.isa.disassembler import disassemble
@@ -197,6 +198,7 @@ def require_stage(name: str, options: Options) -> None:
         raise unknown_name("stage", name, stage_names(options))
 
 
+@collector_paused()
 def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) -> None:
     """Runs every stage; each leaves its result in `state` before the recorder may stop."""
     module = parse(state.source)
@@ -209,6 +211,7 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
     state.graph = bind_weights(model, folder, options.weights)
+    verify_stage(state.graph, model.graph)
     recorder.done("weights", state.graph, changed=state.graph != model.graph)
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's

@@ -5,7 +5,6 @@ A node typed without an origin gets its own place in the text when the graph nam
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node, Output
 from tpucc.ir.literals import DataReader, Value, parse_float, parse_range, parse_shape, parse_value
@@ -33,13 +33,8 @@ def parse_graph(text: str, name: str, attributes: Mapping[str, type]) -> Graph:
     """
     source = Source(name, text.removeprefix("\ufeff"))
     reader = _Reader(name, attributes)
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    with collector_paused():
         graph = reader.read(source.text.split("\n"))
-    finally:
-        if enabled:
-            gc.enable()
     if reader.errors:
         ordered = sorted(reader.errors, key=lambda error: (error.span is None, error.span))
         raise ProgramError(ordered[:REPORTED], source)

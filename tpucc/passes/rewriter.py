@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import is_
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
@@ -84,6 +85,7 @@ class Rewriter:
         return self._names.fresh(wanted)
 
     def build(self) -> Graph:
+        """The new graph; where nothing is different, the old one itself."""
         outputs = tuple(Output(output.name, self.resolve(output.node)) for output in self.graph.outputs)
         needed = {output.node for output in outputs}
         kept: list[Node] = []
@@ -91,7 +93,9 @@ class Rewriter:
             if node.name in needed or node.name in self._unread or node.op == "input":
                 needed.update(node.operands)
                 kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
-        return replace(self.graph, nodes=tuple(reversed(kept)), outputs=outputs)
+        nodes = tuple(reversed(kept))
+        same = outputs == self.graph.outputs and len(nodes) == len(self.graph) and all(map(is_, nodes, self.graph.nodes))
+        return self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)
 
     def _origin(self, node: Node) -> Origin:
         """The origins of all that the node was fused from, the first computed first; each is visited once, at the end."""
