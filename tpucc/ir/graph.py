@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import networkx as nx
 
@@ -29,9 +29,17 @@ class NoAttributes:
     """For operators without attributes."""
 
 
+Side = Literal["host", "device"]
+"""Who computes a node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation and its one result, which has the node's name."""
+    """One operation and its one result, which has the node's name.
+
+    `place` says who computes it. In an operator graph the pass `place` decides it, for all nodes at once; before, nothing is said. In a
+    layer graph nothing is said either, since it follows from the operators: layers are the device's.
+    """
 
     name: str
     op: str
@@ -39,6 +47,12 @@ class Node:
     attributes: Attributes
     type: TensorType
     origin: Origin = field(compare=False)
+    place: Side | None = None
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it has been decided that the device computes the node."""
+        return self.place == "device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +91,11 @@ class Graph:
     @cached_property
     def output_nodes(self) -> frozenset[str]:
         return frozenset(output.node for output in self.outputs)
+
+    @cached_property
+    def is_placed(self) -> bool:
+        """Whether it has been decided who computes the nodes."""
+        return any(node.place is not None for node in self.nodes)
 
     @cached_property
     def nx(self) -> nx.MultiDiGraph:

@@ -21,7 +21,7 @@ from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.windows import MAX_STEP, Axis
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
 from tpucc.target import Target
 
@@ -40,10 +40,10 @@ class PackPatches:
     def run(self, graph: Graph, context: Context) -> Graph:
         if not any(node.op == "conv2d" for node in graph):
             return graph
-        sides = placement(graph)
+        require_placed(graph, "patches are packed")
         rewriter = Rewriter(graph, self.name)
         for node in rewriter:
-            if node.op != "conv2d" or sides[graph[node.name].operands[0]] == "device" or not _pack(rewriter, node, context):
+            if node.op != "conv2d" or rewriter.operands(node)[0].on_device or not _pack(rewriter, node, context):
                 rewriter.put(node)
         return rewriter.build()
 
@@ -82,7 +82,7 @@ def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
     prepared = f32(*best.image)
     if image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
-    patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin)
+    patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host")
     packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:
