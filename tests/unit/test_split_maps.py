@@ -16,9 +16,9 @@ from tests.support.rewrites import assert_close, check
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import Compilation, Options, compile_source
 from tpucc.ir.graph import Graph
+from tpucc.lowering.bands.maps import Maps
+from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops.windows import Padding, Pair
-from tpucc.passes.bands.maps import Maps
-from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
 from tpucc.passes.place import placement
 from tpucc.passes.split_maps import SplitMaps

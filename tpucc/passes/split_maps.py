@@ -18,14 +18,14 @@ from typing import ClassVar
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
+from tpucc.lowering.bands.choice import Choice, Chooser
+from tpucc.lowering.bands.maps import Lines, Maps
+from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
+from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops import OPS
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Clamp, Pooling, View
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.bands.choice import Choice, Chooser
-from tpucc.passes.bands.maps import Lines, Maps
-from tpucc.passes.bands.run import Band, Piece, Run, covering, overlap, shares
-from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed

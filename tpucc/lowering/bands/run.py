@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Reading, Sides, widest
+from tpucc.lowering.bands.maps import NO_SIDES, Lines, Maps, Reading, Sides, widest
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import accumulate
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.estimate import Estimate, Way
-from tpucc.passes.bands.run import Piece, Run, Supply, run_of
-from tpucc.passes.bands.sizes import Sizes
+from tpucc.lowering.bands.estimate import Estimate, Way
+from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
+from tpucc.lowering.bands.sizes import Sizes
 
 LONGEST = 12
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""
