@@ -94,7 +94,7 @@ def packed(graph: Graph, target: Target = TINY, **options: object) -> tuple[Grap
     check(result)
     assert placement(result) == {node.name: node.place for node in result}
     assert [node.name for node in result.inputs] == [node.name for node in graph.inputs]
-    return result, context.warnings
+    return result, list(result.notes)
 
 
 def way_of(graph: Graph, geometry: Geometry) -> str:

@@ -142,7 +142,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _NodeParser:
-    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE on PLACE @ ORIGIN`."""
+    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE on PLACE holds VALUES @ ORIGIN`."""
 
     cursor: Cursor
     attributes: Mapping[str, type]
@@ -166,9 +166,10 @@ class _NodeParser:
         cursor.expect(":", "and the type of the result")
         type_ = _type(cursor)
         side = _side(cursor) if cursor.accept("on") else None
+        held = _names(cursor) if cursor.accept("holds") else ()
         origin = _origin(cursor) if cursor.accept("@") else Origin()
         cursor.done()
-        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin, side), place.span, self.places)
+        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin, side, held), place.span, self.places)
 
     def _arguments(self, kind: type) -> None:
         while not self.cursor.accept(")"):
@@ -261,6 +262,14 @@ def _side(cursor: Cursor) -> Side:
     if token.text == "host":
         return "host"
     raise cursor.error(f"expected device or host after on, found {token}", token, help=did_you_mean(token.text, ("device", "host")))
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    """Reads `h, y`."""
+    names = [cursor.name("the name of a value")[0]]
+    while cursor.accept(","):
+        names.append(cursor.name("the name of a value")[0])
+    return tuple(names)
 
 
 def _origin(cursor: Cursor) -> Origin:

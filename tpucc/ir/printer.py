@@ -11,7 +11,8 @@ return h as "h"
 ```
 Operands come first, then the attributes that differ from their defaults, the type, and after `@` the origin: `by` the pass that made the
 node, its places in the source, and `via` the calls that led there. Once operators are placed, `on device` stands behind the type of what
-the device computes, and all else is the host's; where that is everything, `on host` says so.
+the device computes, and all else is the host's; where that is everything, `on host` says so. In a layer graph, `holds h, y` names the
+values of the operator graph that a node has, where that isn't just the one of its own name.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ def print_node(node: Node, data: DataWriter, *, origins: bool = True, place: Sid
     """One line; the arrays that don't fit in it are named in `data`. The node's place is said when it is `place`."""
     arguments = [*map(print_name, node.operands), *(f"{key}={print_value(value, data)}" for key, value in non_default(node.attributes))]
     call = f"{print_name(node.op)}({', '.join(arguments)})" if arguments else print_name(node.op)
-    text = f"{print_name(node.name)} = {call} : {node.type}" + (f" on {node.place}" if node.place == place else "")
+    where = f" on {node.place}" if node.place == place else ""
+    held = f" holds {', '.join(map(print_name, node.holds))}" if node.holds else ""
+    text = f"{print_name(node.name)} = {call} : {node.type}{where}{held}"
     return f"{text:<{ORIGIN_COLUMN - 1}} @ {print_origin(node.origin)}" if origins and node.origin else text
 
 

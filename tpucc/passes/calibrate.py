@@ -60,9 +60,8 @@ class Calibrate:
         if not probed.measured:
             return graph
         if given is None:
-            context.warn(_MADE_UP)
             parts = list(_made_up_rounds(graph))
-            return probed.ranged(self._ranges(probed, parts, len(parts)))
+            return probed.ranged(self._ranges(probed, parts, len(parts))).noting(_MADE_UP)
         count = round_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count))
 

@@ -42,10 +42,11 @@ class PackPatches:
             return graph
         require_placed(graph, "patches are packed")
         rewriter = Rewriter(graph, self.name)
+        notes: list[str] = []
         for node in rewriter:
-            if node.op != "conv2d" or rewriter.operands(node)[0].on_device or not _pack(rewriter, node, context):
+            if node.op != "conv2d" or rewriter.operands(node)[0].on_device or not _pack(rewriter, node, context, notes):
                 rewriter.put(node)
-        return rewriter.build()
+        return rewriter.build().noting(*notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class _Packing:
         return transfer + tiles * max(outputs.rows * bytes_per_value, target.tile_shift_cycles)
 
 
-def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
-    """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper."""
+def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
+    """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper, and notes what it gains."""
     target, bytes_per_value = context.target, context.precision.bytes_per_value
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
@@ -86,7 +87,7 @@ def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
     packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:
-        context.warn(_gain(layer_name(node), best, image.type.columns, target))
+        notes.append(_gain(layer_name(node), best, image.type.columns, target))
     attributes = Conv2dAttributes(best.stride)
     rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
     return True

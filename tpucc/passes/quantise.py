@@ -55,9 +55,7 @@ class Quantise:
         require_placed(graph, "quantising")
         live = _folded(_live(graph))
         layers = LayerGraph(_unplaced(live), context.precision, per_channel=self.granularity == "per_channel")
-        quantised = _quantised(live, layers)
-        context.holders.update(layers.holders)
-        return quantised
+        return _quantised(live, layers)
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
@@ -70,7 +68,7 @@ def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
         else:
             layers.keep(node)
     outputs = tuple(Output(output.name, layers.for_host(output.node)) for output in graph.outputs)
-    return replace(graph, nodes=tuple(layers.nodes), outputs=outputs)
+    return replace(graph, nodes=tuple(layers.nodes()), outputs=outputs)
 
 
 def _layer(layers: LayerGraph, node: Node) -> Node:

@@ -52,9 +52,7 @@ class SplitMaps:
         require_placed(graph, "maps are split")
         sizes = Sizes(Maps(graph), context.target, context.precision.bytes_per_value)
         choices = Chooser(sizes, self.most).choices()
-        for choice in choices:
-            context.warn(_note(choice))
-        return _Splitter(sizes.maps, choices, self.name).split() if choices else graph
+        return _Splitter(sizes.maps, choices, self.name).split().noting(*map(_note, choices)) if choices else graph
 
 
 @dataclass(frozen=True, slots=True)
