@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
@@ -15,7 +15,7 @@ from tpucc.ir.attributes import Misfit, conform, described, field_types, require
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
 from tpucc.ir.literals import DataReader, Section, Value, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, Range, TensorType
@@ -119,7 +119,8 @@ class _Reader:
 
     def _graph(self) -> Graph:
         name, source = self.header or ("", "")
-        nodes = [_with_origin(line, named=bool(source)) for line in self.nodes]
+        placed = any(line.node.on_device for line in self.nodes)
+        nodes = [_completed(line, named=bool(source), placed=placed) for line in self.nodes]
         own = not source and any(not line.node.origin for line in self.nodes)
         return Graph(name, tuple(nodes), tuple(output for output, _ in self.outputs), self.name if own else source)
 
@@ -140,7 +141,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _NodeParser:
-    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE @ ORIGIN`."""
+    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE on PLACE holds VALUES @ ORIGIN`."""
 
     cursor: Cursor
     attributes: Mapping[str, type]
@@ -163,9 +164,11 @@ class _NodeParser:
         attributes = self._made(self.attributes[op], token)
         cursor.expect(":", "and the type of the result")
         type_ = _type(cursor)
+        side = _side(cursor) if cursor.accept("on") else None
+        held = _names(cursor) if cursor.accept("holds") else ()
         origin = _origin(cursor) if cursor.accept("@") else Origin()
         cursor.done()
-        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin), place.span, self.places)
+        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin, side, held), place.span, self.places)
 
     def _arguments(self, kind: type) -> None:
         while not self.cursor.accept(")"):
@@ -259,6 +262,24 @@ def _quantisation(cursor: Cursor) -> Quantisation:
     return Quantisation(scale, cursor.integer("a zero point", -(2**31)))
 
 
+def _side(cursor: Cursor) -> Side:
+    """Reads `device` or `host`."""
+    token = cursor.take()
+    if token.text == "device":
+        return "device"
+    if token.text == "host":
+        return "host"
+    raise cursor.error(f"expected device or host after on, found {token}", token, help=did_you_mean(token.text, ("device", "host")))
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    """Reads `h, y`."""
+    names = [cursor.name("the name of a value")[0]]
+    while cursor.accept(","):
+        names.append(cursor.name("the name of a value")[0])
+    return tuple(names)
+
+
 def _origin(cursor: Cursor) -> Origin:
     """Reads `by PASS SPANS via CALLS`."""
     made_by = cursor.name("the name of a pass")[0] if cursor.accept("by") else ""
@@ -279,9 +300,13 @@ def _spans(cursor: Cursor) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _with_origin(line: _NodeLine, named: bool) -> Node:
-    """The node; without an origin in the text, its own place or, when the text speaks of another source, "by text"."""
+def _completed(line: _NodeLine, named: bool, placed: bool) -> Node:
+    """The node with what the text leaves out.
+
+    Without an origin it has its own place in the text or, when the text speaks of another source, is "by text". In a graph in which the
+    device computes something, the nodes of which nothing is said are the host's.
+    """
     node = line.node
-    if node.origin:
-        return node
-    return Node(node.name, node.op, node.operands, node.attributes, node.type, Origin(made_by="text") if named else Origin((line.place,)))
+    if not node.origin:
+        node = replace(node, origin=Origin(made_by="text") if named else Origin((line.place,)))
+    return replace(node, place="host") if placed and node.place is None else node

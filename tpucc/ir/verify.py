@@ -65,6 +65,7 @@ def problems(graph: Graph, changed: Collection[str] | None = None) -> Iterator[P
         if changed is None or node.name in changed:
             yield from _definition(index, node)
             yield from _content(index, node)
+        yield from _place(index, node, graph)
     yield from _outputs(graph, positions)
 
 
@@ -93,6 +94,13 @@ def _content(index: int, node: Node) -> Iterator[Problem]:
         if not _has_text(getattr(node.attributes, field.name)):
             message = f"the attribute {field.name} of {node.name} is of a kind that graphs don't hold"
             yield Problem("E0748", message, index, name=node.name)
+
+
+def _place(index: int, node: Node, graph: Graph) -> Iterator[Problem]:
+    if node.place is None and graph.is_placed:
+        message = f"nothing says whether the host or the device computes {node.name}, as is said of other nodes"
+        help = f'give {node.name} the place of the node that it replaces, as in place=node.place, or place="host" or place="device"'
+        yield Problem("E0749", message, index, name=node.name, help=help)
 
 
 def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:

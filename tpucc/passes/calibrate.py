@@ -23,7 +23,7 @@ from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context
 from tpucc.passes.model_inputs import Checked, checked, made_up_rounds, round_count, rounds
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""
@@ -55,13 +55,13 @@ class Calibrate:
         """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
         self._require_options()
         given = None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+        require_placed(graph, "calibrating")
         probed = Probed.of(graph)
         if not probed.measured:
             return graph
         if given is None:
-            context.warn(_MADE_UP)
             parts = list(_made_up_rounds(graph))
-            return probed.ranged(self._ranges(probed, parts, len(parts)))
+            return probed.ranged(self._ranges(probed, parts, len(parts))).noting(_MADE_UP)
         count = round_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count))
 
@@ -184,10 +184,10 @@ def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
 
 def _without_range(graph: Graph) -> Iterator[str]:
     """The float32 values on the device, or on their way to it, whose range nothing says yet."""
-    sides, constants = placement(graph), constant_values(graph)
+    constants = constant_values(graph)
     for node in graph:
         known = node.type.range is not None or node.type.quantisation is not None or node.type.dtype != "f32" or node.name in constants
-        if not known and (sides[node.name] == "device" or any(sides[user.name] == "device" for user in graph.users[node.name])):
+        if not known and (node.on_device or any(user.on_device for user in graph.users[node.name])):
             yield node.name
 
 
