@@ -40,6 +40,11 @@ class Node:
     type: TensorType
     origin: Origin = field(compare=False)
 
+    @property
+    def is_input(self) -> bool:
+        """Whether the value comes from outside the graph."""
+        return self.op == "input"
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -103,7 +108,7 @@ class Graph:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.op == "input")
+        return tuple(node for node in self.nodes if node.is_input)
 
     def with_nodes(self, nodes: Iterable[Node]) -> Graph:
         return replace(self, nodes=tuple(nodes))

@@ -18,9 +18,9 @@ from typing import ClassVar
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
-from tpucc.ops.opdef import Clamp, Pooling, View
+from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.bands.choice import Choice, Chooser
 from tpucc.passes.bands.maps import Lines, Maps
@@ -165,14 +165,9 @@ class _Splitter:
 
     def _held(self, node: Node) -> TensorType:
         """The type whose parameters a value has on the device: that of its operand, for operators that only choose among its values."""
-        while node.type.quantisation is None and self._maps.sides[node.name] == "device" and _keeps_parameters(node):
+        while node.type.quantisation is None and self._maps.sides[node.name] == "device" and facts_of(node.op).keeps_parameters:
             node = self._graph[node.operands[0]]
         return node.type
-
-
-def _keeps_parameters(node: Node) -> bool:
-    kind = OPS[node.op].legalisation
-    return isinstance(kind, Clamp | View) or kind == Pooling("max") or node.op in ("slice", "transpose")
 
 
 def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
@@ -193,4 +188,4 @@ def _note(choice: Choice) -> str:
 
 
 def _name(node: Node) -> str:
-    return layer_name(node) if node.op in ("conv2d", "convolution", "matmul", "linear") else node.name
+    return layer_name(node) if isinstance(OPS[node.op].legalisation, Matrix) else node.name
