@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import MADE
 from tpucc.ops.opdef import Matrix, View
 from tpucc.ops.parts import Part, Shape, all_of, shape_of
-from tpucc.passes.place import Side, constant_values, placement
+from tpucc.passes.place import Side, placement
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""

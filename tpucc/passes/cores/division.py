@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
+from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.batch import BATCHES
 from tpucc.layers.kinds import LAYERS
@@ -12,7 +13,6 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
 from tpucc.ops.batch import Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.place import constant_values, needed_values
 
 Divisions = Mapping[str, Division]
 UNDIVIDED = "the batch can't be divided among"
