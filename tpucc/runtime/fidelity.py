@@ -156,7 +156,7 @@ class _Together:
     def graph(self) -> Graph:
         positions = {node.name: index for index, node in enumerate(self._floats)}
         for node in self._layers:
-            if node.op == "input":
+            if node.is_input:
                 continue
             real = self._twins.get(node.name)
             if real is not None:
@@ -169,7 +169,7 @@ class _Together:
         return Graph(self._floats.name, tuple(self._done), ())
 
     def _write_floats(self, stop: int) -> None:
-        self._done += (node for node in self._floats.nodes[self._written : stop] if node.op != "input")
+        self._done += (node for node in self._floats.nodes[self._written : stop] if not node.is_input)
         self._written = max(self._written, stop)
 
     def _copy(self, node: Node) -> None:
