@@ -7,13 +7,11 @@ from functools import cache
 import numpy as np
 
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import RECORD, SPECS, Engine, Opcode, OperandSpec, Records
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Opcode, OperandSpec, Records
 from tpucc.numerics import Int64
 
 FIELDS: tuple[str, ...] = RECORD.names or ()
 OPERANDS = tuple(field for field in FIELDS if field not in ("opcode", "flags"))
-UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
-"""Engines that execute something, and so can wait or be waited for."""
 ALL_UNITS = sum(1 << unit for unit in UNITS)
 MAXIMUM = {field: int(np.iinfo(RECORD[field]).max) for field in FIELDS}
 

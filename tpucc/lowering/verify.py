@@ -29,7 +29,6 @@ ALLOWED = (
     *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
 """What a tile program has. Fetches, waits and the end are scheduling's."""
-ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG)
 
 
 def verify_tiles(tiles: TileProgram) -> None:
@@ -78,8 +77,8 @@ def _records(tiles: TileProgram) -> Iterator[Diagnostic]:
 
 def _counts(tiles: TileProgram) -> Iterator[Diagnostic]:
     """Instructions that move rows move at least one."""
-    moving = ~np.isin(tiles.instructions["opcode"], ROWLESS)
-    for index in np.flatnonzero(moving & (effects(tiles.instructions).rows == 0)).tolist():
+    touched = effects(tiles.instructions)
+    for index in np.flatnonzero(touched.moves & (touched.rows == 0)).tolist():
         yield Diagnostic("E0753", f"tile instruction {index:,} has a count of 0")
 
 

@@ -7,8 +7,8 @@ from functools import cache
 from typing import NoReturn
 
 from tpucc.diagnostics import Span, did_you_mean, listed, printable
-from tpucc.isa.fields import MAXIMUM, UNITS
-from tpucc.isa.instructions import RECORD, SPECS, Engine, Function, Opcode, OperandSpec
+from tpucc.isa.fields import MAXIMUM
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Engine, Function, Opcode, OperandSpec
 from tpucc.isa.listing.printing import Operands, machine_operands
 from tpucc.isa.listing.words import Word, line_error, number_in
 

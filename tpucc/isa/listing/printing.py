@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 
 from tpucc.ir.textdata import quote
-from tpucc.isa.fields import UNITS, kinds
-from tpucc.isa.instructions import SPECS, Engine, Flag, Function, Opcode, OperandSpec, Records
+from tpucc.isa.fields import kinds
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Flag, Function, Opcode, OperandSpec, Records
 from tpucc.numerics import Int64
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/#]*")

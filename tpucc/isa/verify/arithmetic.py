@@ -8,14 +8,12 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import Flag
+from tpucc.isa.record import largest_input
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.fifo import tiles_in_use
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.numerics import INT8, INT16, INT32_MAX, Int64, column_bound
 
-LARGEST = {0: 128, Flag.UNSIGNED: 255, Flag.WIDE: 2**15, Flag.UNSIGNED | Flag.WIDE: 2**16 - 1}
-"""The largest magnitude of an input value, by the flags."""
 LARGEST_WEIGHT = 128
 
 RULES = (
@@ -72,8 +70,7 @@ class Sums:
 
     def __init__(self, context: Context) -> None:
         self._context, self._tiles = context, tiles_in_use(context)
-        flags = context.program.instructions["flags"]
-        self._largest = np.select([(flags & (Flag.UNSIGNED | Flag.WIDE)) == kind for kind in LARGEST], list(LARGEST.values()))
+        self._largest = np.array([largest_input(flags) for flags in range(256)])[context.program.instructions["flags"]]
         configures = context.effects.configures
         latest = np.maximum.accumulate(np.where(configures, np.arange(len(configures)), -1))
         self._block = np.where(latest >= 0, context.program.instructions["index"].astype(np.int64)[latest], -1)

@@ -18,8 +18,8 @@ from enum import Enum
 
 import numpy as np
 
+from tpucc.isa.arithmetic import Block, activate, looked_up, unsigned
 from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, Precision, requantise_in_place
-from tpucc.sim.arithmetic import Block, activate, looked_up, unsigned
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
 
@@ -35,7 +35,7 @@ class Source:
     """The unified-buffer rows that one level of the product reads."""
 
     rows: Rows
-    wide: bool
+    values: Precision
     unsigned: bool
 
 
@@ -144,7 +144,7 @@ class Product:
         x = scratch.inputs(self.rows, len(part.matrix))
         depths = self.weights.depths[part.first : part.last]
         for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
-            values = machine.load(source.rows, source.wide, slice(end - start))
+            values = machine.load(source.rows, source.values, slice(end - start))
             x[:, start:end] = unsigned(values) if source.unsigned else values
         return x
 

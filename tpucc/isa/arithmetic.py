@@ -1,4 +1,4 @@
-"""What one instruction computes, on whole arrays of rows: the meaning of a parameter block.
+"""What the units compute, on whole arrays of rows: products, and the meaning of a parameter block.
 
 Every expression is evaluated in float32 step by step, in the order in which `block_dtype` writes it.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.instructions import Function
 from tpucc.numerics import INT8, INT16, DeviceInts, Float32, Int8, Int32, Precision, interpolate, requantise, saturate
 
 Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
@@ -33,17 +32,14 @@ def activate(accumulators: Int32, block: Block, to: Precision = INT8) -> DeviceI
     return looked_up(requantise(biased, block["multiplier"], int(block["zero"]), int(block["low"]), int(block["high"]), to), block)
 
 
-def binary(function: Function, a: DeviceInts, b: DeviceInts, block: Block) -> DeviceInts:
-    """add, subtract or multiply of rows that broadcast to [M, mxu], held alike."""
-    scale_a, scale_b = block["scale_a"], block["scale_b"]
-    x, y = _centred(a, block["zero_a"]), _centred(b, block["zero_b"])
-    if function == Function.MULTIPLY:
-        result = scale_a * (x * y)
-    elif function == Function.ADD:
-        result = scale_a * x + scale_b * y
-    else:
-        result = scale_a * x - scale_b * y
-    return looked_up(saturate(np.rint(result), int(block["zero"]), int(block["low"]), int(block["high"]), _held(a)), block)
+def centred(a: DeviceInts, zero: np.int32) -> Float32:
+    """`a - zero` as float32, which holds it exactly."""
+    return a.astype(np.float32) - np.float32(zero)
+
+
+def rounded(real: Float32, block: Block, to: Precision) -> DeviceInts:
+    """`real` rounded, plus the block's zero point, clamped, through the table if there is one."""
+    return looked_up(saturate(np.rint(real), int(block["zero"]), int(block["low"]), int(block["high"]), to), block)
 
 
 def lookup(a: DeviceInts, block: Block) -> DeviceInts:
@@ -62,14 +58,10 @@ def looked_up(values: DeviceInts, block: Block) -> DeviceInts:
 def average(window: DeviceInts, block: Block) -> DeviceInts:
     """The mean of `window` [M, W, mxu] over its rows; the block's `scale_a` contains 1 / W."""
     total = window.sum(axis=1, dtype=np.int64) - int(block["zero_a"]) * window.shape[1]
-    rounded = np.rint(block["scale_a"] * total.astype(np.float32))
-    return saturate(rounded, int(block["zero"]), int(block["low"]), int(block["high"]), _held(window))
+    mean = np.rint(block["scale_a"] * total.astype(np.float32))
+    return saturate(mean, int(block["zero"]), int(block["low"]), int(block["high"]), held(window))
 
 
-def _held(a: DeviceInts) -> Precision:
+def held(a: DeviceInts) -> Precision:
+    """The integers that an array of values holds."""
     return INT16 if a.dtype == np.int16 else INT8
-
-
-def _centred(a: DeviceInts, zero: np.int32) -> Float32:
-    """`a - zero` as float32, which holds it exactly."""
-    return a.astype(np.float32) - np.float32(zero)
