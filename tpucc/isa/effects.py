@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.isa.formats import bytes_per_value, format_of
 from tpucc.isa.instructions import ENGINE_OF, SPECS, Place, Records
-from tpucc.isa.record import FLAGS, ROWS, bytes_per_value, format_of
+from tpucc.isa.record import FLAGS, ROWS
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]

@@ -12,10 +12,12 @@ from enum import IntEnum
 
 import numpy as np
 
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.arithmetic import Block, average, centred, lookup, rounded
-from tpucc.isa.record import Flag, Place, format_of
+from tpucc.isa.formats import format_of
+from tpucc.isa.record import Flag, Place
 from tpucc.isa.table import one_row_each
-from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Precision
+from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32
 
 _UNREAD: Int8 = np.zeros((0, 0), np.int8)
 _NO_SUMS: Int32 = np.zeros((1, 1), np.int32)
@@ -38,7 +40,7 @@ class Operands:
     block: Block = _NO_BLOCK
 
     @property
-    def format(self) -> Precision:
+    def format(self) -> DeviceFormat:
         """The integers that the values are."""
         return format_of(self.flags)
 
@@ -92,12 +94,12 @@ FUNCTIONS = one_row_each(
     Function,
     (
         FunctionSpec(Function.COPY, Place.UB, "the rows as they are", lambda x: x.a),
-        FunctionSpec(Function.TABLE, Place.UB | Place.BLOCK, "each value through the block's table", lambda x: lookup(x.a, x.block)),
+        FunctionSpec(Function.TABLE, Place.UB | Place.BLOCK, "each value's entry in the table", lambda x: lookup(x.a, x.block, x.format)),
         FunctionSpec(Function.ADD, _PAIR, "the sum of two rows", lambda x: x.rounded(x.scaled_a + x.scaled_b)),
         FunctionSpec(Function.SUBTRACT, _PAIR, "the difference of two rows", lambda x: x.rounded(x.scaled_a - x.scaled_b)),
         FunctionSpec(Function.MULTIPLY, _PAIR, "the product of two rows, value by value", lambda x: x.rounded(_product(x))),
         FunctionSpec(Function.MAX, Place.WINDOWS, "the largest of each window", lambda x: x.a.max(axis=1)),
-        FunctionSpec(Function.AVERAGE, Place.WINDOWS | Place.BLOCK, "the mean of each window", lambda x: average(x.a, x.block)),
+        FunctionSpec(Function.AVERAGE, Place.WINDOWS | Place.BLOCK, "the mean of each window", lambda x: average(x.a, x.block, x.format)),
     ),
     lambda row: row.function,
 )

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.table import one_row_each
-from tpucc.numerics import INT8, INT16, Int64, Precision
 
 Records = npt.NDArray[np.void]
 """Instructions: a structured array of `RECORD`."""
@@ -139,19 +138,3 @@ FLAGS = one_row_each(
     ),
     lambda row: row.flag,
 )
-
-
-def format_of(flags: int) -> Precision:
-    """The integers that an instruction's values are."""
-    return INT16 if flags & Flag.WIDE else INT8
-
-
-def bytes_per_value(records: Records) -> Int64:
-    """For each instruction the bytes of one of its values: so many rows of the unified buffer hold a row of them."""
-    return np.where((records["flags"] & Flag.WIDE) != 0, INT16.bytes_per_value, INT8.bytes_per_value).astype(np.int64)
-
-
-def largest_input(flags: int) -> int:
-    """The largest magnitude of a value that a multiply with these flags reads."""
-    values = format_of(flags)
-    return values.high - values.low if flags & Flag.UNSIGNED else values.largest

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from tpucc.isa.formats import format_of
 from tpucc.isa.functions import Meaning, Operands
 from tpucc.isa.instructions import SPECS, Flag, Instruction, Place
 from tpucc.isa.program import Program
-from tpucc.isa.record import OPERAND_OF, format_of
+from tpucc.isa.record import OPERAND_OF
 from tpucc.numerics import AnyArray
 from tpucc.sim.machine import Machine, Rows, accumulator_rows, host_rows, operand, windows
 

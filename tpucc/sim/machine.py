@@ -6,10 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.ir.dtypes import DeviceFormat
+from tpucc.isa.formats import format_of
 from tpucc.isa.instructions import Instruction
 from tpucc.isa.program import Program
-from tpucc.isa.record import format_of
-from tpucc.numerics import INT16, DeviceInts, Int8, Int16, Int32, Int64, Precision
+from tpucc.numerics import DeviceInts, Int8, Int16, Int32, Int64
 
 Rows = slice | Int64
 """Rows of a memory, as an index: a slice where the walk is regular (reading makes no copy), else the row numbers."""
@@ -39,10 +40,10 @@ class Machine:
                 first += buffer.rows
         return machine
 
-    def load(self, rows: Rows, values: Precision, lanes: slice = slice(None)) -> DeviceInts:
+    def load(self, rows: Rows, values: DeviceFormat, lanes: slice = slice(None)) -> DeviceInts:
         """The values of rows of the unified buffer; of 16-bit values `rows` are those of the low bytes."""
         ub = self.ub[:, lanes]
-        return joined(ub[rows], ub[after(rows)]) if values is INT16 else ub[rows]
+        return joined(ub[rows], ub[after(rows)]) if values.bytes_per_value > 1 else ub[rows]
 
     def store(self, rows: Rows, values: DeviceInts, lanes: slice = slice(None)) -> None:
         """Puts values into rows of the unified buffer: int16 ones into their low and high bytes."""

@@ -8,9 +8,9 @@ from itertools import groupby
 import numpy as np
 
 from tpucc.isa.effects import effects
+from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
-from tpucc.isa.record import format_of, largest_input
 from tpucc.numerics import Int32
 from tpucc.sim.apply import applied
 from tpucc.sim.fast.groups import Chain, Group, find_groups

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from tpucc.isa.record import format_of
+from tpucc.isa.formats import format_of
 from tpucc.sim.apply import Applied
 from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.machine import Machine, Rows
