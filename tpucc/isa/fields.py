@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import assert_never
 
 import numpy as np
 
@@ -45,8 +46,10 @@ def known(operand: OperandSpec, opcode: Opcode, value: int) -> bool:
             return 0 < value <= ALL_UNITS
         case "function":
             return value in SPECS[opcode].functions
-        case _:
+        case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
             return True
+        case _:
+            assert_never(operand.space)
 
 
 def well_formed(records: Records) -> Bools:

@@ -48,12 +48,15 @@ class Applied:
 
 
 def _store(machine: Machine, place: Place, rows: Rows, values: AnyArray) -> None:
-    if place is Place.ACC:
-        machine.accumulators[rows] = values
-    elif place is Place.HOST:
-        machine.host[rows] = values
-    else:
-        machine.store(rows, values)
+    match place:
+        case Place.ACC:
+            machine.accumulators[rows] = values
+        case Place.HOST:
+            machine.host[rows] = values
+        case Place.DEST:
+            machine.store(rows, values)
+        case _:
+            raise TypeError(f"{place!r} is no place to store rows")
 
 
 def applied(program: Program, instruction: Instruction, tile: int, block: int) -> Applied | None:

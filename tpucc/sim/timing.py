@@ -28,7 +28,9 @@ bytes a cycle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
@@ -122,9 +124,22 @@ class _Clock:
         """For each multiply, until when it waits for the activation unit and for the host."""
 
     def run(self) -> None:
-        work = (self._plain, self._fetch, self._multiply, self._plain, self._control)
+        work = [self._work_of(engine) for engine in Engine]
         for index, unit in enumerate(self._units):
             work[unit](index, unit)
+
+    def _work_of(self, engine: Engine) -> Callable[[int, int], None]:
+        match engine:
+            case Engine.HOST | Engine.ACTIVATION:
+                return self._plain
+            case Engine.WEIGHTS:
+                return self._fetch
+            case Engine.MATRIX:
+                return self._multiply
+            case Engine.CONTROL:
+                return self._control
+            case _:
+                assert_never(engine)
 
     def _plain(self, index: int, unit: int) -> None:
         """A transfer, a host step, or an instruction of the activation unit."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from tpucc.ir.textdata import quote
 from tpucc.isa.fields import kinds
@@ -92,8 +93,10 @@ def _enumerated(operand: OperandSpec, value: int) -> str:
             return engines_text(value)
         case "function":
             return Function(value).name.lower()
-        case _:
+        case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
             return str(value)
+        case _:
+            assert_never(operand.space)
 
 
 def _column(operand: OperandSpec, records: Records, indices: Int64, texts: Texts) -> list[str]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 import numpy as np
 
@@ -151,11 +152,15 @@ class Product:
 
     def _biased(self, results: list[AnyArray]) -> Float32:
         """float32(acc + bias)."""
-        if self.sum is Sum.WIDE:
-            return (_total(results) + self.bias).astype(np.float32)
-        results[-1] += self.bias.astype(np.float32)
-        if self.sum is Sum.PAIR:
-            results[0] += results[1]
+        match self.sum:
+            case Sum.WIDE:
+                return (_total(results) + self.bias).astype(np.float32)
+            case Sum.SINGLE | Sum.PAIR:
+                results[-1] += self.bias.astype(np.float32)
+            case _:
+                assert_never(self.sum)
+        for more in results[1:]:
+            results[0] += more
         sums: Float32 = results[0]
         return sums
 
