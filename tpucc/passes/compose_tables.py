@@ -10,7 +10,7 @@ from typing import ClassVar
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Fc, Vector
+from tpucc.layers.kinds import Conv, Fc, Layer, Vector, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
@@ -109,12 +109,13 @@ def _name(root: Node, last: Node) -> str:
 
 
 def _has_table(node: Node) -> bool:
-    return _is_look_up(node) or (isinstance(node.attributes, Fc | Conv | Vector) and node.attributes.table)
+    return isinstance(node.attributes, Layer) and looks_up(node.attributes)
 
 
 def _with_table(root: Node) -> Fc | Conv | Vector:
-    assert isinstance(root.attributes, Fc | Conv | Vector)
-    return root.attributes if _is_look_up(root) else replace(root.attributes, table=True)
+    layer = root.attributes
+    assert isinstance(layer, Fc | Conv | Vector)
+    return layer if layer.epilogue is None else replace(layer, epilogue=replace(layer.epilogue, table=True))
 
 
 def _entries(graph: Graph, node: Node) -> DeviceInts:

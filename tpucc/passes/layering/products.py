@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc
@@ -48,12 +49,11 @@ def layer_name(node: Node) -> str:
 
 def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
     attributes = unfused(node.attributes) if isinstance(node.attributes, ConvolutionAttributes) else node.attributes
-    ends = (tail.to.zero_point, tail.low, tail.high, tail.table is not None)
     if not isinstance(attributes, Conv2dAttributes):
-        return "fc", Fc(*ends)
+        return "fc", Fc(tail.epilogue())
     height, width = conv_axes(attributes, x.type.shape, kernel.type.shape)
     sides = (height.before, height.after, width.before, width.after)
-    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, *ends)
+    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, tail.epilogue())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,9 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     whole, given = _array(layers, source.name), source.type.quantisation
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
-        real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
+        real = dequantise(
+            quantise(real, given.scale, given.zero_point, DEVICE_FORMATS[layers.format.weights]), given.scale, given.zero_point
+        )
     scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
