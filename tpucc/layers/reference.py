@@ -12,7 +12,7 @@ from types import MappingProxyType
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tpucc.ir.dtypes import DEVICE_FORMATS, DeviceFormat
+from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Sides, Vector, scaled
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
@@ -49,7 +49,7 @@ def fully_connected(
     multiplier: Float32,
     table: DeviceInts | None = None,
     *,
-    to: DeviceFormat,
+    to: IntegerFormat,
 ) -> DeviceInts:
     """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
@@ -64,7 +64,7 @@ def convolution(
     multiplier: Float32,
     table: DeviceInts | None = None,
     *,
-    to: DeviceFormat,
+    to: IntegerFormat,
 ) -> DeviceInts:
     """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
     times the flattened kernel."""
@@ -75,7 +75,7 @@ def convolution(
     return _requantised(layer.epilogue, sums, multiplier, table, to)
 
 
-def pooled(layer: Pool, x: DeviceInts, to: DeviceFormat) -> DeviceInts:
+def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
     """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
     if layer.function == "max":
         around = _surrounded(x, layer.sides, to.low)
@@ -96,7 +96,7 @@ def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
     return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
-def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: DeviceFormat) -> DeviceInts:
+def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: IntegerFormat) -> DeviceInts:
     """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
     end = scaled(layer)
     left, right = (x.astype(np.float32) - np.float32(zero) for x, zero in zip((a, b), end.zeros, strict=True))
@@ -113,7 +113,7 @@ def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts 
     return _through(table, saturate(np.rint(real), end.zero, *end.bounds(to), to), to)
 
 
-def look_up(table: DeviceInts, values: DeviceInts, of: DeviceFormat) -> DeviceInts:
+def look_up(table: DeviceInts, values: DeviceInts, of: IntegerFormat) -> DeviceInts:
     """The table's entry of each value, both of the format `of`: entry 0 is that of `of.low`. What lies between entries is interpolated."""
     return table[values.astype(np.intp) - of.low] if of.has_exact_tables else interpolate(values, table, of)
 
@@ -129,12 +129,12 @@ def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> Any
     return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
 
 
-def _requantised(end: Requantise, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: DeviceFormat) -> DeviceInts:
+def _requantised(end: Requantise, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: IntegerFormat) -> DeviceInts:
     values = requantise(_int32(sums.astype(np.int64)), multiplier, end.zero, *end.bounds(to), to)
     return _through(table, values, to)
 
 
-def _through(table: DeviceInts | None, values: DeviceInts, to: DeviceFormat) -> DeviceInts:
+def _through(table: DeviceInts | None, values: DeviceInts, to: IntegerFormat) -> DeviceInts:
     return values if table is None else look_up(table, values, to)
 
 

@@ -217,9 +217,9 @@ def _epilogue_faults(node: Node, epilogue: Epilogue | None, takes: tuple[int, in
 
 
 def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
-    of = _format(node)
-    if not all(of.low <= zero <= of.high for zero in zeros):
-        yield "E0824", f"its zero points must be in {of.low}…{of.high}"
+    allowed = _format(node).zero_points
+    if not all(zero in allowed for zero in zeros):
+        yield "E0824", f"its zero points must be in {allowed[0]}…{allowed[-1]}"
 
 
 def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:

@@ -33,7 +33,7 @@ class TilePool:
         indices = np.empty((-(-depth // mxu), across), np.int64)
         for k in range(len(indices)):
             rows = weights[k * mxu : (k + 1) * mxu]
-            strip = np.zeros((mxu, across * mxu), np.int8)
+            strip = np.zeros((mxu, across * mxu), weights.dtype)
             strip[: len(rows), :width] = rows
             tiles = np.ascontiguousarray(strip.reshape(mxu, across, mxu).swapaxes(0, 1))
             indices[k] = [self._one(node, tile) for tile in tiles]

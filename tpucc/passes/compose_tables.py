@@ -8,9 +8,9 @@ from functools import reduce
 from typing import ClassVar
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Fc, Layer, Vector, looks_up
+from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
@@ -68,13 +68,11 @@ def _chain(graph: Graph, root: Node) -> list[Node]:
 
 def _only_look_up(graph: Graph, node: Node) -> Node | None:
     """The look-up that alone reads a layer with exact tables; None where there is none, or the layer can't take its table."""
-    takes = (
-        isinstance(node.attributes, Fc | Conv | Vector)
-        and DEVICE_FORMATS[node.type.dtype].has_exact_tables
-        and node.name not in graph.output_nodes
-    )
-    readers = graph.users[node.name]
-    return readers[0] if takes and len(readers) == 1 and _is_look_up(readers[0]) else None
+    format, readers = INTEGER_FORMATS.get(node.type.dtype), graph.users[node.name]
+    if format is None or not format.has_exact_tables or not isinstance(node.attributes, Fc | Conv | Vector):
+        return None
+    alone = len(readers) == 1 and node.name not in graph.output_nodes
+    return readers[0] if alone and _is_look_up(readers[0]) else None
 
 
 def _is_look_up(node: Node) -> bool:
@@ -97,7 +95,7 @@ def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> str:
 def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:
     """The table of all tables of the chain."""
     first, *others = (_entries(graph, node) for node in chain if _has_table(node))
-    format = DEVICE_FORMATS[chain[0].type.dtype]
+    format = INTEGER_FORMATS[chain[0].type.dtype]
     return reduce(lambda before, table: look_up(table, before, format), others, first)
 
 
@@ -115,7 +113,7 @@ def _has_table(node: Node) -> bool:
 def _with_table(root: Node) -> Fc | Conv | Vector:
     layer = root.attributes
     assert isinstance(layer, Fc | Conv | Vector)
-    return layer if layer.epilogue is None else replace(layer, epilogue=replace(layer.epilogue, table=True))
+    return replace(layer, epilogue=replace(layer.epilogue, table=True)) if isinstance(layer.epilogue, Requantise) else layer
 
 
 def _entries(graph: Graph, node: Node) -> DeviceInts:

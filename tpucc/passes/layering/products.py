@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc
@@ -74,7 +74,7 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
         real = dequantise(
-            quantise(real, given.scale, given.zero_point, DEVICE_FORMATS[layers.format.weights]), given.scale, given.zero_point
+            quantise(real, given.scale, given.zero_point, INTEGER_FORMATS[layers.format.weights]), given.scale, given.zero_point
         )
     scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
