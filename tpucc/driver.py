@@ -203,7 +203,7 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     model = state.model = elaborate(module, state.source, options.params, options.limits)
     state.warnings.extend(w.render(state.source) for w in model.warnings)
     _require_supported(options.cores)
-    format = BY_BITS[options.activation_bits or model.activation_bits]
+    format = BY_BITS[options.activation_bits] if options.activation_bits else model.activations
     state.graph = model.graph
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.attributes import Misfit, Value, conform, described, field_types, required
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
-from tpucc.ir.literals import DataReader, Section, Value, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.literals import DataReader, Section, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
