@@ -46,7 +46,7 @@ from tpucc.target import require_compilable
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
-_NAME = re.compile(r'(?m)^[ \t]*\.program[ \t]+"?([^\s";]+)')
+_NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{directive}[ \t]+"?([^\s";]+)') for directive in ("program", "target"))
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def resume(text: Source, base: Base | None, options: Options, observer: Observer
         require_stage(options.stop_after, options)
     kind = kind_of(text)
     if base is not None:
-        require_same_model(_model_name(text, kind), base.program, text)
+        require_same_model(*_model(text, kind), base.program, text)
     if kind == "graph":
         return _from_graph(text, base, options, observer)
     if kind == "asm":
@@ -116,11 +116,12 @@ def kind_of(text: Source) -> str:
     raise ProgramError(Diagnostic(NO_STAGE, message, help=("compile goes on from .graph, .layers.graph, .tile and .asm files",)), text)
 
 
-def _model_name(text: Source, kind: str) -> str:
+def _model(text: Source, kind: str) -> tuple[str, str]:
+    """The names of the model and of the machine, empty where the text doesn't say them."""
     if kind == "graph":
-        return head_of(text.text).name
-    found = _NAME.search(text.text)
-    return found[1] if found else ""
+        return head_of(text.text).name, ""
+    name, target = _NAME.search(text.text), _TARGET.search(text.text)
+    return name[1] if name else "", target[1] if target else ""
 
 
 def _required(base: Base | None, text: Source) -> Base:

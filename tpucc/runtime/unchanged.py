@@ -21,8 +21,10 @@ OTHER_MODEL, OTHER_PORTS, OTHER_TARGET, OTHER_HOST = "E0762", "E0763", "E0764", 
 Types = Mapping[str, TensorType]
 
 
-def require_same_model(name: str, like: Program, text: Source) -> None:
-    """Raises `ProgramError` E0762 when the text is of another model."""
+def require_same_model(name: str, target: str, like: Program, text: Source) -> None:
+    """Raises `ProgramError`: E0762 when the text is of another model, E0764 when it is for another machine. It may say neither."""
+    if target and target != like.target.name:
+        raise ProgramError(_other_target(target, like), text)
     if name and name != like.name:
         message = f"the text is of the model {printable(name)}, but the one that it is to go on from is {printable(like.name)}"
         raise ProgramError(Diagnostic(OTHER_MODEL, message, help=("give the model that the text was printed from",)), text)
@@ -96,11 +98,13 @@ def _graph_constants(graph: Graph, before: Graph, text: Source) -> Iterator[Diag
 
 def _target(made: TileProgram | Program, like: Program) -> Iterator[Diagnostic]:
     if made.target != like.target:
-        names = (made.target.name, like.target.name)
-        what = (
-            f"{names[0]}, but the model is for {names[1]}" if len(set(names)) == 2 else f"a {names[0]} with other numbers than the model's"
-        )
-        yield Diagnostic(OTHER_TARGET, f"the text is for {what}", help=("compile the model for this machine: --target, --set",))
+        yield _other_target(made.target.name, like)
+
+
+def _other_target(mine: str, like: Program) -> Diagnostic:
+    theirs = like.target.name
+    what = f"{mine}, but the model is for {theirs}" if mine != theirs else f"a {mine} with other numbers than the model's"
+    return Diagnostic(OTHER_TARGET, f"the text is for {printable(what)}", help=("compile the model for this machine: --target, --set",))
 
 
 def _ports(kind: str, found: tuple[Port, ...], expected: tuple[Port, ...], text: Source) -> Iterator[Diagnostic]:
