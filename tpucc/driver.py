@@ -7,60 +7,43 @@ an observer; stages know nothing of each other.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, Error, Source, UsageError
-from tpucc.frontend.elaborate import Limits, Model, elaborate
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError
+from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
 from tpucc.ir.graph import Graph
 from tpucc.isa.disassembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
-from tpucc.layers.partition import partition
+from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.numerics import INT8, INT16, AnyArray
+from tpucc.options import Options as Options
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.cores.division import divisions
 from tpucc.passes.pipeline import pipeline, unknown_name
-from tpucc.passes.running import run_pass, verify_stage
-from tpucc.schedule import schedule
+from tpucc.passes.running import is_brought, run_pass, verify_stage
+from tpucc.plugins.guard import guest
+from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
 from tpucc.schedule.host_part import with_host_part
-from tpucc.target import Target, load_target, require_compilable
+from tpucc.stages.backend import BackEnd
+from tpucc.stages.stages import Stages
+from tpucc.target import require_compilable
 
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
 
 Stage = Graph | TileProgram | Program
 Observer = Callable[["Snapshot"], None]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a compilation is asked for, beside the source.
-
-    `weights` and `calibration` are files that win over those the source names. `extra` are passes that the user brought; `settings`
-    maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch.
-    """
-
-    target: Target = field(default_factory=lambda: load_target("tpu_v1"))
-    params: Mapping[str, str] = field(default_factory=dict)
-    weights: Path | None = None
-    calibration: Path | None = None
-    level: int = 2
-    extra: tuple[Pass, ...] = ()
-    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    omit: frozenset[str] = frozenset()
-    activation_bits: int | None = None
-    cores: int = 1
-    stop_after: str | None = None
-    limits: Limits = field(default_factory=Limits)
 
 
 @dataclass(frozen=True)
@@ -91,10 +74,10 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """All that a compilation made. What lies past `stop_after` is None.
+    """All that a compilation made, and what it was asked for. What lies past `stop_after` is None.
 
     `params` are the values that were given for the source's params, as they were written. `holders` says for each value of the operator
-    graph that the device has which node of the layer graph holds its integers.
+    graph that the device has which node of the layer graph holds its integers. `rewritten` are the user's passes that changed the graph.
     """
 
     source: Source
@@ -107,6 +90,8 @@ class Compilation:
     program: Program | None
     warnings: list[str]
     holders: Mapping[str, str]
+    rewritten: Sequence[str]
+    options: Options
     snapshots: tuple[Snapshot, ...]
 
 
@@ -140,6 +125,7 @@ class _State:
 
     source: Source
     params: Mapping[str, str]
+    options: Options
     model: Model | None = None
     graph: Graph | None = None
     calibration: Mapping[str, AnyArray] | None = None
@@ -148,31 +134,90 @@ class _State:
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
     holders: dict[str, str] = field(default_factory=dict)
+    rewritten: list[str] = field(default_factory=list)
+    """The user's passes that have changed the graph."""
+
+    @property
+    def parts(self) -> Partition:
+        assert self.layers is not None
+        return partition(self.layers)
+
+    def whole(self, program: Program) -> Program:
+        """The scheduled program with the host's part."""
+        assert self.layers is not None
+        assert self.graph is not None
+        return with_host_part(program, self.layers, self.source, self.graph, self.options.cores)
 
 
 def front_end(source: Source, options: Options) -> Model:
-    """Parses and elaborates: all that `tpucc check` does. Raises `CompileError` with every diagnostic."""
+    """Parses and elaborates. Raises `CompileError` with every diagnostic."""
     return elaborate(parse(source), source, options.params, options.limits)
 
 
 def compile_source(source: Source, folder: Path, options: Options, observer: Observer | None = None) -> Compilation:
     """Compiles `source`, whose files (weights, calibration) are relative to `folder`.
 
-    Raises `CompileError`, `InputError`, `LimitError` or `UsageError`, each with its diagnostics and the source they speak of.
+    Raises `CompileError`, `InputError`, `LimitError`, `UsageError` or `PluginError`, each with its diagnostics and the source that they
+    speak of.
     """
+    return _driven(source, folder, options, _Recorder(observer, options.stop_after), _back_end)
+
+
+def check_source(source: Source, folder: Path, options: Options) -> Model:
+    """Raises what `compile_source` raises, and leaves out what refuses nothing: choosing the fastest program, fetches, waits, the verifier.
+
+    Stages that the user brought may be refused by any of these: then all is done.
+    """
+    checked = _driven(source, folder, options, _Recorder(None, options.stop_after), _back_end if options.stages.replaced else _fits)
+    assert checked.model is not None
+    return checked.model
+
+
+def without_passes(made: Compilation) -> Program:
+    """The program of the same model, compiled without the user's passes and stages: what theirs are measured by.
+
+    Raises what `compile_source` raises: a model may need them.
+    """
+    names = {step.name for step in pipeline(made.options.level, (), {}, ())}
+    settings = {name: values for name, values in made.options.settings.items() if name in names}
+    options = replace(made.options, extra=(), stages=Stages(), settings=settings, omit=made.options.omit & names, stop_after=None)
+    state = _State(made.source, made.params, options, made.model, made.graph, made.calibration)
+    assert made.graph is not None
+    recorder = _Recorder(None, None)
+    _run_passes(state, made.graph, _context(state), recorder)
+    _back_end(state, recorder)
+    assert state.program is not None
+    return state.program
+
+
+def _driven(source: Source, folder: Path, options: Options, recorder: _Recorder, back_end: _BackEnd) -> Compilation:
     require_compilable(options.target)
     if options.stop_after is not None:
         require_stage(options.stop_after, options)
-    recorder, state = _Recorder(observer, options.stop_after), _State(source, options.params)
+    state = _State(source, options.params, options)
     try:
-        _stages(state, folder, options, recorder)
+        _stages(state, folder, recorder, back_end)
     except _Stopped:
         pass
-    except Error as error:
-        if error.source is None and any(d.labels for d in error.diagnostics):
-            raise type(error)(error.diagnostics, source) from None
-        raise
+    except Exception as error:
+        explained = _explained(error, state)
+        if explained is error:
+            raise
+        raise explained from error
     return Compilation(**vars(state), snapshots=tuple(recorder.snapshots))
+
+
+def _explained(error: Exception, state: _State) -> Exception:
+    """The error with the source that it speaks of; a fault after a pass of the user's has changed the graph is that pass's."""
+    ours = isinstance(error, InternalError) or not isinstance(error, Error | MemoryError)
+    if ours and state.rewritten:
+        step = next(step for step in passes_of(state.options) if step.name == state.rewritten[-1])
+        more = error.diagnostics if isinstance(error, InternalError) else ()
+        text = "made a graph that can't be compiled:" + ("" if more else f" {type(error).__name__}: {error}")
+        return guest(f"the pass {step.name}", step.run).error("E0525", text, more=more)
+    if isinstance(error, Error) and error.source is None and any(d.labels for d in error.diagnostics):
+        return type(error)(error.diagnostics, state.source)
+    return error
 
 
 def passes_of(options: Options) -> tuple[Pass, ...]:
@@ -196,14 +241,17 @@ def require_stage(name: str, options: Options) -> None:
         raise unknown_name("stage", name, stage_names(options))
 
 
-def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) -> None:
+_BackEnd = Callable[["_State", "_Recorder"], None]
+
+
+def _stages(state: _State, folder: Path, recorder: _Recorder, back_end: _BackEnd) -> None:
     """Runs every stage; each leaves its result in `state` before the recorder may stop."""
+    options = state.options
     module = parse(state.source)
     recorder.done("parse", state.source)
     model = state.model = elaborate(module, state.source, options.params, options.limits)
     state.warnings.extend(w.render(state.source) for w in model.warnings)
     _require_supported(options.cores)
-    precision = INT16 if (options.activation_bits or model.activation_bits) == 16 else INT8
     state.graph = model.graph
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
@@ -212,34 +260,53 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    context = Context(options.target, state.calibration, state.warnings, options.cores, precision, state.holders)
-    _run_passes(state, state.graph, context, options, recorder)
-    _back_end(state, options, recorder)
+    _run_passes(state, state.graph, _context(state), recorder)
+    back_end(state, recorder)
 
 
-def _run_passes(state: _State, graph: Graph, context: Context, options: Options, recorder: _Recorder) -> None:
-    steps = passes_of(options)
+def _context(state: _State) -> Context:
+    options = state.options
+    bits = options.activation_bits or (state.model.activation_bits if state.model else 8)
+    return Context(options.target, state.calibration, state.warnings, options.cores, INT16 if bits == 16 else INT8, state.holders)
+
+
+def _run_passes(state: _State, graph: Graph, context: Context, recorder: _Recorder) -> None:
+    steps = passes_of(state.options)
     for index, step in enumerate(steps):
-        state.layers = run_pass(step, graph, context)
+        state.layers = run_pass(step, graph, context, state.options.plugin_timeout)
         last = all(later.name != step.name for later in steps[index + 1 :])
-        recorder.done(step.name, state.layers, changed=state.layers != graph, last=last, summary=step.summary)
+        changed = state.layers != graph
+        if changed and is_brought(step):
+            state.rewritten.append(step.name)
+        recorder.done(step.name, state.layers, changed=changed, last=last, summary=step.summary)
         graph = state.layers
 
 
-def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
-    assert state.layers is not None
-    assert state.graph is not None
-    parts = partition(state.layers)
-    with named_at(state.model.weights_span if state.model and options.weights is None else None, "E0622"):
-        candidates = lowerings(parts.device, options.target, segments=parts.segments)
-        state.tiles, scheduled = fastest(candidates, options.cores) if options.level > 0 else (next(candidates), None)
+def _back_end(state: _State, recorder: _Recorder) -> None:
+    options, stages = state.options, BackEnd(state.options.stages, state.options.plugin_timeout, state.whole)
+    with _placed_weights(state):
+        candidates = stages.lowerings(state.parts, options.target)
+        many = options.level > 0
+        state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule) if many else (next(candidates), None)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
-    state.program = with_host_part(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)
+    state.program = state.whole(scheduled or stages.schedule(state.tiles))
     state.warnings.extend(state.program.notes)
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)
+
+
+def _fits(state: _State, recorder: _Recorder) -> None:
+    """What the built-in back end may refuse: weights, buffers or sums that don't fit the machine."""
+    parts = state.parts
+    with _placed_weights(state):
+        require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))
+
+
+def _placed_weights(state: _State) -> AbstractContextManager[None]:
+    """Weights that don't fit are those of the source's directive, unless the command line named others."""
+    return named_at(state.model.weights_span if state.model and state.options.weights is None else None, "E0622")
 
 
 def _require_supported(cores: int) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tpucc.cli.options import FILE, bits_option, one_count, set_option, target_option
+from tpucc.cli.options import FILE, option
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import read_file, write_file
@@ -28,22 +28,24 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 @click.command("opt")
 @click.argument("graph", type=FILE)
 @click.option("-p", "--passes", "wanted", default="", metavar="PASS,PASS{option=1}", help="The passes to run, in this order.")
-@click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Make the passes of this file known.")
-@target_option
-@set_option
-@click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Inputs for the pass calibrate.")
-@bits_option
-@one_count
+@option("passes")
+@option("target")
+@option("overrides")
+@option("calibration")
+@option("activation_bits")
+@option("cores")
+@option("plugin_timeout")
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
 def command(
     graph: Path,
     wanted: str,
-    pass_files: tuple[Path, ...],
+    passes: tuple[Path, ...],
     target: str,
     overrides: dict[str, str],
-    calibrate: Path | None,
-    activation_bits: str | None,
+    calibration: Path | None,
+    activation_bits: int | None,
     cores: int,
+    plugin_timeout: float,
     output: Path | None,
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
@@ -51,14 +53,14 @@ def command(
         text = read_file(graph).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProgramError(Diagnostic("E0101", f"{graph.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
-    steps = list(_steps(wanted, _known(pass_files)))
-    calibration = None if calibrate is None else read_arrays(calibrate)
-    precision = INT16 if activation_bits == "16" else INT8
-    context = Context(load_target(target, overrides), calibration, cores=cores, precision=precision)
+    steps = list(_steps(wanted, _known(passes, plugin_timeout)))
+    examples = None if calibration is None else read_arrays(calibration)
+    precision = INT16 if activation_bits == 16 else INT8
+    context = Context(load_target(target, overrides), examples, cores=cores, precision=precision)
     result = parse_graph(text, graph.name, ATTRIBUTES)
     verify_stage(result)
     for step in steps:
-        result = run_pass(step, result, context)
+        result = run_pass(step, result, context, plugin_timeout)
     for warning in context.warnings:
         click.echo(f"note: {warning}", err=True)
     if output is None:
@@ -67,10 +69,10 @@ def command(
         write_file(output, str(result).encode())
 
 
-def _known(pass_files: Sequence[Path]) -> dict[str, Pass]:
+def _known(files: Sequence[Path], seconds: float) -> dict[str, Pass]:
     """Every pass by its name; those of files win."""
-    known: dict[str, Pass] = {step.name: step for step in (*PASSES, *installed_passes())}
-    return known | {step.name: step for path in pass_files for step in passes_of_file(path)}
+    known: dict[str, Pass] = {step.name: step for step in (*PASSES, *installed_passes(seconds))}
+    return known | {step.name: step for path in files for step in passes_of_file(path, seconds)}
 
 
 def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:

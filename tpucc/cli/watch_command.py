@@ -67,8 +67,8 @@ def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
 def _beside(model: Path, given: Mapping[str, Any]) -> Iterator[Path]:
     """The files that the command line names, and the held-out set."""
     yield model.with_name(f"{model.stem}_test.npz")
-    yield from (path for path in (given["weights"], given["calibrate"]) if path is not None)
-    yield from given["pass_files"]
+    yield from (path for path in (given["weights"], given["calibration"]) if path is not None)
+    yield from (*given["passes"], *map(Path, given["stages"].values()))
     if str(given["target"]).endswith(".toml"):
         yield Path(given["target"])
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from tpucc.api import Executable
 from tpucc.cli.options import options_from
@@ -104,10 +103,6 @@ def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) ->
         return None
     measured = accuracy(runtime, compilation.graph, *found)
     return Accuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
-
-
-def print_json(value: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

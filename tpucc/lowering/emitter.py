@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from tpucc.isa.instructions import Flag, Function, Opcode, Records
@@ -32,7 +34,8 @@ class Emitter:
     Rows and steps are given in rows of values; in the unified buffer, one of 16-bit values is two rows.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, loaded: Iterable[int] = ()) -> None:
+        """`loaded` are buffers that have been read from the host already."""
         self.layer = 0
         self.groups: list[int] = []
         self._layout = layout
@@ -41,7 +44,7 @@ class Emitter:
         self._rows: list[tuple[int, ...]] = []
         self._done: list[Records] = []
         self._block = NONE
-        self._loaded: set[int] = set()
+        self._loaded = set(loaded)
 
     def instructions(self) -> Records:
         """All instructions so far, as an array of `TILE_RECORD`."""
@@ -122,6 +125,16 @@ class Emitter:
         starts = self._in_bytes(region.x.start + piece.starts[0], 0, region.y.start + piece.starts[1])
         tail = (piece.outer, piece.inner, *steps, x, NONE, y, NONE, self.layer)
         self._add(_POOL, self._wide, int(function), 0, *starts, 0, 0, *tail, window=region.window)
+
+    def written(self, record: Records) -> None:
+        """One instruction that was written elsewhere; a parameter block that is the current one isn't chosen again."""
+        if record["opcode"][0] == _CONFIGURE:
+            if record["index"][0] == self._block:
+                return
+            self._block = int(record["index"][0])
+        self._flush()
+        record["layer"] = self.layer
+        self._done.append(record)
 
     def _in_bytes(self, *rows: int) -> tuple[int, ...]:
         """Rows of values as rows of the unified buffer."""
