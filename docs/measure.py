@@ -8,8 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
-from tpucc.driver import Compilation, Options, compile_source
+from tpucc.driver import compile_source
+from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tpucc.driver import Options, compile_source, pipeline
+from tpucc.driver import compile_source, pipeline
 from tpucc.interop.sources import read_source
+from tpucc.options import Options
 from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.runtime.runtime import Runtime

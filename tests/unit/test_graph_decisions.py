@@ -13,8 +13,9 @@ import pytest
 import tpucc
 from tests.support.operator_graphs import FUSIONS, Model, context, layers_of, placed
 from tests.support.rewrites import graph_of
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import ProgramError, Source
-from tpucc.driver import Compilation, Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -23,6 +24,7 @@ from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.layers.partition import partition
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.options import Options
 from tpucc.passes import running
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
@@ -206,13 +208,13 @@ def state_of(graph: Graph) -> list[object]:
 
 def context_of(context: Context) -> list[object]:
     given = context.calibration or {}
-    return [context.target, context.cores, context.precision, {name: array.tobytes() for name, array in given.items()}]
+    return [context.target, context.cores, context.format, {name: array.tobytes() for name, array in given.items()}]
 
 
 def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: set[str] = set()
 
-    def watched(step: Pass, graph: Graph, context: Context) -> Graph:
+    def watched(step: Pass, graph: Graph, context: Context, seconds: float) -> Graph:
         before = state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None
         result = running.run_pass(step, graph, context)
         assert (state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None) == before, step.name

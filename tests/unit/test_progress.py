@@ -16,8 +16,9 @@ import tpucc
 from tests.support.terminal import on_a_terminal, screen
 from tpucc.cli import progress
 from tpucc.cli.progress import CompileProgress, Progress
-from tpucc.driver import Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.interop.sources import read_source
+from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"

@@ -14,8 +14,8 @@ import tpucc
 from tests.support.command_line import run
 from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
+from tpucc.compilation import Snapshot
 from tpucc.diagnostics import ProgramError
-from tpucc.driver import Snapshot
 from tpucc.ir.digests import digest_of
 from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode

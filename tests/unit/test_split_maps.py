@@ -13,12 +13,14 @@ import tpucc
 from tests.support.networks import PICTURES, network
 from tests.support.operator_graphs import Model, placed
 from tests.support.rewrites import assert_close, check
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import LimitError, Source
-from tpucc.driver import Compilation, Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.ir.graph import Graph
 from tpucc.lowering.bands.maps import Maps
 from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops.windows import Padding, Pair
+from tpucc.options import Options
 from tpucc.passes.base import Context
 from tpucc.passes.place import placement
 from tpucc.passes.split_maps import SplitMaps
