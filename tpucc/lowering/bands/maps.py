@@ -8,6 +8,9 @@ from functools import cached_property
 
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.layers.kinds import Sides
+from tpucc.lowering.borders import widest
+from tpucc.lowering.tensors import NO_SIDES
 from tpucc.ops import OPS
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
@@ -18,9 +21,6 @@ from tpucc.ops.windows import Axis, PoolAttributes, pool_axes
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""
-Sides = tuple[int, int, int, int]
-"""Pixels above, below, left and right of an image."""
-NO_SIDES: Sides = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,12 +114,6 @@ class Maps:
             return computed == [node.operands[0]]
         constants = (self.graph[name] for name in node.operands if name in self.constants)
         return isinstance(OPS[node.op].legalisation, Table | Clamp | Arithmetic) and all(map(_has_no_lines, constants))
-
-
-def widest(sides: Iterable[Sides]) -> Sides:
-    """The largest of each side."""
-    top, bottom, left, right = map(max, zip(NO_SIDES, *sides, strict=True))
-    return top, bottom, left, right
 
 
 def _axes(graph: Graph, node: Node) -> tuple[Axis, Axis] | None:
