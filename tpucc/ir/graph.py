@@ -62,6 +62,11 @@ class Node:
         held = () if held == (self.name,) else held
         return self if held == self.holds else replace(self, holds=held)
 
+    @property
+    def is_input(self) -> bool:
+        """Whether the value comes from outside the graph."""
+        return self.op == "input"
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
@@ -138,7 +143,7 @@ class Graph:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.op == "input")
+        return tuple(node for node in self.nodes if node.is_input)
 
     def with_nodes(self, nodes: Iterable[Node]) -> Graph:
         return replace(self, nodes=tuple(nodes))

@@ -5,7 +5,6 @@ A node typed without an origin gets its own place in the text when the graph nam
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,34 +12,32 @@ from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.collector import collector_paused
+from tpucc.ir.digests import HEADER, Known, without_repetition
+from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
-from tpucc.ir.literals import DataReader, Value, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.literals import DataReader, Section, Value, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
-from tpucc.ir.types import DTYPES, Quantisation, Range, TensorType
+from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
-_DATA_HEADER = re.compile(r"\s*data\s+([A-Za-z0-9_.]+)\s*")
 _SPAN = re.compile(r"(\d+):(\d+)-(?:(\d+):)?(\d+)")
 
 
-def parse_graph(text: str, name: str, attributes: Mapping[str, type]) -> Graph:
+def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> Graph:
     """The graph of a text.
 
-    `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes. Raises
-    `ProgramError` with every independent error (20 at most), each with its place in the text.
+    `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes; `known` the
+    constants that stand in the text by their digests. Raises `ProgramError` with every independent error (20 at most), each with its place
+    in the text.
     """
     source = Source(name, text.removeprefix("\ufeff"))
-    reader = _Reader(name, attributes)
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    reader = _Reader(name, attributes, known)
+    with collector_paused():
         graph = reader.read(source.text.split("\n"))
-    finally:
-        if enabled:
-            gc.enable()
     if reader.errors:
-        ordered = sorted(reader.errors, key=lambda error: (error.span is None, error.span))
+        ordered = without_repetition(sorted(reader.errors, key=lambda error: (error.span is None, error.span)))
         raise ProgramError(ordered[:REPORTED], source)
     return graph
 
@@ -58,6 +55,7 @@ class _NodeLine:
 class _Reader:
     name: str
     attributes: Mapping[str, type]
+    known: Known | None
     errors: list[Diagnostic] = field(default_factory=list)
     nodes: list[_NodeLine] = field(default_factory=list)
     outputs: list[tuple[Output, Span]] = field(default_factory=list)
@@ -68,7 +66,7 @@ class _Reader:
 
     def read(self, lines: Sequence[str]) -> Graph:
         end, sections = self._sections(lines)
-        self.data = DataReader(sections)
+        self.data = DataReader(sections, self.known)
         for number, line in enumerate(lines[:end], 1):
             cursor = Cursor(line, number)
             if cursor.next.kind != "end":
@@ -84,15 +82,16 @@ class _Reader:
             self._problem(problem, end)
         return graph
 
-    def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, str]]:
-        """The number of lines before the first data section, and the sections' texts."""
-        starts = [(index, match[1]) for index, line in enumerate(lines) if (match := _DATA_HEADER.fullmatch(line))]
+    def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, Section]]:
+        """The number of lines before the first data section, and the sections."""
+        starts = [(index, match) for index, line in enumerate(lines) if (match := HEADER.fullmatch(line))]
         ends = [*(index for index, _ in starts), len(lines)][1:]
-        sections: dict[str, str] = {}
-        for (start, name), end in zip(starts, ends, strict=False):
+        sections: dict[str, Section] = {}
+        for (start, match), end in zip(starts, ends, strict=False):
+            name = match[1]
             if name in sections:
                 self._error(DATA, f"two sections are named data {name}", Span(start + 1, 1, start + 1, len(lines[start]) + 1))
-            sections.setdefault(name, "".join(lines[start + 1 : end]))
+            sections.setdefault(name, Section("".join(lines[start + 1 : end]), int(match[2] or 0), match[3] or ""))
         return (starts[0][0] if starts else len(lines)), sections
 
     def _line(self, cursor: Cursor) -> None:
@@ -212,12 +211,21 @@ class _NodeParser:
 
 
 def _header(cursor: Cursor) -> tuple[str, str]:
-    """Reads `graph NAME "SOURCE"`: the name and the source, empty when there is none."""
+    """Reads `graph NAME "SOURCE" after PASS`: the name and the source, empty when there is none."""
     cursor.take()
     name, _ = cursor.name("the name of the graph")
     source = cursor.string(cursor.take()) if cursor.next.kind == "string" else ""
+    after(cursor)
     cursor.done()
     return name, source
+
+
+def after(cursor: Cursor) -> tuple[str, int]:
+    """Reads `after PASS`, or `after PASS 1` for the first of several by this name: the pass and which one it is, 0 for the last."""
+    if not cursor.accept("after"):
+        return "", 0
+    name, _ = cursor.name("the name of a pass")
+    return name, cursor.integer("which of the passes by this name", 1) if cursor.next.kind == "number" else 0
 
 
 def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:
@@ -235,8 +243,8 @@ def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:
 def _type(cursor: Cursor) -> TensorType:
     """Reads `f32[150, 4] in [0.0, 8.0] scale 0.1 zero 3`."""
     token = cursor.take()
-    if token.text not in DTYPES:
-        raise cursor.error(f"expected a type such as f32[2, 3], found {token}", token, TYPE, did_you_mean(token.text, DTYPES))
+    if token.text not in FORMATS:
+        raise cursor.error(f"expected a type such as f32[2, 3], found {token}", token, TYPE, did_you_mean(token.text, FORMATS))
     shape = parse_shape(cursor)
     known = _range(cursor) if cursor.accept("in") else None
     quantisation = _quantisation(cursor) if cursor.accept("scale") else None

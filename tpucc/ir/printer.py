@@ -27,13 +27,15 @@ from tpucc.ir.tokens import PLAIN_NAME
 ORIGIN_COLUMN = 64
 
 
-def print_graph(graph: Graph, *, origins: bool = True) -> str:
+def print_graph(graph: Graph, *, origins: bool = True, with_data: bool = True, after: str = "") -> str:
     """The text of a graph; without `origins` for what shall not depend on places in the source.
 
-    Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
+    Without data, large constants stand by their digests (`tpucc.ir.digests`). `after` names the pass that the graph is the result of, so
+    that whoever reads it can go on from there. Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
     """
-    data = DataWriter()
+    data = DataWriter(with_data)
     head = f"graph {print_name(graph.name)}" + (f" {quote(graph.source)}" if graph.source and origins else "")
+    head += f" after {after}" if after else ""
     said: Side = "device" if any(node.on_device for node in graph) else "host"
     lines = [print_node(node, data, origins=origins, place=said) for node in graph]
     outputs = ", ".join(f"{print_name(output.node)} as {quote(output.name)}" for output in graph.outputs)

@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.constants import Constant
+from tpucc.ir.dtypes import DEVICE_FORMATS, I8, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.layers.summary import is_layer
-from tpucc.numerics import INT8, POINTS, PRECISIONS, AnyArray, Precision
+from tpucc.numerics import AnyArray
 
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
 FUNCTIONS = ("add", "subtract", "multiply")
-TABLES = {"i8": TensorType("i8", (256,)), "i16": TensorType("i16", (POINTS,))}
+TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
 REPORTED = 20
 """Problems that one error shows."""
 
 
-def verify_layers(graph: Graph) -> None:
-    """Raises `ProgramError` with what is wrong with the layers of a graph.
+def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
+    """Raises `ProgramError` with what is wrong with the layers of a graph, or with those in `changed` only.
 
     E0820 a layer reads what is no value of the device; E0821 number of operands, or attributes of another kind; E0822 an edge without scale
     and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit; E0824 zero points and clamps outside
@@ -36,7 +37,7 @@ def verify_layers(graph: Graph) -> None:
     if placed := next((node for node in graph if node.place is not None), None):
         message = f"{placed.name} has a place, as nodes of operator graphs have: in a layer graph, layers are the device's"
         raise ProgramError(Diagnostic("E0749", message, placed.origin.labels()))
-    layers = (node for node in graph if node.op in LAYERS)
+    layers = (node for node in graph if node.op in LAYERS and (changed is None or node.name in changed))
     found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node in layers for code, text in _faults(graph, node)]
     if found:
         raise ProgramError(found[:REPORTED])
@@ -91,15 +92,15 @@ def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
 
 
 def _is_bare(node: Node) -> bool:
-    return node.type.dtype not in PRECISIONS or node.type.quantisation is None
+    return node.type.dtype not in DEVICE_FORMATS or node.type.quantisation is None
 
 
 def _differs(edge: Node, node: Node) -> bool:
     return not _is_bare(edge) and not _is_bare(node) and edge.type.dtype != node.type.dtype
 
 
-def _precision(node: Node) -> Precision:
-    return PRECISIONS.get(node.type.dtype, INT8)
+def _format(node: Node) -> DeviceFormat:
+    return DEVICE_FORMATS.get(node.type.dtype, I8)
 
 
 def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -135,7 +136,7 @@ def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[
 
 def _tail_types(n: int, node: Node) -> tuple[TensorType, TensorType, TensorType]:
     """Bias, multiplier and table."""
-    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLES[_precision(node).name]
+    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLES[_format(node).name]
 
 
 def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
@@ -147,7 +148,7 @@ def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]
     if not (np.isfinite(factors) & (factors > 0)).all():
         yield "E0825", "its multipliers must be positive and finite"
     try:
-        require_accumulators(np.concatenate(known), bias, _precision(node))
+        require_accumulators(np.concatenate(known), bias, _format(node))
     except UnfitError as error:
         yield error.code, error.message
 
@@ -175,7 +176,7 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
     if len(operands) != sources + tables:
         yield "E0821", f"it has {len(operands)} operands, and takes {sources + tables}"
         return
-    yield from _misfits(operands[sources:], (TABLES[_precision(node).name],))
+    yield from _misfits(operands[sources:], (TABLES[_format(node).name],))
     if _common_shape([operand.type.shape for operand in operands[:sources]]) != node.type.shape:
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands[:sources])} don't give {node.type.brief}"
     if any(_value(operand) is None for operand in operands[sources:]):
@@ -202,14 +203,14 @@ def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[F
 
 
 def _clamp_faults(node: Node, layer: Fc | Conv | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
-    of = _precision(node)
+    of = _format(node)
     if not of.low <= layer.low <= layer.high <= of.high:
         yield "E0824", f"it clamps to {layer.low}…{layer.high}, outside {of.low}…{of.high}"
     yield from _zero_faults(node, zeros)
 
 
 def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
-    of = _precision(node)
+    of = _format(node)
     if not all(of.low <= zero <= of.high for zero in zeros):
         yield "E0824", f"its zero points must be in {of.low}…{of.high}"
 

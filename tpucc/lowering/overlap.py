@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from math import prod
+from typing import assert_never
 
 from tpucc.lowering.blocking import choose_blocking
 from tpucc.lowering.nests import product_nest
@@ -75,7 +76,7 @@ class _Estimate:
         return self.products + self.others
 
     def _add(self, step: Step) -> None:
-        target, width = self._plan.target, self._plan.precision.bytes_per_value
+        target, width = self._plan.target, self._plan.format.bytes_per_value
         blocks = step.result.blocks(target.mxu) * width
         match step.work:
             case Product() as work:
@@ -88,11 +89,13 @@ class _Estimate:
                 self.others += step.y.rows * blocks
             case Moving(copies=copies):
                 self.others += sum(copy.target.rows for copy in copies) * blocks
+            case _:
+                assert_never(step.work)
 
     def _transfer(self, tensor: Tensor) -> int:
         target = self._plan.target
         rows = self._plan.sharding.rows(tensor, self._items) if self._items < self._plan.sharding.batch else tensor.rows
-        return target.host_cycles(rows * tensor.blocks(target.mxu) * self._plan.precision.bytes_per_value)
+        return target.host_cycles(rows * tensor.blocks(target.mxu) * self._plan.format.bytes_per_value)
 
 
 def _following(part: _Estimate, count: int) -> int:

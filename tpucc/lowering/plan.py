@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import LayerInfo
@@ -17,8 +19,8 @@ from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, shard
 from tpucc.lowering.splitting import Split
 from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import Moving, Product, Step
-from tpucc.numerics import AnyArray, Int8, Precision
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step
+from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
@@ -30,7 +32,7 @@ class Plan:
 
     `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
     that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
-    `sharding` says how the batch may be split, `precision` what the integers of all tensors are.
+    `sharding` says how the batch may be split, `format` what the integers of all tensors are.
     """
 
     name: str
@@ -43,7 +45,7 @@ class Plan:
     tiles: Int8
     blocks: AnyArray
     sharding: Sharding
-    precision: Precision
+    format: DeviceFormat
 
     @property
     def segments(self) -> int:
@@ -70,13 +72,16 @@ class Plan:
                 return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, self._choice(step, work, splits))
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
-        return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
+            case ElementWise() | Pooling():
+                return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
+            case _:
+                assert_never(step.work)
 
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
         parted = len(splits) > 1 and self.sharding.splits(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         loops = tuple(loop.size for loop in product_nest(part).loops)
-        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.precision.bytes_per_value).choice
+        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.format.bytes_per_value).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 
@@ -94,7 +99,7 @@ def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SE
     inputs = tuple(reader.input(node.name) for node in device.inputs)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
     require_room(target, tiles, blocks)
-    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps), reader.precision)
+    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps), reader.format)
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from tpucc.isa.instructions import Function
 from tpucc.lowering.blocking import Chunk, choose_blocking
@@ -43,6 +44,8 @@ class _StepEmission:
                 self._pool(work)
             case Moving() as work:
                 self._move(work)
+            case _:
+                assert_never(self._step.work)
 
     def _block(self, access: Access, block: int) -> int:
         """The buffer of a column block, which is in the unified buffer from here on."""
@@ -59,7 +62,7 @@ class _StepEmission:
         """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
         loops, plan = product_nest(self._step), self._layout.plan
         blocking = choose_blocking(
-            tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), plan.target, plan.precision.bytes_per_value
+            tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), plan.target, plan.format.bytes_per_value
         )
         for chunks in blocking.groups:
             for n, result in enumerate(self._results):

@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
+from tpucc.ir.dtypes import OF_NUMPY
 from tpucc.ir.graph import Attributes, Graph, Node
-from tpucc.ir.types import DTYPES, TensorType
+from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.opdef import Array
@@ -38,16 +39,14 @@ def evaluate(
     """
     _require_ready(graph, inputs, extra)
     kept = graph.output_nodes.union(keep or ())
-    last_use = _last_uses(graph)
     values: dict[str, Array] = {}
     with np.errstate(all="ignore"):
-        for index, node in enumerate(graph.nodes):
+        for node, done in zip(graph.nodes, _freed(graph, kept), strict=True):
             values[node.name] = value = _value(graph, node, values, inputs, extra)
             if watch is not None:
                 watch(node, value)
-            for name in {node.name, *node.operands} - kept:
-                if last_use[name] <= index:
-                    del values[name]
+            for name in done:
+                del values[name]
     return {name: value for name, value in values.items() if name in kept}
 
 
@@ -68,7 +67,7 @@ def _value(graph: Graph, node: Node, values: Mapping[str, Array], inputs: Mappin
     operands = [values[name] for name in node.operands]
     if node.op in extra:
         return extra[node.op](node, operands)
-    if node.op == "input":
+    if node.is_input:
         return inputs[node.name]
     require_computable(node)
     try:
@@ -87,12 +86,16 @@ def _too_large(node: Node) -> Diagnostic:
     return Diagnostic("E0640", f"{node.name} is too large to compute here: {node.type.brief}", node.origin.labels())
 
 
-def _last_uses(graph: Graph) -> dict[str, int]:
-    """For each node the position of the last one that reads it; its own when none does."""
+def _freed(graph: Graph, kept: Collection[str]) -> list[list[str]]:
+    """For each node the values that nobody needs once it is computed: those that it reads last, and its own where none reads it."""
     last: dict[str, int] = {}
     for index, node in enumerate(graph.nodes):
         last.update(dict.fromkeys((node.name, *node.operands), index))
-    return last
+    freed: list[list[str]] = [[] for _ in graph.nodes]
+    for name, index in last.items():
+        if name not in kept:
+            freed[index].append(name)
+    return freed
 
 
 def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> None:
@@ -123,4 +126,4 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
 
 
 def _name(dtype: np.dtype[np.generic]) -> str:
-    return next((name for name, known in DTYPES.items() if known == dtype), str(dtype))
+    return OF_NUMPY[dtype].name if dtype in OF_NUMPY else str(dtype)

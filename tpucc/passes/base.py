@@ -21,8 +21,9 @@ from dataclasses import Field, dataclass, fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
-from tpucc.numerics import INT8, AnyArray, Precision
+from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
 
@@ -31,13 +32,13 @@ class Context:
     """What a pass may know beside the graph; nothing of it can be changed.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
-    standard-normal inputs stand in. `cores` share the batch; `precision` is how the device holds values.
+    standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values.
     """
 
     target: Target
     calibration: Mapping[str, AnyArray] | None = None
     cores: int = 1
-    precision: Precision = INT8
+    format: DeviceFormat = DEFAULT_FORMAT
 
     def __post_init__(self) -> None:
         if self.calibration is not None:

@@ -80,8 +80,7 @@ class Calibrate:
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
-                _require_finite(node, value)
-                meter.add(value)
+                meter.add(value, _extremes(node, value))
 
         for part in parts:
             evaluate(probed.graph, part, watch=measure)
@@ -100,7 +99,7 @@ _MADE_UP = (
 class Meter(Protocol):
     """What remembers of a value all that its range needs."""
 
-    def add(self, values: AnyArray) -> None: ...
+    def add(self, values: AnyArray, extremes: Range) -> None: ...
 
     def range(self) -> Range: ...
 
@@ -111,8 +110,8 @@ class Extremes:
     def __init__(self) -> None:
         self._low, self._high = math.inf, -math.inf
 
-    def add(self, values: AnyArray) -> None:
-        self._low, self._high = min(self._low, float(values.min())), max(self._high, float(values.max()))
+    def add(self, values: AnyArray, extremes: Range) -> None:
+        self._low, self._high = min(self._low, extremes.low), max(self._high, extremes.high)
 
     def range(self) -> Range:
         return Range(self._low, self._high)
@@ -125,7 +124,7 @@ class Tails:
         self._cut = cut
         self._lowest = self._highest = np.empty(0, np.float32)
 
-    def add(self, values: AnyArray) -> None:
+    def add(self, values: AnyArray, extremes: Range) -> None:
         self._lowest = self._least(np.concatenate([self._lowest, values.reshape(-1)]))
         self._highest = -self._least(-np.concatenate([self._highest, values.reshape(-1)]))
 
@@ -204,11 +203,14 @@ def _stopped(node: Node) -> Node:
     return replace(node, attributes=without_activation(node.attributes), type=node.type.plain())
 
 
-def _require_finite(node: Node, values: AnyArray) -> None:
-    if not (math.isfinite(values.min()) and math.isfinite(values.max())):
+def _extremes(node: Node, values: AnyArray) -> Range:
+    """The smallest and the largest value; a NaN among them would be both. Raises `CompileError` E0805 when one isn't finite."""
+    low, high = float(values.min()), float(values.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
         labels = node.origin.labels()
         help = ("look for values that grow from layer to layer, and for weights or calibration inputs that are too large",)
         raise CompileError(Diagnostic("E0805", f"{node.name} isn't finite on the calibration inputs: no range covers it", labels, help))
+    return Range(low, high)
 
 
 def _outwards(measured: Range) -> Range:

@@ -16,9 +16,10 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
+from tpucc.ops.axis import Axis
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.patches import PatchesAttributes
-from tpucc.ops.windows import MAX_STEP, Axis
+from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
@@ -69,7 +70,7 @@ class _Packing:
 
 def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
     """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper, and notes what it gains."""
-    target, bytes_per_value = context.target, context.precision.bytes_per_value
+    target, bytes_per_value = context.target, context.format.bytes_per_value
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
     if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):

@@ -54,14 +54,14 @@ class Quantise:
             return graph
         require_placed(graph, "quantising")
         live = _folded(_live(graph))
-        layers = LayerGraph(_unplaced(live), context.precision, per_channel=self.granularity == "per_channel")
+        layers = LayerGraph(_unplaced(live), context.format, per_channel=self.granularity == "per_channel")
         return _quantised(live, layers)
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
     constants = constant_values(graph)
     for node in layers.graph:
-        if node.op == "input" or node.name in constants:
+        if node.is_input or node.name in constants:
             continue
         if graph[node.name].on_device:
             layers.hold(node.name, _layer(layers, node))
@@ -82,7 +82,7 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
 def _live(graph: Graph) -> Graph:
     """The inputs, and what the outputs need."""
     needed = needed_values(graph)
-    return graph.with_nodes(node for node in graph if node.name in needed or node.op == "input")
+    return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)
 
 
 def _unplaced(graph: Graph) -> Graph:

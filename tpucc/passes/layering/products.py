@@ -12,8 +12,7 @@ from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc
 from tpucc.layers.parameters import fitting_scales, requantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
-from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.convolution import ConvolutionAttributes, unfused
+from tpucc.ops import facts_of
 from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 
@@ -25,7 +24,7 @@ def product(layers: LayerGraph, node: Node) -> Node:
     tail = tail_of(layers, node, y)
     bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
     weights = _weights(layers, node, bias, parameters_of(x))
-    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to, layers.precision)
+    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to, layers.format)
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
@@ -47,11 +46,11 @@ def layer_name(node: Node) -> str:
 
 
 def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
-    attributes = unfused(node.attributes) if isinstance(node.attributes, ConvolutionAttributes) else node.attributes
+    windows = facts_of(node.op).windows
     ends = (tail.to.zero_point, tail.low, tail.high, tail.table is not None)
-    if not isinstance(attributes, Conv2dAttributes):
+    if windows is None:
         return "fc", Fc(*ends)
-    height, width = conv_axes(attributes, x.type.shape, kernel.type.shape)
+    height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
     sides = (height.before, height.after, width.before, width.after)
     return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, *ends)
 
@@ -74,7 +73,7 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
         real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
-    scales = fitting_scales(real, bias, x, layers.per_channel, layers.precision)
+    scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
 
