@@ -19,7 +19,8 @@ from tpucc.ir.types import TensorType
 
 
 class Attributes(Protocol):
-    """Attributes of a node: any frozen dataclass of ints, floats, strings, booleans, None, tuples of these, and `Array`s."""
+    """Attributes of a node: any frozen dataclass of ints, floats, strings, booleans, None, `Constant`s, tuples of these, and such
+    dataclasses themselves."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 

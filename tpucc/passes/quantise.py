@@ -14,6 +14,7 @@ from typing import ClassVar
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values, needed_values
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
@@ -113,4 +114,4 @@ def _constant(node: Node, values: Mapping[str, Node]) -> Node:
 def _constant_type(node: Node, operands: list[Node]) -> TensorType:
     """The type of a folded node; one that was dequantised keeps the parameters that the source gave it."""
     given = operands[0].type.quantisation if node.op == "dequantize" else None
-    return holding(node.type, given) if given else node.type
+    return holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Error
 from tpucc.driver import Compilation
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.layers.kinds import VIEWS
@@ -134,7 +134,7 @@ def _rows(examples: Checked, floats: Graph, limit: int) -> int:
 
 def _meter(node: Node) -> ErrorMeter:
     assert node.type.quantisation is not None
-    return ErrorMeter(node.type.quantisation, DEVICE_FORMATS[node.type.dtype])
+    return ErrorMeter(node.type.quantisation, INTEGER_FORMATS[node.type.dtype])
 
 
 class _Together:
@@ -202,7 +202,7 @@ def _measuring(meters: Mapping[str, ErrorMeter]) -> Extra:
         real, *rest = operands
         held = node.type.quantisation
         assert held is not None
-        exact = quantise(real, held.scale, held.zero_point, DEVICE_FORMATS[node.type.dtype]).reshape(node.type.shape)
+        exact = quantise(real, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
         meters[node.name.removeprefix(ALONE)].add_alone(real, compute(node, rest) if rest else exact)
         return exact
 
