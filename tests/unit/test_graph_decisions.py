@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,9 +13,8 @@ import pytest
 import tpucc
 from tests.support.operator_graphs import FUSIONS, Model, context, layers_of, placed
 from tests.support.rewrites import graph_of
-from tpucc.compilation import Compilation
 from tpucc.diagnostics import ProgramError, Source
-from tpucc.driver import compile_source
+from tpucc.driver import Compilation, Options, compile_source
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -24,7 +23,6 @@ from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.layers.partition import partition
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.options import Options
 from tpucc.passes import running
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
@@ -206,9 +204,10 @@ def state_of(graph: Graph) -> list[object]:
     return [print_graph(graph), tuple(map(id, graph.nodes)), graph.notes, hash(tuple(values))]
 
 
-def context_of(context: Context) -> list[object]:
-    given = context.calibration or {}
-    return [context.target, context.cores, context.format, {name: array.tobytes() for name, array in given.items()}]
+def context_of(context: Context) -> dict[str, object]:
+    """All that a context says, arrays by their bytes."""
+    given = {name: array.tobytes() for name, array in (context.calibration or {}).items()}
+    return {field.name: getattr(context, field.name) for field in fields(context)} | {"calibration": given}
 
 
 def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
