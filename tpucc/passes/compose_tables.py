@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Fc, Vector
+from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
@@ -34,26 +34,15 @@ class ComposeTables:
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)
         done: set[str] = set()
-        ends: dict[str, str] = {}
         for node in rewriter:
             if node.name in done:
                 continue
             if looked_up := _chain(graph, node):
                 done.update((node.name, *(other.name for other in looked_up)))
-                ends[looked_up[-1].name] = _compose(rewriter, node, looked_up)
+                _compose(rewriter, node, looked_up)
             else:
                 rewriter.put(node)
-        _keep_true(context.holders, done, ends)
         return rewriter.build()
-
-
-def _keep_true(holders: dict[str, str], composed: Set[str], ends: Mapping[str, str]) -> None:
-    """Of the nodes of a chain only the last one's value is still there: in the layer that `ends` names."""
-    for value, holder in list(holders.items()):
-        if holder in ends:
-            holders[value] = ends[holder]
-        elif holder in composed:
-            del holders[value]
 
 
 def _chain(graph: Graph, root: Node) -> list[Node]:
@@ -68,36 +57,33 @@ def _chain(graph: Graph, root: Node) -> list[Node]:
 
 def _only_look_up(graph: Graph, node: Node) -> Node | None:
     """The look-up that alone reads a layer with exact tables; None where there is none, or the layer can't take its table."""
-    takes = (
-        isinstance(node.attributes, Fc | Conv | Vector)
-        and DEVICE_FORMATS[node.type.dtype].has_exact_tables
-        and node.name not in graph.output_nodes
-    )
-    readers = graph.users[node.name]
-    return readers[0] if takes and len(readers) == 1 and _is_look_up(readers[0]) else None
+    format, readers = INTEGER_FORMATS.get(node.type.dtype), graph.users[node.name]
+    if format is None or not format.has_exact_tables or not isinstance(node.attributes, Fc | Conv | Vector):
+        return None
+    alone = len(readers) == 1 and node.name not in graph.output_nodes
+    return readers[0] if alone and _is_look_up(readers[0]) else None
 
 
 def _is_look_up(node: Node) -> bool:
     return isinstance(node.attributes, Vector) and node.attributes.function == "table"
 
 
-def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> str:
-    """Puts one layer in the place of the root, and the table before it; returns the layer's name."""
+def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:
+    """Puts one layer in the place of the root, and the table before it. Of the chain's values only the last one is still there."""
     last, origin = looked_up[-1], root.origin.merged(*(node.origin for node in looked_up))
     entries = rewriter.constant(f"{last.name}.table", Constant(_composed(rewriter.graph, (root, *looked_up))), origin)
     kept = root.operands[:-1] if _has_table(root) else root.operands
     made = replace(root, name=_name(root, last), operands=(*kept, entries.name), attributes=_with_table(root))
-    rewriter.put(replace(made, type=last.type, origin=origin))
+    rewriter.put(replace(made, type=last.type, origin=origin).holding(last.holds or (last.name,)))
     for node in (root, *looked_up):
         if node.name != made.name:
             rewriter.alias(node, made.name)
-    return made.name
 
 
 def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:
     """The table of all tables of the chain."""
     first, *others = (_entries(graph, node) for node in chain if _has_table(node))
-    format = DEVICE_FORMATS[chain[0].type.dtype]
+    format = INTEGER_FORMATS[chain[0].type.dtype]
     return reduce(lambda before, table: look_up(table, before, format), others, first)
 
 
@@ -109,12 +95,13 @@ def _name(root: Node, last: Node) -> str:
 
 
 def _has_table(node: Node) -> bool:
-    return _is_look_up(node) or (isinstance(node.attributes, Fc | Conv | Vector) and node.attributes.table)
+    return isinstance(node.attributes, Layer) and looks_up(node.attributes)
 
 
 def _with_table(root: Node) -> Fc | Conv | Vector:
-    assert isinstance(root.attributes, Fc | Conv | Vector)
-    return root.attributes if _is_look_up(root) else replace(root.attributes, table=True)
+    layer = root.attributes
+    assert isinstance(layer, Fc | Conv | Vector)
+    return replace(layer, epilogue=replace(layer.epilogue, table=True)) if isinstance(layer.epilogue, Requantise) else layer
 
 
 def _entries(graph: Graph, node: Node) -> DeviceInts:

@@ -12,14 +12,14 @@ from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.dtypes import I8, DeviceFormat
+from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 
 
 @dataclass(frozen=True)
@@ -38,18 +38,19 @@ class ExplicitQuantisation:
         """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""
         if not any(node.op == "quantize" for node in graph):
             return graph
+        require_placed(graph, "quantize is moved into types")
         constants = constant_values(graph)
         _require_formats(graph, constants, context.format)
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type.quantisation) for node in graph}
         idle = _idle_pairs(graph, held)
-        formats = {name: I8 if name in constants else context.format for name in fixed}
+        formats = {name: INTEGER_FORMATS[context.format.weights] if name in constants else context.format for name in fixed}
         nodes = (_held(_reading(node, idle), fixed, formats) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
 
-def holding(type_: TensorType, quantisation: Quantisation, of: DeviceFormat = I8) -> TensorType:
+def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) -> TensorType:
     """An f32 type that is held with these parameters; its range is what they can represent, from which they can be found again."""
     low, high = (quantisation.scale * (bound - quantisation.zero_point) for bound in (of.low, of.high))
     return type_.with_range(Range(low, high)).with_quantisation(quantisation)
@@ -57,12 +58,11 @@ def holding(type_: TensorType, quantisation: Quantisation, of: DeviceFormat = I8
 
 def _fixed(graph: Graph) -> dict[str, Quantisation]:
     """For each value of the device that is only read to be quantised, and has no parameters yet, those of its first `quantize`."""
-    sides = placement(graph)
     found: dict[str, Quantisation] = {}
     for node in graph:
         if node.op == "quantize" and node.type.quantisation is not None:
-            value = _computed(graph, graph[node.operands[0]], sides)
-            on_device = sides[value.name] == "device" or (value.op == "constant" and _only_for_device(graph, node, sides))
+            value = _computed(graph, graph[node.operands[0]])
+            on_device = value.on_device or (value.op == "constant" and _only_for_device(graph, node))
             if on_device and value.type.quantisation is None and _only_quantised(graph, value):
                 found.setdefault(value.name, node.type.quantisation)
     return found
@@ -81,17 +81,17 @@ def _only_quantised(graph: Graph, value: Node) -> bool:
     return True
 
 
-def _only_for_device(graph: Graph, node: Node, sides: Mapping[str, str]) -> bool:
+def _only_for_device(graph: Graph, node: Node) -> bool:
     """Whether the constant that `node` quantises is then dequantised, and read by nothing but the device: a weight, or an operand there."""
     pairs = graph.users[node.name]
     readers = [reader for pair in pairs for reader in graph.users[pair.name]]
     results = graph.output_nodes.intersection((node.name, *(pair.name for pair in pairs)))
-    return not results and bool(readers) and all(sides[reader.name] == "device" for reader in readers)
+    return not results and bool(readers) and all(reader.on_device for reader in readers)
 
 
-def _computed(graph: Graph, value: Node, sides: Mapping[str, str]) -> Node:
+def _computed(graph: Graph, value: Node) -> Node:
     """The node whose result `value` is on the device: views have none of their own."""
-    while sides[value.name] == "device" and isinstance(OPS[value.op].legalisation, View):
+    while value.on_device and isinstance(OPS[value.op].legalisation, View):
         value = graph[value.operands[0]]
     return value
 
@@ -116,25 +116,25 @@ def _reading(node: Node, idle: Mapping[str, str]) -> Node:
     return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
 
 
-def _held(node: Node, fixed: Mapping[str, Quantisation], formats: Mapping[str, DeviceFormat]) -> Node:
+def _held(node: Node, fixed: Mapping[str, Quantisation], formats: Mapping[str, IntegerFormat]) -> Node:
     if node.name not in fixed:
         return node
     return replace(node, type=holding(node.type, fixed[node.name], formats[node.name]))
 
 
-def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:
-    """Constants are quantised to int8, whether they are weights or not; other values to what the device holds."""
+def _require_formats(graph: Graph, constants: Set[str], format: IntegerFormat) -> None:
+    """Constants are quantised as weights are, whether they are weights or not; other values to what the device holds."""
     wrong = []
     for node in graph:
         if isinstance(node.attributes, QuantizeAttributes):
-            wanted = I8 if node.operands[0] in constants else format
+            wanted = INTEGER_FORMATS[format.weights] if node.operands[0] in constants else format
             if node.attributes.format is not wanted:
                 wrong.append(_misfit(node, wanted))
     if wrong:
         raise CompileError(wrong)
 
 
-def _misfit(node: Node, wanted: DeviceFormat) -> Diagnostic:
+def _misfit(node: Node, wanted: IntegerFormat) -> Diagnostic:
     found, bits = node.type.dtype, wanted.bits
     labels = node.origin.labels()
     help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)

@@ -129,14 +129,14 @@ class _Parts:
         made = node.origin.merged(part.origin).by(self._options.name)
         if isinstance(node.attributes, ConstantAttributes):
             value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
-            self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made))
+            self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made, node.place))
             return
         how = _part_of(self._graph, node, part.bounds) if node.name in self._above else None
         takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
         if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)
-            self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made))
+            self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made, node.place))
         elif takes_rows:
             self._keep_rows(node, part, type_, how.operands[0])
         elif _is_slice(node) and type_.shape == shape_of(how.operands[0]) and not self._is_all(node.operands[0], how.operands[0]):
@@ -156,11 +156,12 @@ class _Parts:
         columns = self._read(node.operands[0], (*all_of(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
         starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
         sliced = SliceAttributes(starts, stops, attributes.squeeze)
-        self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin)))
+        self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
 
     def _compute(self, node: Node, part: _Asked, type_: TensorType, how: Part) -> None:
         operands = tuple(self._read(name, bounds, part.origin) for name, bounds in zip(node.operands, how.operands, strict=True))
-        self._emit(Node(part.name, how.op or node.op, operands, how.attributes, type_, node.origin.merged(part.origin)))
+        made = node.origin.merged(part.origin)
+        self._emit(Node(part.name, how.op or node.op, operands, how.attributes, type_, made, node.place))
 
     def _read(self, name: str, bounds: Bounds, origin: Origin) -> str:
         """The name under which a part of a value will be computed; the value's own name for all of it."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEVICE_FORMATS, DeviceFormat
+from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import AnyArray, affine_parameters, quantise
@@ -25,7 +25,7 @@ class LayerGraph:
     The device holds integers of `format`. An edge is crossed once: a value that several layers read is quantised once for all.
     """
 
-    def __init__(self, graph: Graph, format: DeviceFormat, *, per_channel: bool) -> None:
+    def __init__(self, graph: Graph, format: IntegerFormat, *, per_channel: bool) -> None:
         self.graph = graph
         self.format = format
         self.per_channel = per_channel
@@ -35,14 +35,13 @@ class LayerGraph:
         self._crossed: dict[str, str] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
 
-    @property
-    def nodes(self) -> Iterable[Node]:
-        return self._builder.nodes.values()
-
-    @property
-    def holders(self) -> dict[str, str]:
-        """For each value of the operator graph that the device has, the node that holds it."""
-        return {name: node.name for name, node in self._device.items()}
+    def nodes(self) -> Iterator[Node]:
+        """The nodes, each with the values of the operator graph that it has."""
+        held: dict[str, dict[str, None]] = {}
+        for value, holder in (*self._host.items(), *((value, node.name) for value, node in self._device.items())):
+            held.setdefault(holder, {})[value] = None
+        for node in self._builder.nodes.values():
+            yield node.holding(held.get(node.name, ()))
 
     def add(self, node: Node) -> Node:
         """Adds a node under a fresh name made from its own."""
@@ -86,7 +85,7 @@ class LayerGraph:
         """The constant `name` of the operator graph in integers, with these parameters unless the source fixes others, which are int8's."""
         source = self.graph[name]
         fixed = source.type.quantisation or parameters
-        format = DEVICE_FORMATS[self.format.weights] if source.type.quantisation else self.format
+        format = INTEGER_FORMATS[self.format.weights] if source.type.quantisation else self.format
 
         def make() -> Node:
             real = self.array(name)

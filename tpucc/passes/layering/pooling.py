@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Pool
+from tpucc.layers.kinds import Pool, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.ops import facts_of
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
@@ -23,13 +23,12 @@ def pool(layers: LayerGraph, node: Node, function: str) -> Node:
         (height.window, width.window),
         (height.stride, width.stride),
         (height.before, height.after, width.before, width.after),
-        *_numbers(function, held, y),
+        _epilogue(function, held, y),
     )
     shape = (image[0], height.outputs, width.outputs, image[3])
     made = layers.layer(node, "pool", (x.name,), attributes, y, shape=shape)
     return made if shape == node.type.shape else reshaped(layers, node, made)
 
 
-def _numbers(function: str, x: Quantisation, y: Quantisation) -> tuple[float, int, int]:
-    """Scale, zero point of x and zero point of y, as `Pool` has them."""
-    return (1.0, 0, 0) if function == "max" else (scaling(x.scale, 1.0, y.scale), x.zero_point, y.zero_point)
+def _epilogue(function: str, x: Quantisation, y: Quantisation) -> Requantise | None:
+    return None if function == "max" else Requantise(y.zero_point, scales=(scaling(x.scale, 1.0, y.scale),), zeros=(x.zero_point,))

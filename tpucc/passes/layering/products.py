@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc
@@ -47,12 +48,11 @@ def layer_name(node: Node) -> str:
 
 def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
     windows = facts_of(node.op).windows
-    ends = (tail.to.zero_point, tail.low, tail.high, tail.table is not None)
     if windows is None:
-        return "fc", Fc(*ends)
+        return "fc", Fc(tail.epilogue())
     height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
     sides = (height.before, height.after, width.before, width.after)
-    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, *ends)
+    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, tail.epilogue())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,7 +72,9 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     whole, given = _array(layers, source.name), source.type.quantisation
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
-        real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
+        real = dequantise(
+            quantise(real, given.scale, given.zero_point, INTEGER_FORMATS[layers.format.weights]), given.scale, given.zero_point
+        )
     scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
