@@ -28,14 +28,15 @@ REPORTED = 20
 
 
 def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
-    """Raises `ProgramError` with what is wrong with the layers of a graph, or with those in `changed` only.
+    """Raises `ProgramError` with what is wrong with the layers of a graph, if it has any, or with those in `changed` only.
 
     E0820 a layer reads what is no value of the device; E0821 number of operands, attributes of another kind, or an epilogue that isn't the
     layer's; E0822 an edge without scale and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit;
     E0824 zero points and clamps outside the integers; E0825 multipliers that aren't positive and finite; E0803 accumulators that could
-    overflow; E0749 nodes with places. Host operators have their own check.
+    overflow; E0749 nodes with places, beside layers. Host operators have their own check.
     """
-    if placed := next((node for node in graph if node.place is not None), None):
+    if graph.is_placed and any(node.op in LAYERS for node in graph):
+        placed = next(node for node in graph if node.place is not None)
         message = f"{placed.name} has a place, as nodes of operator graphs have: in a layer graph, layers are the device's"
         raise ProgramError(Diagnostic("E0749", message, placed.origin.labels()))
     layers = (node for node in graph if node.op in LAYERS and (changed is None or node.name in changed))
