@@ -57,6 +57,9 @@ bench: $(DEV) ## execution against NumPy, compile speed by size; prints ratios
 golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read in the diff
 	$(BIN)/python -m pytest tests -n $(WORKERS) --update-golden
 
+faults: $(DEV) ## plant known faults one by one: each must be caught by the tests that the list names
+	$(BIN)/python tests/faults/plant.py
+
 soak: $(DEV) ## the random tests, far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
 
@@ -70,4 +73,4 @@ train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test check format lint types imports fix bench golden soak docs train clean
+.PHONY: help run test check format lint types imports fix bench golden faults soak docs train clean

@@ -76,6 +76,24 @@ def test_damaged_binaries_are_refused(first: int) -> None:
                 decode(broken, "p.tpub")
 
 
+def test_no_byte_of_a_binary_is_free() -> None:
+    """Not even of those between two sections: a program has one encoding."""
+    data = encode(program())
+    for at in range(len(data)):
+        broken = bytearray(data)
+        broken[at] ^= 0x10
+        with pytest.raises(tpucc.ProgramError):
+            decode(bytes(broken), "p.tpub")
+
+
+def test_a_label_reaches_to_the_last_row_of_its_buffer() -> None:
+    text = disassemble(program())
+    (written,) = {line for line in text.splitlines() if "ub=tanh.0 inner" in line}
+    assert verify(assemble(text.replace(written, written.replace("tanh.0", "tanh.0+2")), "p.asm"))  # two rows are another's
+    with pytest.raises(tpucc.ProgramError, match=r"E0713: tanh\.0 has 3 rows"):
+        assemble(text.replace(written, written.replace("tanh.0", "tanh.0+3")), "p.asm")
+
+
 def test_damaged_listings_get_a_place() -> None:
     lines, refused = disassemble(program()).split("\n"), 0
     for seed in range(300):

@@ -89,6 +89,13 @@ def test_strings_have_holes_braces_and_escapes() -> None:
     assert [n.attributes.key for n in model(text).graph if n.op == "weight"] == ['a3{b}"\\c']
 
 
+def test_an_error_in_a_hole_points_at_the_name() -> None:
+    with pytest.raises(tpucc.CompileError) as caught:
+        model('model m(x: f32[4, 6]):\n    weight w: f32[6, 1] = "a.{ i }"\n    return x @ w\n')
+    (found,) = caught.value.diagnostics
+    assert (found.code, str(found.span)) == ("E0201", "2:32-33")
+
+
 @pytest.mark.parametrize(
     ("index", "shape"),
     [

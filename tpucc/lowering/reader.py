@@ -73,7 +73,7 @@ class Reader:
                 return self._values[node.operands[0]].sliced(starts[:-1], stops[:-1], squeeze)
             case TransposeAttributes(perm):
                 return self._values[node.operands[0]].transposed([axis % len(perm) for axis in perm[:-1]])
-        return whole(Tensor(node.name, node.type, is_input=True)) if node.op == "input" else self._regrouped(node)
+        return whole(Tensor(node.name, node.type, is_input=True)) if node.is_input else self._regrouped(node)
 
     def _regrouped(self, node: Node) -> Access:
         """Another shape of a value; rows that no walk visits in that order are copied first."""
@@ -254,5 +254,5 @@ class Reader:
 
 def format_of(device: Graph) -> DeviceFormat:
     """How the values of a device graph are held, all alike."""
-    held = (node.type.dtype for node in device if is_layer(node) or node.op == "input")
+    held = (node.type.dtype for node in device if is_layer(node) or node.is_input)
     return DEVICE_FORMATS[next(held, DEFAULT_FORMAT.name)]

@@ -12,6 +12,7 @@ from tpucc.diagnostics import listed
 from tpucc.ir.dtypes import DEFAULT_FORMAT, INTEGER_FORMATS
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import dequantise
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
 
@@ -64,6 +65,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Boundary(),
+    facts=of_one_value(monotone=always, keeps_parameters=False),
     examples=(
         Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),
         Example("ragged", DequantizeAttributes(0.5, -3), (TensorType("i8", (3, 5, 257), quantisation=_I8),)),

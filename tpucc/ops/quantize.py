@@ -12,6 +12,7 @@ from tpucc.ir.dtypes import BY_BITS, INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import quantise
 from tpucc.ops.attributes import FLOAT32_NORMAL, require_integer, require_number, shown
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 
 
@@ -68,6 +69,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Boundary(),
+    facts=of_one_value(monotone=always, keeps_parameters=False),
     examples=(
         Example("one whole tile", QuantizeAttributes(0.02), (f32(8, 256),)),
         Example("ragged", QuantizeAttributes(0.1, -128), (f32(3, 5, 257),)),

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from tpucc.ir.textdata import quote
-from tpucc.isa.fields import UNITS, kinds
-from tpucc.isa.instructions import SPECS, Engine, Flag, Function, Opcode, OperandSpec, Records
+from tpucc.isa.fields import kinds
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Flag, Function, Opcode, OperandSpec, Records
 from tpucc.numerics import Int64
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/#]*")
 """Names that stand in a listing as they are; others are quoted."""
+
+NUMBER_COLUMN = 64
+"""Where the numbers of instructions stand, in lines that aren't longer."""
 
 Operands = Callable[[Opcode, int], Sequence[OperandSpec]]
 """The operands of an opcode with a function, in the order of the text."""
@@ -56,6 +60,11 @@ def raw_text(record: Records) -> str:
     return f"raw {record.tobytes().hex()}"
 
 
+def numbered(line: str, index: int) -> str:
+    """An instruction as a line of a listing, its number in the comment. Readers of the text don't look at the number."""
+    return f"    {line:<{NUMBER_COLUMN - 5}} ; {index}"
+
+
 def plain_texts(operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
     """Names for engines and functions, numbers for everything else."""
     return [_enumerated(operand, value) for value in values.tolist()]
@@ -84,8 +93,10 @@ def _enumerated(operand: OperandSpec, value: int) -> str:
             return engines_text(value)
         case "function":
             return Function(value).name.lower()
-        case _:
+        case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
             return str(value)
+        case _:
+            assert_never(operand.space)
 
 
 def _column(operand: OperandSpec, records: Records, indices: Int64, texts: Texts) -> list[str]:

@@ -12,8 +12,7 @@ from tpucc.layers.kinds import Vector
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
 from tpucc.numerics import Float64
 from tpucc.ops import OPS
-from tpucc.ops.arithmetic import ArithmeticAttributes, unfused
-from tpucc.ops.fused import activation_of
+from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 from tpucc.passes.layering.tail import Tail, tail_of
@@ -75,15 +74,14 @@ def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Nod
 
 def _vector_function(node: Node) -> str:
     """What the vector unit calls the operator."""
-    operator = unfused(node.attributes) if isinstance(node.attributes, ArithmeticAttributes) else OPS[node.op]
-    assert isinstance(operator.legalisation, Arithmetic)
-    assert operator.legalisation.function is not None
-    return operator.legalisation.function
+    legalisation = OPS[node.op].legalisation
+    assert isinstance(legalisation, Arithmetic)
+    return legalisation.function(node.attributes)
 
 
 def _activation(node: Node) -> RealFunction:
     """The function that was fused into the operator, of real numbers."""
-    fused = activation_of(node.attributes) if isinstance(node.attributes, ArithmeticAttributes) else None
+    fused = activation_of(node.attributes) if isinstance(node.attributes, Fused) else None
     if fused is None:
         return _identity
     operator, parameters = fused

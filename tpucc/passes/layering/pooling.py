@@ -6,7 +6,7 @@ from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Pool, Requantise
 from tpucc.layers.parameters import scaling
-from tpucc.ops.windows import PoolAttributes, pool_axes
+from tpucc.ops import facts_of
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 
 
@@ -14,8 +14,9 @@ def pool(layers: LayerGraph, node: Node, function: str) -> Node:
     """The layer of max_pool, avg_pool or global_avg_pool. A maximum is one of its operands, and held as they are."""
     x = layers.for_device(node.operands[0])
     held, image = parameters_of(x), x.type.shape
-    windows = node.attributes if isinstance(node.attributes, PoolAttributes) else PoolAttributes((image[1], image[2]))
-    height, width = pool_axes(windows, image)
+    windows = facts_of(node.op).windows
+    assert windows is not None
+    height, width = windows(node.attributes, (image,))
     y = held if function == "max" else layers.quantisation_of(node)
     attributes = Pool(
         function,

@@ -13,8 +13,7 @@ from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc
 from tpucc.layers.parameters import fitting_scales, requantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
-from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.convolution import ConvolutionAttributes, unfused
+from tpucc.ops import facts_of
 from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 
@@ -48,10 +47,10 @@ def layer_name(node: Node) -> str:
 
 
 def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
-    attributes = unfused(node.attributes) if isinstance(node.attributes, ConvolutionAttributes) else node.attributes
-    if not isinstance(attributes, Conv2dAttributes):
+    windows = facts_of(node.op).windows
+    if windows is None:
         return "fc", Fc(tail.epilogue())
-    height, width = conv_axes(attributes, x.type.shape, kernel.type.shape)
+    height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
     sides = (height.before, height.after, width.before, width.after)
     return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, tail.epilogue())
 

@@ -1,0 +1,126 @@
+"""Plants one fault after the other in a copy of the project, and runs the tests that are to catch it. `make faults` runs it.
+
+    python tests/faults/plant.py [WORD …] [--quick]
+
+WORDs choose the faults that have one of them in their name or path. `--quick` runs what `make quick` runs instead of each fault's own
+tests. Exits with 1 when a fault is not caught, or can't be planted.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LIST = Path(__file__).with_name("faults.toml")
+PATIENCE = 300
+"""Seconds after which tests that still run have met an endless loop: the fault is caught."""
+TESTS_FAILED = 1
+"""Pytest's exit status; others say that it could not run, which catches nothing."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A text of tpucc and what stands in its place; `under` is a file, or a folder of them. Paths are relative to the project's folder."""
+
+    name: str
+    under: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    def place(self, root: Path) -> Path:
+        """The file to change. Raises `ValueError` when the text isn't there exactly once."""
+        under = root / self.under
+        files = [under] if under.is_file() else sorted(under.rglob("*.py"))
+        found = [path for path in files for _ in range(path.read_text("utf-8").count(self.old))]
+        if len(found) != 1:
+            raise ValueError(f"{self.under} has the text {len(found)} times: {self.old}")
+        return found[0]
+
+
+def faults() -> tuple[Fault, ...]:
+    """The list, in its order."""
+    entries = tomllib.loads(LIST.read_text("utf-8"))["fault"]
+    return tuple(Fault(**{**entry, "tests": tuple(entry["tests"])}) for entry in entries)
+
+
+def main(arguments: Sequence[str]) -> int:
+    words = [word for word in arguments if not word.startswith("--")]
+    chosen = [fault for fault in faults() if not words or any(word in f"{fault.name} {fault.under}" for word in words)]
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "project"
+        _copy(copy)
+        missed = [fault for fault in chosen if not _is_caught(fault, copy, quick="--quick" in arguments)]
+    print(f"{len(chosen) - len(missed)} of {len(chosen)} faults are caught")
+    return 1 if missed else 0
+
+
+def _is_caught(fault: Fault, copy: Path, *, quick: bool) -> bool:
+    """Plants the fault, runs the tests, and takes it out again; prints a line."""
+    try:
+        path = fault.place(copy)
+    except ValueError as reason:
+        print(f"can't be planted: {fault.name} ({reason})", flush=True)
+        return False
+    before, started = path.read_text("utf-8"), time.monotonic()
+    path.write_text(before.replace(fault.old, fault.new), "utf-8")
+    try:
+        caught, by = _outcome(copy, _quick_options() if quick else [*fault.tests, "-n", "0"])
+    finally:
+        path.write_text(before, "utf-8")
+    print(f"{'caught' if caught else 'MISSED'}  {time.monotonic() - started:5.1f} s  {fault.under}: {fault.name}{by}", flush=True)
+    return caught
+
+
+def _outcome(copy: Path, options: Sequence[str]) -> tuple[bool, str]:
+    """Whether a test failed, and which."""
+    command = [sys.executable, "-m", "pytest", "-x", "--no-header", "-p", "no:cacheprovider", *options]
+    try:
+        ran = subprocess.run(command, cwd=copy, env=_environment(copy), capture_output=True, text=True, timeout=PATIENCE, check=False)
+    except subprocess.TimeoutExpired:
+        return True, f" (by no end within {PATIENCE} s)"
+    first = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
+    return ran.returncode == TESTS_FAILED, f" (by {first[1]})" if first else ""
+
+
+def _quick_options() -> list[str]:
+    """What `make quick` says to pytest."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    recipe = re.search(r"^quick:.*\n\t\$\(BIN\)/python -m pytest (.*)", makefile, re.MULTILINE)
+    assert recipe is not None
+    return recipe[1].replace("$(WORKERS)", os.environ.get("WORKERS", "2")).replace("'", "").split()
+
+
+def _copy(folder: Path) -> None:
+    """The files that git knows, or would take, as they are now."""
+    for name in _files():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name)
+    subprocess.run(["git", "init", "--quiet"], cwd=folder, check=True)
+    subprocess.run(["git", "add", "--all"], cwd=folder, check=True)
+
+
+def _files() -> Iterator[str]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return (name for name in listed.stdout.splitlines() if (ROOT / name).is_file())
+
+
+def _environment(copy: Path) -> dict[str, str]:
+    """The copy comes before an installed tpucc. Compiled modules are kept, so that only the changed file is compiled again."""
+    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"} | {"PYTHONPATH": str(copy)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
