@@ -8,7 +8,7 @@
 ```
 A stay lasts from the first instruction between the two lines to the last one, without `.end` to the end of the program: so an instruction
 that is added or taken away moves no other stay. Of several stays with one name the one that began first ends first. `first=` and `last=`
-give an instruction by number instead; `disassemble` writes them only where places can't say it (stays out of order, or outside the program).
+give an instruction by number instead; `disassemble` writes them only where places can't say it: stays out of order, or past the program.
 """
 
 from __future__ import annotations
