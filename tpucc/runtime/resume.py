@@ -35,6 +35,7 @@ from tpucc.target import require_compilable
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
+_DIGEST = re.compile(r"(?m)^data .* sha256=")
 _NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{directive}[ \t]+"?([^\s";]+)') for directive in ("program", "target"))
 
 
@@ -121,6 +122,9 @@ def _required(base: Base | None, text: Source) -> Base:
 
 
 def _from_graph(text: Source, base: Base | None, options: Options, observer: Observer | None) -> Compilation:
+    if base is not None and base.compilation is None and _DIGEST.search(text.text):
+        message = f"constants of {printable(text.name)} stand by their digests, and a program (.tpub) doesn't have the constants of graphs"
+        raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the source: --like MODEL.tpu; or print with --with-data",)), text)
     graph = parse_graph(text.text, text.name, ATTRIBUTES, base.constants if base is not None else None)
     verify_stage(graph)
     layered = any(node.op in LAYERS for node in graph)
