@@ -63,6 +63,9 @@ faults: $(DEV) ## plant known faults one by one: each must be caught by the test
 soak: $(DEV) ## the random tests, far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
 
+pages: $(DEV) ## check that every page of docs/ is what the code says, the figures of all programs too
+	$(BIN)/python docs/generate.py --check
+
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py
 
@@ -73,4 +76,4 @@ train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test check format lint types imports fix bench golden faults soak docs train clean
+.PHONY: help run test check format lint types imports fix bench golden faults soak pages docs train clean

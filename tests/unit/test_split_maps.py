@@ -176,7 +176,7 @@ def in_bands(text: str) -> Compilation | None:
     return made if any("computed in" in warning for warning in made.warnings) else None
 
 
-@pytest.mark.parametrize("first", range(0, 120, 40))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(40, 1000, 40))])
 def test_integers_are_those_of_a_machine_with_room(first: int) -> None:
     """A band has the scale and zero point of the whole: not one integer differs."""
     compared = 0
