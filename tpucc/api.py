@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, Source, UsageError, printable
+from tpucc.diagnostics import Diagnostic, Source, UsageError, listed, printable
 from tpucc.driver import Compilation, Options
 from tpucc.driver import compile_source as drive
 from tpucc.interop.sources import read_source
+from tpucc.ir.dtypes import BY_BITS
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
@@ -226,8 +227,8 @@ def _options(
     cores: int,
     activation_bits: int | None,
 ) -> Options:
-    if activation_bits not in (None, 8, 16):
-        raise UsageError(Diagnostic("E0518", f"activations have 8 or 16 bits, found {activation_bits}"))
+    if activation_bits is not None and activation_bits not in BY_BITS:
+        raise UsageError(Diagnostic("E0518", f"activations have {listed([*map(str, BY_BITS)], 'or')} bits, found {activation_bits}"))
     return Options(
         target=target,
         params={name: _static(value) for name, value in (params or {}).items()},

@@ -103,10 +103,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A place with a few words about it: `in this call`, `x is f32[64, 128]`."""
+    """A place with a few words about it: `in this call`, `x is f32[64, 128]`. It lies in `source` where the message speaks of two files."""
 
     span: Span
     text: str = ""
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +239,9 @@ def _rendered(diagnostic: Diagnostic, source: Source | None) -> Iterable[str]:
         yield f"{printable(source.name)}:{span.line}:{span.column}: {head}"
         yield from _excerpt(source, diagnostic.labels[0])
         for label in diagnostic.labels[1:]:
-            yield f"{printable(source.name)}:{label.span.line}:{label.span.column}: note: {printable(label.text)}"
-            yield from _excerpt(source, Label(label.span))
+            where = label.source or source
+            yield f"{printable(where.name)}:{label.span.line}:{label.span.column}: note: {printable(label.text)}"
+            yield from _excerpt(where, Label(label.span))
     for text in diagnostic.help:
         yield f"help: {printable(text)}"
 

@@ -15,6 +15,7 @@ from tpucc.diagnostics import Diagnostic, Error, Source, UsageError
 from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
+from tpucc.ir.dtypes import BY_BITS
 from tpucc.ir.graph import Graph
 from tpucc.isa.disassembler import disassemble
 from tpucc.isa.program import Program
@@ -24,7 +25,7 @@ from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.lowering.verify import verify_tiles
-from tpucc.numerics import INT8, INT16, AnyArray
+from tpucc.numerics import AnyArray
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.cores.division import divisions
 from tpucc.passes.pipeline import pipeline, unknown_name
@@ -203,7 +204,7 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     model = state.model = elaborate(module, state.source, options.params, options.limits)
     state.warnings.extend(w.render(state.source) for w in model.warnings)
     _require_supported(options.cores)
-    precision = INT16 if (options.activation_bits or model.activation_bits) == 16 else INT8
+    format = BY_BITS[options.activation_bits or model.activation_bits]
     state.graph = model.graph
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
@@ -212,7 +213,7 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    context = Context(options.target, state.calibration, state.warnings, options.cores, precision, state.holders)
+    context = Context(options.target, state.calibration, state.warnings, options.cores, format, state.holders)
     _run_passes(state, state.graph, context, options, recorder)
     _back_end(state, options, recorder)
 

@@ -6,13 +6,12 @@ integer, and the zero point is added after rounding.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tpucc.ir.dtypes import I8, IntegerFormat
 
 Int8 = npt.NDArray[np.int8]
 Int16 = npt.NDArray[np.int16]
@@ -25,31 +24,6 @@ DeviceInts = npt.NDArray[np.int8 | np.int16]
 """Integers as the device holds values."""
 
 
-@dataclass(frozen=True, slots=True)
-class Precision:
-    """The integers `low`…`high` that stand for a value on the device. A row of them takes `bytes_per_value` rows of bytes."""
-
-    name: str
-    low: int
-    high: int
-    bytes_per_value: int
-
-    @property
-    def dtype(self) -> np.dtype[np.int8 | np.int16]:
-        return np.dtype(np.int8) if self.bytes_per_value == 1 else np.dtype(np.int16)
-
-    @property
-    def largest(self) -> int:
-        """The largest magnitude."""
-        return -self.low
-
-
-INT8_LOW, INT8_HIGH = -128, 127
-INT8, INT16 = Precision("i8", INT8_LOW, INT8_HIGH, 1), Precision("i16", -(2**15), 2**15 - 1, 2)
-PRECISIONS: Mapping[str, Precision] = MappingProxyType({precision.name: precision for precision in (INT8, INT16)})
-"""By the name of their data type."""
-POINTS = 257
-"""Entries of the table of a function of int16: its values at -32768, -32512, …, 32768."""
 WEIGHT_MAX = 127
 """Weights are symmetric: -127…127."""
 EXACT = 2**24
@@ -62,7 +36,7 @@ def round_half_even(x: AnyArray) -> AnyArray:
     return np.rint(x)
 
 
-def quantise(x: AnyArray, scale: float, zero_point: int, to: Precision = INT8) -> DeviceInts:
+def quantise(x: AnyArray, scale: float, zero_point: int, to: IntegerFormat = I8) -> DeviceInts:
     """`saturate(round_half_even(float32(x) / float32(scale)) + zero_point)`; any shape. ONNX: QuantizeLinear."""
     with np.errstate(over="ignore"):
         q = np.rint(x.astype(np.float32, copy=False) / np.float32(scale))
@@ -74,18 +48,18 @@ def dequantise(q: AnyArray, scale: float, zero_point: int) -> Float32:
     return (q.astype(np.int32) - np.int32(zero_point)).astype(np.float32) * np.float32(scale)
 
 
-def saturate(rounded: AnyArray, zero_point: int, low: int, high: int, to: Precision = INT8) -> DeviceInts:
+def saturate(rounded: AnyArray, zero_point: int, low: int, high: int, to: IntegerFormat = I8) -> DeviceInts:
     """A rounded float32 value plus the zero point, clamped to low…high.
 
     The clamp comes first, moved by the zero point: then the sum is exact however large the rounded value is.
     """
     clamped = np.clip(rounded, np.float32(low - zero_point), np.float32(high - zero_point))
-    held: DeviceInts = (clamped + np.float32(zero_point)).astype(to.dtype)
+    held: DeviceInts = (clamped + np.float32(zero_point)).astype(to.numpy)
     return held
 
 
 def requantise(
-    accumulator: Int32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH, to: Precision = INT8
+    accumulator: Int32, multiplier: Float32, zero_point: int, low: int = I8.low, high: int = I8.high, to: IntegerFormat = I8
 ) -> DeviceInts:
     """`saturate(round_half_even(float32(acc) * multiplier) + zero_point)`, clamped to low…high.
 
@@ -95,7 +69,7 @@ def requantise(
     return saturate(np.rint(product), zero_point, low, high, to)
 
 
-def requantise_in_place(sums: Float32, multiplier: Float32, zero_point: int, low: int = INT8_LOW, high: int = INT8_HIGH) -> None:
+def requantise_in_place(sums: Float32, multiplier: Float32, zero_point: int, low: int = I8.low, high: int = I8.high) -> None:
     """As `requantise`, for sums that are float32 already: leaves the integers in `sums` [..., N], as float32.
 
     `sums` must be float32(acc), the accumulators rounded once.
@@ -149,37 +123,30 @@ def multiplier(scale: float, by: Float32 | float, result: float) -> Float32:
     return factors
 
 
-def interpolate(values: Int16, points: Int16) -> Int16:
-    """The function of int16 whose values at 256·i − 32768 are `points` [257], linear in between; any shape.
+def interpolate(values: DeviceInts, points: DeviceInts, of: IntegerFormat) -> DeviceInts:
+    """The function of integers of the format `of` that has the values `points` [of.table_entries] at `of.table_inputs`; any shape.
 
-    For q = 256·h + f with 0 ≤ f < 256: `p[h] + floor(((p[h + 1] − p[h])·f + 128) / 256)`, p beginning at h = −128. All in integers: what
-    is between two points is rounded to the nearest, ties up, and no result leaves the interval of its two points.
+    It is linear in between: for the value low + step·h + f with 0 ≤ f < step, it is `p[h] + floor(((p[h + 1] − p[h])·f + step/2) / step)`.
+    All in integers: what is between two points is rounded to the nearest, ties up, and no result leaves the interval of its two points.
     """
-    high, fraction = (values >> 8).astype(np.intp) + 128, (values & 255).astype(np.int32)
-    first = points[high].astype(np.int32)
-    steps = points[high + 1].astype(np.int32) - first
-    result: Int16 = (first + ((steps * fraction + 128) >> 8)).astype(np.int16)
+    shift = of.table_step.bit_length() - 1
+    place, fraction = (values >> shift).astype(np.intp) - (of.low >> shift), (values & (of.table_step - 1)).astype(np.int32)
+    first = points[place].astype(np.int32)
+    steps = points[place + 1].astype(np.int32) - first
+    result: DeviceInts = (first + ((steps * fraction + of.table_step // 2) >> shift)).astype(of.numpy)
     return result
 
 
-def affine_parameters(low: float, high: float, to: Precision = INT8) -> tuple[float, int]:
-    """Scale (a float32 value) and zero point of the integers that cover low…high and zero; int16 is symmetric, with the zero point 0.
+def affine_parameters(low: float, high: float, to: IntegerFormat = I8) -> tuple[float, int]:
+    """Scale (a float32 value) and zero point of the integers that cover low…high and zero; 0 in a symmetric format.
 
     Zero is always representable, so that padding and ReLU are exact. A range of nothing but zero gets the scale 1.
     """
     low, high = min(low, 0.0), max(high, 0.0)
-    if to is INT16:
-        return _symmetric_scale(max(-low, high), to.high), 0
-    scale = np.float32((high - low) / (INT8_HIGH - INT8_LOW))
+    scale = np.float32(max(-low, high) / to.high if to.symmetric else (high - low) / (to.high - to.low))
     if not scale >= np.finfo(np.float32).tiny:
         return 1.0, 0
-    zero_point = int(np.clip(np.rint(INT8_LOW - low / float(scale)), INT8_LOW, INT8_HIGH))
-    return float(scale), zero_point
-
-
-def _symmetric_scale(largest: float, steps: int) -> float:
-    scale = np.float32(largest / steps)
-    return float(scale) if scale >= np.finfo(np.float32).tiny else 1.0
+    return float(scale), 0 if to.symmetric else int(np.clip(np.rint(to.low - low / float(scale)), to.low, to.high))
 
 
 def column_bound(weights: Int8, largest_input: int) -> Int64:

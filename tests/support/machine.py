@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.instructions import Opcode, record
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, block_dtype
 from tpucc.numerics import AnyArray
@@ -76,4 +77,4 @@ class Writer:
 
     def _port(self, name: str, block: int) -> Port:
         rows = self.rows // 2 if self.wide else self.rows
-        return Port(name, (rows, self.target.mxu), 1.0, 0, (rows,), (block,), self.wide)
+        return Port(name, (rows, self.target.mxu), 1.0, 0, (rows,), (block,), I16 if self.wide else I8)

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from tests.support.machine import TINY, Writer
+from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import INT8, INT16, POINTS, AnyArray
+from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
 EXTREMES = (-128, -127, -1, 0, 1, 126, 127)
@@ -29,7 +30,7 @@ class RandomProgram:
         self.writer = Writer(target, rows=min(24, target.unified_buffer_rows), wide=wide)
         self.wide, self.bytes_per_value = (Flag.WIDE, 2) if wide else (Flag(0), 1)
         """The flag of instructions that compute, and the rows of a value."""
-        self.precision = INT16 if wide else INT8
+        self.format = I16 if wide else I8
         self.target, self.length = target, length
         self.sums = np.zeros(target.accumulator_rows, np.int64)
         """Products added to each accumulator row; 0: undefined."""
@@ -68,7 +69,7 @@ class RandomProgram:
 
     def _block(self) -> dict[str, Any]:
         mxu = self.target.mxu
-        held = self.precision
+        held = self.format
         low, high = sorted(self.choose.sample(range(held.low, held.high + 1), 2)) if self.choose.random() < 0.4 else (held.low, held.high)
         big = self.choose.random() < 0.2
         return {
@@ -83,7 +84,7 @@ class RandomProgram:
             "scale_b": self.choose.choice((0.5, 1.0, 0.7253)),
             "has_table": self.choose.randrange(2),
             "table": self.numbers.integers(-128, 128, 256),
-            "points": self.numbers.integers(held.low, held.high + 1, POINTS),
+            "points": self.numbers.integers(held.low, held.high + 1, I16.table_entries),
         }
 
     def _layer(self) -> None:

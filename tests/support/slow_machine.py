@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.ir.dtypes import I16
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int8
@@ -63,7 +64,7 @@ class _SlowMachine:
         for port in self.program.inputs:
             start = self.program.host[port.blocks[0]].start
             for row, values in enumerate(tensors[port.name].tolist() if port.name in tensors else ()):
-                if port.wide:
+                if port.format is I16:
                     self.host[start + 2 * row], self.host[start + 2 * row + HIGH_BYTES] = halves(values)
                 else:
                     self.host[start + row] = values
@@ -73,7 +74,7 @@ class _SlowMachine:
         for port in self.program.outputs:
             buffer = self.program.host[port.blocks[0]]
             rows = self.host[buffer.start : buffer.start + buffer.rows]
-            found[port.name] = list(map(joined, rows[::2], rows[HIGH_BYTES::2])) if port.wide else rows
+            found[port.name] = list(map(joined, rows[::2], rows[HIGH_BYTES::2])) if port.format is I16 else rows
         return {name: found[name] for name in names}
 
     def _interrupt_host(self, f: dict[str, int]) -> None:

@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from tpucc.diagnostics import Origin
+from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
 from tpucc.layers.error import BINS, ErrorMeter, LayerError
-from tpucc.numerics import INT8, AnyArray, quantise
+from tpucc.numerics import AnyArray, quantise
 
 HELD = Quantisation(0.5, 10)
 
 
 def metered(*batches: AnyArray, held: Quantisation = HELD) -> LayerError:
     """The error of values that are quantised and no more, in these batches."""
-    meter = ErrorMeter(held, INT8)
+    meter = ErrorMeter(held, I8)
     for batch in batches:
         integers = quantise(batch, held.scale, held.zero_point)
         meter.add(batch, integers)
@@ -83,13 +84,13 @@ def test_uniform_values_have_six_decibels_a_bit() -> None:
 
 def test_no_noise_and_no_signal() -> None:
     assert metered(np.zeros(5, np.float32)).sqnr == math.inf
-    meter = ErrorMeter(HELD, INT8)
+    meter = ErrorMeter(HELD, I8)
     meter.add(np.zeros(2, np.float32), np.int8([10, 11]))
     assert meter.result("", 0, "", Origin(), 1).sqnr == -math.inf
 
 
 def test_what_overflowed_counts_as_the_largest_number() -> None:
-    meter = ErrorMeter(HELD, INT8)
+    meter = ErrorMeter(HELD, I8)
     meter.add(np.float32([math.inf, -math.inf, math.nan, 1.0]), np.int8([127, -128, 10, 12]))
     error = meter.result("", 0, "", Origin(), 1)
     assert error.seen == (np.finfo(np.float32).min, np.finfo(np.float32).max)

@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.operator_graphs import Model
 from tests.support.rewrites import body, check
+from tpucc.ir.dtypes import I8, I16, DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation, Range
-from tpucc.numerics import INT8, INT16, AnyArray, Precision
+from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.passes.base import Context
@@ -67,9 +68,9 @@ class Geometry:
         down, across = self.outputs
         return link + products * max(batch * down * across * bytes_per_value, target.mxu)
 
-    def cheapest(self, target: Target, precision: Precision = INT8) -> str:
+    def cheapest(self, target: Target, format: DeviceFormat = I8) -> str:
         """What is padded is always prepared."""
-        costs = dict(self.ways(target, precision.bytes_per_value))
+        costs = dict(self.ways(target, format.bytes_per_value))
         before = costs.pop("as it is")
         best = min(costs, key=costs.__getitem__)
         return best if any(self.sides) or costs[best] < before else "as it is"
@@ -120,11 +121,11 @@ def test_the_numbers_stay_and_the_cheapest_way_wins(seed: int) -> None:
     geometry = drawn(seed)
     graph = geometry.graph(seed)
     for target in (TINY, V1):
-        for precision in (INT8, INT16):
-            result, _ = packed(graph, target, precision=precision)
+        for format in (I8, I16):
+            result, _ = packed(graph, target, format=format)
             np.testing.assert_array_equal(values(result)[0], values(graph)[0], strict=True)
-            costs, way = geometry.ways(target, precision.bytes_per_value), way_of(result, geometry)
-            assert costs[way] == costs[geometry.cheapest(target, precision)], (way, costs)
+            costs, way = geometry.ways(target, format.bytes_per_value), way_of(result, geometry)
+            assert costs[way] == costs[geometry.cheapest(target, format)], (way, costs)
 
 
 def test_every_way_is_among_the_drawn() -> None:
@@ -165,7 +166,7 @@ def test_sixteen_bits_choose_for_themselves() -> None:
     geometry = Geometry((3, 6, 4, 64), (3, 2), 1, (1, 2))
     assert geometry.ways(V1, 1) == {"as it is": 2738, "padded": 2738, "lines": 1369, "whole": 1313}
     assert geometry.ways(V1, 2) == {"as it is": 3939, "padded": 3939, "lines": 1970, "whole": 2114}
-    ways = [way_of(packed(geometry.graph(), V1, precision=precision)[0], geometry) for precision in (INT8, INT16)]
+    ways = [way_of(packed(geometry.graph(), V1, format=format)[0], geometry) for format in (I8, I16)]
     assert ways == ["whole", "lines"]
 
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from tests.support.operator_graphs import Model, layers_of, outputs_of
+from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph
 from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.passes.place import constant_values, needed_values, placement
+from tpucc.passes.place import placement
 
 FUNCTIONS = ("relu", "relu6", "tanh", "sigmoid", "gelu")
 HOST = ("softmax", "softmax", "transpose", "pad")

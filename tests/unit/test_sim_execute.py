@@ -40,7 +40,7 @@ def run_all(program: Program, x: DeviceInts) -> list[list[int]]:
 
 def random_rows(program: Program, seed: int) -> DeviceInts:
     (port,) = program.inputs
-    return np.random.default_rng(seed).integers(port.precision.low, port.precision.high + 1, port.shape).astype(port.precision.dtype)
+    return np.random.default_rng(seed).integers(port.format.low, port.format.high + 1, port.shape).astype(port.format.numpy)
 
 
 def products(program: Program) -> list[Product]:

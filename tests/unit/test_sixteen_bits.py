@@ -12,6 +12,7 @@ import pytest
 import tpucc
 from tests.support.machine import Writer
 from tpucc.api import Executable
+from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import assemble
 from tpucc.isa.container import decode, encode
@@ -21,7 +22,7 @@ from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.parameters import fitting_scales, function_table, requantisation
-from tpucc.numerics import INT16, INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
+from tpucc.numerics import INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
 from tpucc.runtime.check import accuracy, compare_executors, compare_with_reference, random_inputs
 from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.machine import halves, joined
@@ -44,7 +45,7 @@ def test_interpolation_by_hand() -> None:
     """Every int16, one by one, in Python's numbers."""
     points = np.random.default_rng(0).integers(-32768, 32768, 257).astype(np.int16)
     values = np.arange(-32768, 32768).astype(np.int16)
-    found = interpolate(values, points).tolist()
+    found = interpolate(values, points, I16).tolist()
     for q, result in zip(values.tolist(), found, strict=True):
         place, f = divmod(q + 32768, 256)
         left, right = int(points[place]), int(points[place + 1])
@@ -54,14 +55,14 @@ def test_interpolation_by_hand() -> None:
 def test_a_table_is_near_its_function() -> None:
     x, y = Quantisation(8 / 32768, 0), Quantisation(1 / 32767, 0)
     integers = np.arange(-32768, 32768).astype(np.int16)
-    found = interpolate(integers, function_table(np.tanh, x, y, INT16).astype(np.int16))
+    found = interpolate(integers, function_table(np.tanh, x, y, I16), I16)
     assert np.abs(found / 32767 - np.tanh(integers / 4096)).max() < 4e-4
 
 
 def test_parameters_are_symmetric() -> None:
-    assert affine_parameters(-2.0, 1.0, INT16) == (float(np.float32(2 / 32767)), 0)
-    assert affine_parameters(0.0, 0.0, INT16) == (1.0, 0)
-    assert quantise(np.array([1e9, -1e9, 0.25]), 0.5, 0, INT16).tolist() == [32767, -32768, 0]
+    assert affine_parameters(-2.0, 1.0, I16) == (float(np.float32(2 / 32767)), 0)
+    assert affine_parameters(0.0, 0.0, I16) == (1.0, 0)
+    assert quantise(np.array([1e9, -1e9, 0.25]), 0.5, 0, I16).tolist() == [32767, -32768, 0]
 
 
 @pytest.mark.parametrize("per_channel", [True, False])
@@ -72,9 +73,9 @@ def test_deep_weights_leave_room_for_16_bits(per_channel: bool, bias: float) -> 
     real = generator.uniform(-1, 1, (2000, 5)).astype(np.float32)
     real[:, 4] *= 1e-3
     x, offsets = Quantisation(1 / 32768, 0), np.full(5, bias, np.float32)
-    scales = fitting_scales(real, offsets, x, per_channel, INT16)
+    scales = fitting_scales(real, offsets, x, per_channel, I16)
     weights = quantise_weights(real, scales)
-    folded = requantisation(weights, scales, offsets, x, Quantisation(1.0, 0), INT16).bias
+    folded = requantisation(weights, scales, offsets, x, Quantisation(1.0, 0), I16).bias
     largest = np.abs(weights.astype(np.int64)).sum(axis=0) * 32768 + np.abs(folded.astype(np.int64))
     assert largest.max() <= INT32_MAX
     assert largest.max() > 0.95 * INT32_MAX
@@ -106,7 +107,7 @@ def wide_program(stride: int = 2) -> Program:
     writer.add(Opcode.WRITE_HOST_MEMORY, ub=20, host=4, inner=4)
     writer.add(Opcode.INTERRUPT_HOST)
     program = writer.program()
-    ports = ((replace(port, shape=(2, 4), splits=(2,), wide=True),) for port in (program.inputs[0], program.outputs[0]))
+    ports = ((replace(port, shape=(2, 4), splits=(2,), format=I16),) for port in (program.inputs[0], program.outputs[0]))
     inputs, outputs = ports
     return replace(program, inputs=inputs, outputs=outputs)
 
@@ -152,7 +153,7 @@ def test_the_verifier_knows_of_widths() -> None:
     assert "V0904" in broken(program, Opcode.ACTIVATE, flags=0)
     assert "V0307" in broken(program, Opcode.ACTIVATE, dest_stride=1)
     assert broken(program, Opcode.READ_WEIGHTS, flags=int(Flag.WIDE)) == {"V0202"}
-    port = replace(program.outputs[0], wide=False, shape=(4, 4), splits=(4,))
+    port = replace(program.outputs[0], format=I8, shape=(4, 4), splits=(4,))
     assert {violation.code for violation in verify(replace(program, outputs=(port,)))} == {"V0904"}
     heavy = program.tiles.copy()
     heavy[...] = 127

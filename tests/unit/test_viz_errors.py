@@ -12,9 +12,10 @@ import pytest
 
 from tests.support.pictures import HOSTILE, SVG, assert_readable
 from tpucc.diagnostics import Origin, Span
+from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
 from tpucc.layers.error import ErrorMeter, Histogram, LayerError
-from tpucc.numerics import INT8, quantise
+from tpucc.numerics import quantise
 from tpucc.viz.charts import errors as error_picture
 from tpucc.viz.charts import histograms
 from tpucc.viz.charts.errors import error_svg
@@ -27,7 +28,7 @@ DRAWN = pytest.mark.parametrize("draw", [error_svg, histograms_svg], ids=["error
 def measured(name: str, kind: str = "fc", spread: float = 1.0, scale: float = 1 / 32, line: int = 5) -> LayerError:
     """The error of normal values of this spread that are quantised and no more; they saturate from a spread of about 1 on."""
     x = (np.random.default_rng(len(name)).standard_normal(500) * spread).astype(np.float32)
-    meter = ErrorMeter(Quantisation(scale, 0), INT8)
+    meter = ErrorMeter(Quantisation(scale, 0), I8)
     for add in (meter.add, meter.add_alone):
         add(x, quantise(x, scale, 0))
     return meter.result(name, 0, kind, Origin((Span(line, 1, line, 2),)), 64)

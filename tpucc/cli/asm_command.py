@@ -9,7 +9,7 @@ import click
 from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, ProgramError, counted
 from tpucc.interop.files import read_file, write_file
-from tpucc.isa.assembler import assemble
+from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
 
@@ -23,8 +23,8 @@ def command(listing: Path, output: Path | None) -> None:
         text = read_file(listing).decode("utf-8")
     except UnicodeDecodeError as error:
         raise ProgramError(Diagnostic("E0101", f"{listing.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
-    program = assemble(text, listing.name)
-    check(program)
+    program, places = read_listing(text, listing.name)
+    check(program, places)
     place = output or listing.with_suffix(".tpub")
     write_file(place, encode(program))
     click.echo(f"{place}: {counted(len(program.instructions), 'instruction')}")

@@ -13,9 +13,9 @@ from tpucc.cli.options import FILE, bits_option, one_count, set_option, target_o
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import read_file, write_file
+from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.parser import parse_graph
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.numerics import INT8, INT16
 from tpucc.passes.base import Context, Pass, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.plugins import installed_passes, passes_of_file
@@ -53,8 +53,8 @@ def command(
         raise ProgramError(Diagnostic("E0101", f"{graph.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
     steps = list(_steps(wanted, _known(pass_files)))
     calibration = None if calibrate is None else read_arrays(calibrate)
-    precision = INT16 if activation_bits == "16" else INT8
-    context = Context(load_target(target, overrides), calibration, cores=cores, precision=precision)
+    format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[int(activation_bits)]
+    context = Context(load_target(target, overrides), calibration, cores=cores, format=format)
     result = parse_graph(text, graph.name, ATTRIBUTES)
     verify_stage(result)
     for step in steps:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.diagnostics import Label, Span, did_you_mean
+from tpucc.diagnostics import Label, Span, did_you_mean, listed
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, Run
 from tpucc.frontend.reports import Problem
 from tpucc.frontend.values import Poison, Value, describe, is_integer
-
-WIDTHS = {"i8": 8, "i16": 16}
+from tpucc.ir.dtypes import DEVICE_FORMATS
 
 
 @dataclass(eq=False)
@@ -57,9 +56,9 @@ def _read(found: Directives, item: ast.Directive, frame: Frame) -> None:
 
 def _width(value: ast.Expression) -> int:
     name = value.text if isinstance(value, ast.Name) else ""
-    if name not in WIDTHS:
-        raise Problem("E0227", "activations are i8 or i16", value.span, "", (did_you_mean(name, WIDTHS),))
-    return WIDTHS[name]
+    if name not in DEVICE_FORMATS:
+        raise Problem("E0227", f"activations are {listed([*DEVICE_FORMATS], 'or')}", value.span, "", (did_you_mean(name, DEVICE_FORMATS),))
+    return DEVICE_FORMATS[name].bits
 
 
 def _path(item: ast.Directive, frame: Frame) -> str | None:

@@ -11,7 +11,8 @@ from tpucc.frontend.frame import Frame, require_elements
 from tpucc.frontend.reports import Problem
 from tpucc.frontend.static import require_static
 from tpucc.frontend.values import POISON, Poison, Value, describe, is_integer, poisoned
-from tpucc.ir.types import DTYPES, Range, TensorType
+from tpucc.ir.dtypes import FORMATS
+from tpucc.ir.types import Range, TensorType
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 
 DECLARABLE = ("f32", "i32")
@@ -58,7 +59,7 @@ def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> Tenso
 def _require_dtype(dtype: ast.Identifier) -> None:
     if dtype.text in DECLARABLE:
         return
-    if dtype.text in DTYPES:
+    if dtype.text in FORMATS:
         mend = "models are written in f32; the compiler quantises, and quantize(x, scale) fixes how"
     else:
         near = ALIASES.get(dtype.text)

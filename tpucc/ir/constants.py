@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.ir.types import DTYPES
+from tpucc.ir.dtypes import FORMATS, OF_NUMPY
 
-NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _HASHED = 64
 """Elements that a hash looks at."""
 
@@ -37,15 +36,15 @@ class Constant:
 
     def __post_init__(self) -> None:
         dtype = self.data.dtype.newbyteorder("<")
-        if dtype not in NAMES:
-            raise TypeError(f"a constant of type {self.data.dtype} is none of {', '.join(DTYPES)}")
+        if dtype not in OF_NUMPY:
+            raise TypeError(f"a constant of type {self.data.dtype} is none of {', '.join(FORMATS)}")
         data = np.array(self.data, dtype=dtype, order="C", copy=True if self.data.flags.writeable else None)
         data.setflags(write=False)
         object.__setattr__(self, "data", data)
 
     @property
     def dtype(self) -> str:
-        return NAMES[self.data.dtype]
+        return OF_NUMPY[self.data.dtype].name
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -13,9 +13,10 @@ from typing import TypeAlias
 import numpy as np
 
 from tpucc.ir.constants import Constant, Random, random_array
+from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
-from tpucc.ir.types import DTYPES, Range, TensorType
+from tpucc.ir.types import Range, TensorType
 
 Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | None"
 """What an attribute may be."""
@@ -107,7 +108,7 @@ def parse_value(cursor: Cursor, data: DataReader, depth: int = 0) -> Value:
         return cursor.string(token)
     if token.text in _WORDS:
         return _WORDS[token.text]
-    if token.text in DTYPES:
+    if token.text in FORMATS:
         return _parse_array(cursor, data, token)
     if token.text == "(":
         return _parse_tuple(cursor, data, token, depth + 1)

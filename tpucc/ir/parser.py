@@ -13,10 +13,11 @@ from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node, Output
 from tpucc.ir.literals import DataReader, Value, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
-from tpucc.ir.types import DTYPES, Quantisation, Range, TensorType
+from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
@@ -232,8 +233,8 @@ def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:
 def _type(cursor: Cursor) -> TensorType:
     """Reads `f32[150, 4] in [0.0, 8.0] scale 0.1 zero 3`."""
     token = cursor.take()
-    if token.text not in DTYPES:
-        raise cursor.error(f"expected a type such as f32[2, 3], found {token}", token, TYPE, did_you_mean(token.text, DTYPES))
+    if token.text not in FORMATS:
+        raise cursor.error(f"expected a type such as f32[2, 3], found {token}", token, TYPE, did_you_mean(token.text, FORMATS))
     shape = parse_shape(cursor)
     known = _range(cursor) if cursor.accept("in") else None
     quantisation = _quantisation(cursor) if cursor.accept("scale") else None

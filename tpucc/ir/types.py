@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-DTYPES: dict[str, np.dtype[Any]] = {"f32": np.dtype("<f4"), "i32": np.dtype("<i4"), "i8": np.dtype("<i1"), "i16": np.dtype("<i2")}
+from tpucc.ir.dtypes import FORMATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class TensorType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        return DTYPES[self.dtype]
+        return FORMATS[self.dtype].numpy
 
     def plain(self) -> TensorType:
         """The same data type and shape, nothing said of the numbers."""

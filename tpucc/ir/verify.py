@@ -9,10 +9,11 @@ from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean, printable
 from tpucc.ir.constants import Constant
+from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.literals import MAX_DEPTH
 from tpucc.ir.tokens import MAX_DIGITS
-from tpucc.ir.types import DTYPES, Range, TensorType
+from tpucc.ir.types import Range, TensorType
 
 NODE_NAME = re.compile(r"[A-Za-z0-9_.]+", re.ASCII)
 _TOO_LARGE: int = 10 ** (MAX_DIGITS - 1)
@@ -95,8 +96,8 @@ def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:
 
 
 def _type_problem(type_: TensorType) -> str | None:
-    if type_.dtype not in DTYPES:
-        return f"{type_.dtype} is no type of elements; they are {', '.join(DTYPES)}"
+    if type_.dtype not in FORMATS:
+        return f"{type_.dtype} is no type of elements; they are {', '.join(FORMATS)}"
     if not all(0 < size < 2**63 for size in type_.shape):
         return f"the sizes of {type_.brief} aren't all positive"
     if type_.range is not None and not -float("inf") < type_.range.low <= type_.range.high < float("inf"):

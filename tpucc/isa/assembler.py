@@ -26,17 +26,20 @@ The listing of a compiled program says everything; in one that is written by han
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePath
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, LineError, Origin, ProgramError, Source, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, LineError, Origin, ProgramError, Source, Span, did_you_mean, printable
 from tpucc.isa.instructions import RECORD, OperandSpec, Records
 from tpucc.isa.listing.directives import read_directives
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_lines
 from tpucc.isa.listing.parsing import instruction_fields
 from tpucc.isa.listing.parts import Parts
+from tpucc.isa.listing.places import Places, place_of
+from tpucc.isa.listing.stays import WrittenStay, read_stays, used_stays
 from tpucc.isa.listing.words import Word, label_in, number_in
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.numerics import AnyArray
@@ -47,6 +50,14 @@ _FIELDS = RECORD.names or ()
 def assemble(text: str, name: str) -> Program:
     """The program of a listing; `name` (the file's) stands in messages and, without its ending, names a program that has no `.program`.
 
+    Raises `ProgramError` as `read_listing` does.
+    """
+    return read_listing(text, name)[0]
+
+
+def read_listing(text: str, name: str) -> tuple[Program, Places]:
+    """The program of a listing, and where its instructions stand, for messages about them.
+
     Raises `ProgramError` with up to 20 diagnostics, each at its place: E0710 unknown instruction, E0711 unknown operand or flag, E0712
     missing operand, E0713 bad value, E0714 given twice, E0715 unknown directive, E0716 malformed directive, E0717 bad data, E0718 name
     taken. What is read is well formed, not yet valid: see `verify`.
@@ -56,10 +67,12 @@ def assemble(text: str, name: str) -> Program:
     parts = read_directives(lines.directives, PurePath(name).stem, errors)
     if not parts.layers:
         parts.add_layer(LayerInfo("main", "program", Origin(made_by="assembler"), 0, (0, 0), ()))
-    instructions, layer_of = _code(lines, parts, errors)
+    source = Source(name, text)
+    stays = read_stays(lines.code, errors)
+    instructions, layer_of, spans = _code(lines, parts, stays, errors)
     if errors.found:
-        raise ProgramError(sorted(errors.found, key=_place), Source(name, text))
-    return Program(
+        raise ProgramError(sorted(errors.found, key=_place), source)
+    program = Program(
         name=parts.name,
         source=parts.source,
         source_text=parts.texts.get("source_text", ""),
@@ -75,33 +88,35 @@ def assemble(text: str, name: str) -> Program:
         outputs=tuple(parts.outputs),
         prologue=parts.texts.get("prologue", ""),
         epilogue=parts.texts.get("epilogue", ""),
-        residents=parts.stays(len(instructions)),
+        residents=used_stays(stays, instructions),
         lower_bound_rows=parts.lower_bound_rows,
         notes=tuple(parts.notes),
         host_steps=tuple(parts.host_steps),
         cores=parts.cores,
     )
+    return program, Places(source, spans)
 
 
-def _code(lines: Lines, parts: Parts, errors: Errors) -> tuple[Records, AnyArray]:
-    """The instructions and their layers."""
-    count = sum(not isinstance(line, Directive) for line in lines.code)
-    labels = Labels(parts.host, parts.stays(count))
+def _code(lines: Lines, parts: Parts, stays: Sequence[WrittenStay], errors: Errors) -> tuple[Records, AnyArray, tuple[Span, ...]]:
+    """The instructions, their layers and their places."""
+    labels = Labels(parts.host, [stay.resident for stay in stays])
     layer, names = 0, {layer.name: index for index, layer in reversed(list(enumerate(parts.layers)))}
     rows: list[tuple[int, ...]] = []
     layers: list[int] = []
+    spans: list[Span] = []
     for line in lines.code:
         if errors.full:
             break
         try:
-            if isinstance(line, Directive):
-                layer = named_layer(line, names, len(parts.layers))
-            else:
-                rows.append(_row(line, labels, len(rows)))
+            if not isinstance(line, Directive):
+                spans.append(place_of(line))
                 layers.append(layer)
+                rows.append(_row(line, labels, len(spans) - 1))
+            elif line.name == "for":
+                layer = named_layer(line, names, len(parts.layers))
         except LineError as error:
             errors.found.append(error.diagnostic)
-    return np.array(rows, RECORD), np.array(layers, np.uint32)
+    return np.array(rows, RECORD), np.array(layers, np.uint32), tuple(spans)
 
 
 def _row(line: tuple[Word, ...], labels: Labels, index: int) -> tuple[int, ...]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.diagnostics import Source, counted, printable
+from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.textdata import quote
 from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.printing import instruction_texts, name_text, raw_text
+from tpucc.isa.listing.printing import instruction_texts, name_text, numbered, raw_text
+from tpucc.isa.listing.stays import stay_lines
 from tpucc.isa.listing.texts import text_lines
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.target import Target, load_target, number_fields, target_names
@@ -31,7 +33,7 @@ def disassemble(program: Program) -> str:
 
 def surroundings(program: Program) -> tuple[list[str], list[str]]:
     """The directives that stand before the code of a listing, and those after it: everything of a program but its instructions."""
-    before = [line for part in (_head, _layers, _host, _residents) for line in part(program)]
+    before = [line for part in (_head, _layers, _host) for line in part(program)]
     return before, [line for part in (_blocks, _tiles, _constants, _texts) for line in part(program)]
 
 
@@ -108,29 +110,24 @@ def _host(program: Program) -> Iterator[str]:
 
 def _port(directive: str, port: Port) -> str:
     shape = "x".join(map(str, port.shape))
-    wide = f" type={port.precision.name}" if port.wide else ""
+    format = "" if port.format == DEFAULT_FORMAT else f" type={port.format.name}"
     held = f"scale={port.scale!r} zero={port.zero_point}"
     splits, blocks = (" ".join(map(str, numbers)) for numbers in (port.splits, port.blocks))
-    return f"{directive} {name_text(port.name)} {shape} {held} splits=[{splits}] blocks=[{blocks}]{wide}"
-
-
-def _residents(program: Program) -> Iterator[str]:
-    if program.residents:
-        yield ""
-    for stay in program.residents:
-        place = f"layer={stay.layer} start={stay.start} rows={stay.rows} first={stay.first} last={stay.last}"
-        yield f".resident {name_text(stay.name)} {place}"
+    return f"{directive} {name_text(port.name)} {shape} {held} splits=[{splits}] blocks=[{blocks}]{format}"
 
 
 def _code(program: Program) -> Iterator[str]:
-    """The instructions, a heading wherever the layer changes."""
-    heads = headings(program)
+    """The instructions, a heading wherever the layer changes, the stays where they begin and end."""
+    heads, stays = headings(program), stay_lines(program)
     previous = -1
-    for layer, line in zip(program.layer_of.tolist(), code_lines(program), strict=True):
+    yield from stays.head
+    for index, (layer, line) in enumerate(zip(program.layer_of.tolist(), code_lines(program), strict=True)):
         if layer != previous:
             yield from ("", heads[layer] if layer < len(heads) else f".for {layer}")
             previous = layer
-        yield f"    {line}"
+        yield from stays.before.get(index, ())
+        yield numbered(line, index)
+        yield from stays.after.get(index, ())
 
 
 def _heading(program: Program, index: int, names: Counter[str]) -> str:

@@ -9,8 +9,9 @@ from functools import cache, cached_property
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.ir.dtypes import DEFAULT_FORMAT, I8, I16, DeviceFormat
 from tpucc.isa.instructions import Records
-from tpucc.numerics import INT8, INT16, POINTS, AnyArray, Int8, Int64, Precision
+from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
 
 
@@ -36,8 +37,8 @@ def block_dtype(mxu: int) -> np.dtype[np.void]:
             ("scale_a", "<f4"),
             ("scale_b", "<f4"),
             ("has_table", "<u4"),
-            ("table", "i1", (256,)),
-            ("points", "<i2", (POINTS,)),
+            ("table", I8.numpy, (I8.table_entries,)),
+            ("points", I16.numpy, (I16.table_entries,)),
         ]
     )
 
@@ -75,11 +76,11 @@ def stretch_ends(host: Sequence[HostBuffer], rows: Int64) -> Int64:
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """A tensor that crosses between host and device: an int8 matrix [rows, columns], packed into column blocks; int16 if it is `wide`.
+    """A tensor that crosses between host and device: a matrix [rows, columns] of integers of `format`, packed into column blocks.
 
     It lies in the host buffers `blocks`: buffer (p, c), in row-major order of parts and column blocks, holds rows of part p and the
-    columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts. A row of int16 values is two rows of the
-    host buffer: the low bytes, then the high bytes.
+    columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts. A row of values is
+    `format.bytes_per_value` rows of the host buffer: that of the lowest bytes first.
     """
 
     name: str
@@ -88,12 +89,7 @@ class Port:
     zero_point: int
     splits: tuple[int, ...]
     blocks: tuple[int, ...]
-    wide: bool = False
-
-    @property
-    def precision(self) -> Precision:
-        """The integers of the tensor."""
-        return INT16 if self.wide else INT8
+    format: DeviceFormat = DEFAULT_FORMAT
 
 
 @dataclass(frozen=True, slots=True)

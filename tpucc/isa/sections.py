@@ -12,7 +12,8 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
-from tpucc.isa.instructions import RECORD
+from tpucc.isa.formats import encoding_of, format_of
+from tpucc.isa.instructions import RECORD, Flag
 from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, block_dtype
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
@@ -22,7 +23,28 @@ SECTIONS = ("metadata", "code", "layer_of", "tiles", "blocks", "constant", "resi
 _T = TypeVar("_T")
 LAYER_OF = np.dtype("<u4")
 _RESIDENT = tuple[str, int, int, int, int, int]
+_PORTS = ("inputs", "outputs")
 _STEP = tuple[str, tuple[str, ...], tuple[str, ...], int]
+
+
+class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `Port` as the file has it: its format by the word of the flag that instructions have for it."""
+
+    name: str
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+    splits: tuple[int, ...]
+    blocks: tuple[int, ...]
+    wide: bool
+
+    @staticmethod
+    def of(port: Port) -> _Port:
+        fields = {name: getattr(port, name) for name in _Port.__struct_fields__ if name != "wide"}
+        return _Port(**fields, wide=encoding_of(port.format).flag == Flag.WIDE)
+
+    def port(self) -> Port:
+        return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format_of(Flag.WIDE if self.wide else 0))
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,8 +55,8 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: Target
     layers: tuple[LayerInfo, ...]
     host: tuple[HostBuffer, ...]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[_Port, ...]
+    outputs: tuple[_Port, ...]
     lower_bound_rows: int
     notes: tuple[str, ...]
     cores: int
@@ -42,7 +64,8 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def section_bytes(program: Program) -> list[bytes]:
     """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
-    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__})
+    ports = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
+    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__} | ports)
     residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
     steps = [(s.graph, s.reads, s.writes, s.elements) for s in program.host_steps]
     try:
@@ -82,7 +105,9 @@ def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
     mxu = metadata.target.mxu
     return Program(
-        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__},
+        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _PORTS},
+        inputs=tuple(port.port() for port in metadata.inputs),
+        outputs=tuple(port.port() for port in metadata.outputs),
         source_text=_text(sections, "source", name),
         instructions=_array(sections, "code", RECORD, (), name),
         layer_of=_array(sections, "layer_of", LAYER_OF, (), name),

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.types import Quantisation
-from tpucc.numerics import AnyArray, DeviceInts, Float64, Precision
+from tpucc.numerics import AnyArray, DeviceInts, Float64
 
 BINS = 64
 """A histogram has at most so many bins, and more than half as many less one."""
@@ -125,10 +126,10 @@ class Noise:
 class ErrorMeter:
     """Collects a layer's values, batch by batch. `held` says how they are held."""
 
-    def __init__(self, held: Quantisation, precision: Precision) -> None:
+    def __init__(self, held: Quantisation, format: DeviceFormat) -> None:
         self._held = held
-        self._precision = precision
-        self._bounds = precision.low - held.zero_point, precision.high - held.zero_point
+        self._format = format
+        self._bounds = format.low - held.zero_point, format.high - held.zero_point
         self.limits = (held.scale * self._bounds[0], held.scale * self._bounds[1])
         self._seen = (math.inf, -math.inf)
         self._values = self._below = self._above = 0

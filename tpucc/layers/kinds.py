@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.numerics import INT8_HIGH, INT8_LOW
+from tpucc.ir.dtypes import I8
 
 Sides = tuple[int, int, int, int]
 """Rows or columns of pixels at the top, the bottom, the left and the right."""
@@ -33,8 +33,8 @@ class Fc:
     """
 
     zero: int
-    low: int = INT8_LOW
-    high: int = INT8_HIGH
+    low: int = I8.low
+    high: int = I8.high
     table: bool = False
     sources: int = 1
     moves: bool = False
@@ -51,8 +51,8 @@ class Conv:
     sides: Sides
     outside: int
     zero: int
-    low: int = INT8_LOW
-    high: int = INT8_HIGH
+    low: int = I8.low
+    high: int = I8.high
     table: bool = False
 
 
@@ -88,8 +88,8 @@ class Vector:
     scale_b: float = 1.0
     zero_b: int = 0
     zero: int = 0
-    low: int = INT8_LOW
-    high: int = INT8_HIGH
+    low: int = I8.low
+    high: int = I8.high
     table: bool = False
 
 

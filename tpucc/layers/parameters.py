@@ -12,13 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.ir.dtypes import I8, DeviceFormat
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import (
-    INT8,
-    INT8_HIGH,
-    INT8_LOW,
     INT32_MAX,
-    POINTS,
     AnyArray,
     DeviceInts,
     Float32,
@@ -26,7 +23,6 @@ from tpucc.numerics import (
     Int8,
     Int32,
     Int64,
-    Precision,
     affine_parameters,
     column_bound,
     multiplier,
@@ -62,21 +58,21 @@ class Requantisation:
     multiplier: Float32
 
 
-def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool, of: Precision = INT8) -> Float32:
+def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool, of: DeviceFormat = I8) -> Float32:
     """Scales float32 [N] of the weights [K, N], such that the bias [N] fits the accumulators; `of` and `x` are how the input is held.
 
     They are those of `weight_scales`, but where a bias would be beyond `BIAS_BOUND` in units of s_x · s_w (a column of weights that are all
     but zero, with a bias that isn't) the column's scale grows until it is not: its products are then too small to matter.
-    The products of int16 values may be too large as well: see `_roomy`.
+    In a format that makes room the products may be too large as well: see `_roomy`.
     """
     least = np.abs(bias).astype(np.float64) / (float(np.float32(x.scale)) * BIAS_BOUND)
     if not per_channel:
         least = np.full_like(least, least.max(initial=0.0))
     scales = np.maximum(weight_scales(weights, per_channel), least.astype(np.float32))
-    return scales if of is INT8 else _roomy(weights, bias, x, scales, per_channel, of)
+    return _roomy(weights, bias, x, scales, per_channel, of) if of.makes_room else scales
 
 
-def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, per_channel: bool, of: Precision) -> Float32:
+def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, per_channel: bool, of: DeviceFormat) -> Float32:
     """The scales, larger where the int32 accumulators could overflow: weights then use fewer than eight bits, and inputs all of theirs.
 
     Where `MOST_GROWTH` isn't enough they still could, which `require_accumulators` finds.
@@ -94,7 +90,7 @@ def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, 
 
 
 def requantisation(
-    weights: Int8, scales: Float32, bias: AnyArray, x: Quantisation, y: Quantisation, of: Precision = INT8
+    weights: Int8, scales: Float32, bias: AnyArray, x: Quantisation, y: Quantisation, of: DeviceFormat = I8
 ) -> Requantisation:
     """Bias and multiplier of an FC layer with int8 weights [K, N] of these scales [N] and a real bias [N], from x to y, both held as `of`.
 
@@ -107,7 +103,7 @@ def requantisation(
     return Requantisation(folded.astype(np.int32), factors)
 
 
-def require_accumulators(weights: Int8, bias: Int64 | Int32, of: Precision = INT8) -> None:
+def require_accumulators(weights: Int8, bias: Int64 | Int32, of: DeviceFormat = I8) -> None:
     """Raises `UnfitError` unless `max|x| · Σ|w| + |bias|` fits int32 for every column: the verifier's rule 9. `of` is how x is held."""
     largest = int((column_bound(weights, of.largest) + np.abs(bias.astype(np.int64))).max(initial=0))
     if largest > INT32_MAX:
@@ -135,35 +131,34 @@ def scaling(scale: float, by: float, result: float) -> float:
     return float(factor)
 
 
-def quantisation_of(values: AnyArray, to: Precision = INT8) -> Quantisation:
+def quantisation_of(values: AnyArray, to: DeviceFormat = I8) -> Quantisation:
     """The parameters that cover a constant's own values."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     return Quantisation(*affine_parameters(low, high, to))
 
 
-def clamp_bounds(low: float, high: float, y: Quantisation, to: Precision = INT8) -> tuple[int, int]:
+def clamp_bounds(low: float, high: float, y: Quantisation, to: DeviceFormat = I8) -> tuple[int, int]:
     """The integers between which a clamp of real values to low…high keeps the quantised ones; infinite ends are open."""
     return _bound(low, y, to), _bound(high, y, to)
 
 
-def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: Precision = INT8) -> DeviceInts:
+def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: DeviceFormat = I8) -> DeviceInts:
     """The quantised values of `function`; all in float64. `of` is how x and y are held.
 
-    int8 [256]: entry i is the value at the integer i - 128. int16 [257]: entry i is that at 256 · i - 32768 (see `numerics.interpolate`).
+    Entry i is the value at the integer `of.table_inputs[i]`; what lies between two of them is interpolated (see `numerics.interpolate`).
 
     Raises `UnfitError` when the function has no value somewhere.
     """
-    integers = np.arange(INT8_LOW, INT8_HIGH + 1) if of is INT8 else np.linspace(of.low, -of.low, POINTS)
-    inputs: Float64 = (integers - x.zero_point) * np.float64(np.float32(x.scale))
+    inputs: Float64 = (of.table_inputs - x.zero_point) * np.float64(np.float32(x.scale))
     with np.errstate(all="ignore"):
         results = np.asarray(function(inputs), np.float64) / float(np.float32(y.scale))
     if np.isnan(results).any():
         raise UnfitError("E0804", "the function has no value for a part of its input's range", "check the range of its input")
-    table: DeviceInts = np.clip(np.rint(results) + y.zero_point, of.low, of.high).astype(of.dtype)
+    table: DeviceInts = np.clip(np.rint(results) + y.zero_point, of.low, of.high).astype(of.numpy)
     return table
 
 
-def _bound(real: float, y: Quantisation, to: Precision) -> int:
+def _bound(real: float, y: Quantisation, to: DeviceFormat) -> int:
     if math.isinf(real):
         return to.low if real < 0 else to.high
     rounded = np.rint(np.float64(real) / float(np.float32(y.scale))) + y.zero_point

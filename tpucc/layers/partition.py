@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS
 from tpucc.layers.summary import is_layer
-from tpucc.numerics import PRECISIONS
 from tpucc.ops.transpose import TransposeAttributes
 
 UNCOUNTED = ("input", "constant", "reshape", "flatten")
@@ -165,7 +165,7 @@ def _views_for_layers(graph: Graph) -> frozenset[str]:
 
 def _is_walk(graph: Graph, node: Node) -> bool:
     """Whether a node shows an integer value in other rows with the same lanes: then the device walks the rows so."""
-    if node.op not in VIEWS or node.type.dtype not in PRECISIONS:
+    if node.op not in VIEWS or node.type.dtype not in DEVICE_FORMATS:
         return False
     shown = graph[node.operands[0]].type
     if isinstance(node.attributes, TransposeAttributes) and shown.rank:

@@ -12,25 +12,10 @@ from types import MappingProxyType
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from tpucc.ir.dtypes import DEVICE_FORMATS, I8, DeviceFormat
 from tpucc.ir.graph import Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Sides, Vector
-from tpucc.numerics import (
-    INT8,
-    PRECISIONS,
-    AnyArray,
-    DeviceInts,
-    Float32,
-    Float64,
-    Int8,
-    Int64,
-    Precision,
-    interpolate,
-    requantise,
-    saturate,
-)
-
-TABLE_OFFSET = 128
-"""A table's first entry is that of the value -128."""
+from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
 
 
 def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
@@ -39,7 +24,7 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
     Raises `OverflowError` when a sum doesn't fit the int32 accumulators, which `verify_layers` rules out, and `TypeError` for a node
     that is no layer.
     """
-    to = PRECISIONS[node.type.dtype]
+    to = DEVICE_FORMATS[node.type.dtype]
     match node.attributes:
         case Fc(sources=count):
             return fully_connected(node.attributes, operands[:count], operands[count : 2 * count], *operands[2 * count :], to=to)
@@ -48,7 +33,7 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
         case Pool():
             return pooled(node.attributes, operands[0], to)
         case Vector(function="table"):
-            return look_up(operands[1], operands[0]).reshape(node.type.shape)
+            return look_up(operands[1], operands[0], to).reshape(node.type.shape)
         case Vector():
             return element_wise(node.attributes, *operands, to=to)
         case Move():
@@ -64,7 +49,7 @@ def fully_connected(
     multiplier: Float32,
     table: DeviceInts | None = None,
     *,
-    to: Precision = INT8,
+    to: DeviceFormat = I8,
 ) -> DeviceInts:
     """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
@@ -72,7 +57,14 @@ def fully_connected(
 
 
 def convolution(
-    layer: Conv, x: DeviceInts, weights: Int8, bias: AnyArray, multiplier: Float32, table: DeviceInts | None = None, *, to: Precision = INT8
+    layer: Conv,
+    x: DeviceInts,
+    weights: Int8,
+    bias: AnyArray,
+    multiplier: Float32,
+    table: DeviceInts | None = None,
+    *,
+    to: DeviceFormat = I8,
 ) -> DeviceInts:
     """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
     times the flattened kernel."""
@@ -83,7 +75,7 @@ def convolution(
     return _requantised(layer, sums, multiplier, table, to)
 
 
-def pooled(layer: Pool, x: DeviceInts, to: Precision = INT8) -> DeviceInts:
+def pooled(layer: Pool, x: DeviceInts, to: DeviceFormat = I8) -> DeviceInts:
     """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
     if layer.function == "max":
         around = _surrounded(x, layer.sides, to.low)
@@ -103,7 +95,7 @@ def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
     return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
-def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: Precision = INT8) -> DeviceInts:
+def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: DeviceFormat = I8) -> DeviceInts:
     """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
     left = a.astype(np.float32) - np.float32(layer.zero_a)
     right = b.astype(np.float32) - np.float32(layer.zero_b)
@@ -116,14 +108,12 @@ def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts 
             real = np.float32(layer.scale_a) * (left * right)
         case other:
             raise TypeError(f"no vector function is named {other}")
-    return _through(table, saturate(np.rint(real), layer.zero, layer.low, layer.high, to))
+    return _through(table, saturate(np.rint(real), layer.zero, layer.low, layer.high, to), to)
 
 
-def look_up(table: DeviceInts, values: DeviceInts) -> DeviceInts:
-    """The table's entry of each int8 value: entry 0 is that of -128. int16 values lie between entries."""
-    if table.dtype == np.int16:
-        return interpolate(values.astype(np.int16), table.astype(np.int16))
-    return table[values.astype(np.intp) + TABLE_OFFSET]
+def look_up(table: DeviceInts, values: DeviceInts, of: DeviceFormat) -> DeviceInts:
+    """The table's entry of each value, both of the format `of`: entry 0 is that of `of.low`. What lies between entries is interpolated."""
+    return table[values.astype(np.intp) - of.low] if of.has_exact_tables else interpolate(values, table, of)
 
 
 def _surrounded(x: AnyArray, sides: Sides, value: int) -> AnyArray:
@@ -137,13 +127,13 @@ def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> Any
     return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
 
 
-def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: Precision) -> DeviceInts:
+def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: DeviceFormat) -> DeviceInts:
     values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high, to)
-    return _through(table, values)
+    return _through(table, values, to)
 
 
-def _through(table: DeviceInts | None, values: DeviceInts) -> DeviceInts:
-    return values if table is None else look_up(table, values)
+def _through(table: DeviceInts | None, values: DeviceInts, to: DeviceFormat) -> DeviceInts:
+    return values if table is None else look_up(table, values, to)
 
 
 def _int32(sums: Int64) -> AnyArray:

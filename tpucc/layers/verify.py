@@ -8,18 +8,19 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.constants import Constant
+from tpucc.ir.dtypes import DEVICE_FORMATS, I8, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.layers.summary import is_layer
-from tpucc.numerics import INT8, POINTS, PRECISIONS, AnyArray, Precision
+from tpucc.numerics import AnyArray
 
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
 FUNCTIONS = ("add", "subtract", "multiply")
-TABLES = {"i8": TensorType("i8", (256,)), "i16": TensorType("i16", (POINTS,))}
+TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
 REPORTED = 20
 """Problems that one error shows."""
@@ -88,15 +89,15 @@ def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
 
 
 def _is_bare(node: Node) -> bool:
-    return node.type.dtype not in PRECISIONS or node.type.quantisation is None
+    return node.type.dtype not in DEVICE_FORMATS or node.type.quantisation is None
 
 
 def _differs(edge: Node, node: Node) -> bool:
     return not _is_bare(edge) and not _is_bare(node) and edge.type.dtype != node.type.dtype
 
 
-def _precision(node: Node) -> Precision:
-    return PRECISIONS.get(node.type.dtype, INT8)
+def _format(node: Node) -> DeviceFormat:
+    return DEVICE_FORMATS.get(node.type.dtype, I8)
 
 
 def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -132,7 +133,7 @@ def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[
 
 def _tail_types(n: int, node: Node) -> tuple[TensorType, TensorType, TensorType]:
     """Bias, multiplier and table."""
-    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLES[_precision(node).name]
+    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLES[_format(node).name]
 
 
 def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
@@ -144,7 +145,7 @@ def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]
     if not (np.isfinite(factors) & (factors > 0)).all():
         yield "E0825", "its multipliers must be positive and finite"
     try:
-        require_accumulators(np.concatenate(known), bias, _precision(node))
+        require_accumulators(np.concatenate(known), bias, _format(node))
     except UnfitError as error:
         yield error.code, error.message
 
@@ -172,7 +173,7 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
     if len(operands) != sources + tables:
         yield "E0821", f"it has {len(operands)} operands, and takes {sources + tables}"
         return
-    yield from _misfits(operands[sources:], (TABLES[_precision(node).name],))
+    yield from _misfits(operands[sources:], (TABLES[_format(node).name],))
     if _common_shape([operand.type.shape for operand in operands[:sources]]) != node.type.shape:
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands[:sources])} don't give {node.type.brief}"
     if any(_value(operand) is None for operand in operands[sources:]):
@@ -199,14 +200,14 @@ def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[F
 
 
 def _clamp_faults(node: Node, layer: Fc | Conv | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
-    of = _precision(node)
+    of = _format(node)
     if not of.low <= layer.low <= layer.high <= of.high:
         yield "E0824", f"it clamps to {layer.low}…{layer.high}, outside {of.low}…{of.high}"
     yield from _zero_faults(node, zeros)
 
 
 def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
-    of = _precision(node)
+    of = _format(node)
     if not all(of.low <= zero <= of.high for zero in zeros):
         yield "E0824", f"its zero points must be in {of.low}…{of.high}"
 

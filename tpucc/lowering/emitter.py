@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpucc.isa.formats import encoding_of
 from tpucc.isa.instructions import Flag, Function, Opcode, Records
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
 from tpucc.lowering.workload import Region
-from tpucc.numerics import INT16
 
 NONE = -1
 _INTERRUPT = int(Opcode.INTERRUPT_HOST)
@@ -36,8 +36,8 @@ class Emitter:
         self.layer = 0
         self.groups: list[int] = []
         self._layout = layout
-        self._width = layout.plan.precision.bytes_per_value
-        self._wide = int(Flag.WIDE) if layout.plan.precision is INT16 else 0
+        self._width = layout.plan.format.bytes_per_value
+        self._format_flag = int(encoding_of(layout.plan.format).flag)
         self._rows: list[tuple[int, ...]] = []
         self._done: list[Records] = []
         self._block = NONE
@@ -84,7 +84,7 @@ class Emitter:
     def multiply(self, x: int, start: int, piece: Walk, tensor: int, group: int, acc: int, tile: int, accumulate: bool) -> None:
         """The rows of buffer `x` that `piece` walks as its tensor number `tensor`, from row `start` on, times `tile`, or times the tile in
         use when that is -1; the sums begin at row `acc` of the group."""
-        flags = (_SWITCH if tile >= 0 else 0) | (_ACCUMULATE if accumulate else 0) | self._wide
+        flags = (_SWITCH if tile >= 0 else 0) | (_ACCUMULATE if accumulate else 0) | self._format_flag
         pitch, stride = piece.pitches[tensor], piece.strides[tensor]
         dense = piece.outer == 1 and (stride == 1 or piece.inner == 1)
         steps = (0, 0) if dense else self._in_bytes(pitch, stride)
@@ -96,7 +96,7 @@ class Emitter:
         """The sums from row `acc` of the group on, to the rows of buffer `y` that `piece` walks as its first tensor."""
         steps = self._in_bytes(piece.pitches[0], piece.strides[0])
         tail = (piece.outer, piece.inner, 0, 0, 0, 0, *steps, NONE, NONE, y, group, self.layer)
-        self._add(_ACTIVATE, self._wide, 0, 0, 0, 0, start * self._width, acc, 0, *tail)
+        self._add(_ACTIVATE, self._format_flag, 0, 0, 0, 0, start * self._width, acc, 0, *tail)
 
     def vector(
         self,
@@ -109,7 +109,7 @@ class Emitter:
     ) -> None:
         """An element-wise instruction; the last of the accesses that `piece` walks is the result, in buffer `y`."""
         second = len(sources) == 2
-        flags = (Flag.SPLAT if splats[0] else 0) | (Flag.SPLAT2 if second and splats[1] else 0) | self._wide
+        flags = (Flag.SPLAT if splats[0] else 0) | (Flag.SPLAT2 if second and splats[1] else 0) | self._format_flag
         starts = self._in_bytes(*(access.start + start for access, start in zip(accesses, piece.starts, strict=True)))
         start2, pitch2, stride2 = (starts[1], piece.pitches[1], piece.strides[1]) if second else (0, 0, 0)
         steps = self._in_bytes(piece.pitches[0], piece.strides[0], pitch2, stride2, piece.pitches[-1], piece.strides[-1])
@@ -121,7 +121,7 @@ class Emitter:
         steps = self._in_bytes(piece.pitches[0], piece.strides[0], *region.steps, piece.pitches[1], piece.strides[1])
         starts = self._in_bytes(region.x.start + piece.starts[0], 0, region.y.start + piece.starts[1])
         tail = (piece.outer, piece.inner, *steps, x, NONE, y, NONE, self.layer)
-        self._add(_POOL, self._wide, int(function), 0, *starts, 0, 0, *tail, window=region.window)
+        self._add(_POOL, self._format_flag, int(function), 0, *starts, 0, 0, *tail, window=region.window)
 
     def _in_bytes(self, *rows: int) -> tuple[int, ...]:
         """Rows of values as rows of the unified buffer."""

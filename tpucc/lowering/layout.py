@@ -12,7 +12,7 @@ from tpucc.lowering.plan import Plan
 from tpucc.lowering.splitting import Split
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.tileprogram import VirtualBuffer
-from tpucc.numerics import INT16, Int8
+from tpucc.numerics import Int8
 
 
 class Layout:
@@ -67,7 +67,7 @@ class Layout:
         for part, rows in enumerate(self.parts(tensor)):
             suffix = f"#{part}" if self.is_split(tensor) else ""
             for block in range(tensor.blocks(self.plan.target.mxu)):
-                yield f"{tensor.name}.{block}{suffix}", rows * self.plan.precision.bytes_per_value
+                yield f"{tensor.name}.{block}{suffix}", rows * self.plan.format.bytes_per_value
 
     def _add_host(self, kind: str, name: str, tensor: Tensor) -> range:
         start = len(self.host)
@@ -106,7 +106,7 @@ class Layout:
     def _port(self, name: str, type_: TensorType, tensor: Tensor, places: Iterable[int]) -> Port:
         quantisation = type_.quantisation
         scale, zero_point = (quantisation.scale, quantisation.zero_point) if quantisation else (1.0, 0)
-        return Port(name, type_.shape or (1,), scale, zero_point, self.parts(tensor), tuple(places), self.plan.precision is INT16)
+        return Port(name, type_.shape or (1,), scale, zero_point, self.parts(tensor), tuple(places), self.plan.format)
 
 
 def _packed(tensor: Tensor, parts: Sequence[int], mxu: int) -> Iterator[Int8]:

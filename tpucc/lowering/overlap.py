@@ -75,7 +75,7 @@ class _Estimate:
         return self.products + self.others
 
     def _add(self, step: Step) -> None:
-        target, width = self._plan.target, self._plan.precision.bytes_per_value
+        target, width = self._plan.target, self._plan.format.bytes_per_value
         blocks = step.result.blocks(target.mxu) * width
         match step.work:
             case Product() as work:
@@ -92,7 +92,7 @@ class _Estimate:
     def _transfer(self, tensor: Tensor) -> int:
         target = self._plan.target
         rows = self._plan.sharding.rows(tensor, self._items) if self._items < self._plan.sharding.batch else tensor.rows
-        return target.host_cycles(rows * tensor.blocks(target.mxu) * self._plan.precision.bytes_per_value)
+        return target.host_cycles(rows * tensor.blocks(target.mxu) * self._plan.format.bytes_per_value)
 
 
 def _following(part: _Estimate, count: int) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import LayerInfo
@@ -18,7 +19,7 @@ from tpucc.lowering.sharding import Sharding, shard
 from tpucc.lowering.splitting import Split
 from tpucc.lowering.tensors import Tensor, whole
 from tpucc.lowering.workload import Moving, Product, Step
-from tpucc.numerics import AnyArray, Int8, Precision
+from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
@@ -30,7 +31,7 @@ class Plan:
 
     `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
     that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
-    `sharding` says how the batch may be split, `precision` what the integers of all tensors are.
+    `sharding` says how the batch may be split, `format` what the integers of all tensors are.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Plan:
     tiles: Int8
     blocks: AnyArray
     sharding: Sharding
-    precision: Precision
+    format: DeviceFormat
 
     @property
     def segments(self) -> int:
@@ -76,7 +77,7 @@ class Plan:
         parted = len(splits) > 1 and self.sharding.splits(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         loops = tuple(loop.size for loop in product_nest(part).loops)
-        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.precision.bytes_per_value).choice
+        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.format.bytes_per_value).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 
@@ -94,7 +95,7 @@ def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SE
     inputs = tuple(reader.input(node.name) for node in device.inputs)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
     require_room(target, tiles, blocks)
-    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps), reader.precision)
+    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps), reader.format)
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

@@ -7,10 +7,11 @@ from hashlib import blake2b
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Node
 from tpucc.isa.program import block_dtype
 from tpucc.layers.kinds import Conv, Fc, Pool, Vector
-from tpucc.numerics import INT8, AnyArray, DeviceInts, Float32, Int8, Int32, Int64, Precision
+from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
 from tpucc.target import Target
 
 
@@ -61,9 +62,9 @@ class TilePool:
 class BlockPool:
     """Parameter blocks of the activation unit; equal blocks have one index."""
 
-    def __init__(self, mxu: int, precision: Precision = INT8) -> None:
+    def __init__(self, mxu: int, format: DeviceFormat) -> None:
         self._mxu = mxu
-        self._precision = precision
+        self._format = format
         self._blocks: list[AnyArray] = []
         self._index: dict[bytes, int] = {}
 
@@ -89,7 +90,7 @@ class BlockPool:
         """The block of the averages of windows that see so many pixels."""
         block = self._fresh(1)
         block["scale_a"], block["zero_a"] = np.float32(layer.scale) / np.float32(pixels), layer.zero_x
-        block["zero"], block["low"], block["high"] = layer.zero, self._precision.low, self._precision.high
+        block["zero"], block["low"], block["high"] = layer.zero, self._format.low, self._format.high
         return self._one(block[0])
 
     def stacked(self) -> AnyArray:

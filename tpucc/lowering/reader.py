@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InternalError, Origin
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
@@ -18,7 +19,7 @@ from tpucc.lowering.pools import BlockPool, TilePool
 from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, whole
 from tpucc.lowering.windows import runs
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
-from tpucc.numerics import INT8, PRECISIONS, AnyArray, Int64, Precision
+from tpucc.numerics import AnyArray, Int64
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -36,8 +37,8 @@ class Reader:
     def __init__(self, device: Graph, target: Target, segments: Mapping[str, int]) -> None:
         self.steps: list[Step] = []
         self.tiles = TilePool(target)
-        self.precision = precision_of(device)
-        self.blocks = BlockPool(target.mxu, self.precision)
+        self.format = precision_of(device)
+        self.blocks = BlockPool(target.mxu, self.format)
         self._device = device
         self._mxu = target.mxu
         self._segments = segments
@@ -243,8 +244,8 @@ class Reader:
     def _row(self, value: int) -> Tensor:
         """A constant row of one value in all lanes."""
         if value not in self._rows:
-            data = np.full((1, self._mxu), value, self.precision.dtype)
-            self._rows[value] = Tensor(f"{ROW_MARK}{value}", TensorType(self.precision.name, data.shape), data=data)
+            data = np.full((1, self._mxu), value, self.format.numpy)
+            self._rows[value] = Tensor(f"{ROW_MARK}{value}", TensorType(self.format.name, data.shape), data=data)
         return self._rows[value]
 
     def _zero(self, tensor: Tensor) -> int:
@@ -252,7 +253,7 @@ class Reader:
         return tensor.type.quantisation.zero_point
 
 
-def precision_of(device: Graph) -> Precision:
+def precision_of(device: Graph) -> DeviceFormat:
     """How the values of a device graph are held, all alike."""
     held = (node.type.dtype for node in device if is_layer(node) or node.op == "input")
-    return PRECISIONS[next(held, INT8.name)]
+    return DEVICE_FORMATS[next(held, DEFAULT_FORMAT.name)]

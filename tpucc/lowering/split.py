@@ -82,7 +82,7 @@ def _parted_steps(plan: Plan, share: float) -> int:
     buffer. A program with steps of the host does all in parts."""
     if plan.segments > 1:
         return len(plan.steps)
-    mxu, width, room = plan.target.mxu, plan.precision.bytes_per_value, share * plan.target.unified_buffer_rows
+    mxu, width, room = plan.target.mxu, plan.format.bytes_per_value, share * plan.target.unified_buffer_rows
     sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
     return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
 
@@ -150,7 +150,7 @@ def _fewest_parts(plan: Plan, parted: int) -> int:
     batch doesn't fit."""
     room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
     if not _fits(plan, batch, parted):
-        item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.precision.bytes_per_value
+        item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.format.bytes_per_value
         return min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
     low = high = 2
     while not _fits(plan, high, parted):

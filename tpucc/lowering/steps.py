@@ -59,7 +59,7 @@ class _StepEmission:
         """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
         loops, plan = product_nest(self._step), self._layout.plan
         blocking = choose_blocking(
-            tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), plan.target, plan.precision.bytes_per_value
+            tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), plan.target, plan.format.bytes_per_value
         )
         for chunks in blocking.groups:
             for n, result in enumerate(self._results):

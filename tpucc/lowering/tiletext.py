@@ -11,15 +11,16 @@ from pathlib import PurePath
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, counted, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, Span, counted, did_you_mean, printable
 from tpucc.isa.assembler import named_layer
 from tpucc.isa.disassembler import headings, surroundings
 from tpucc.isa.instructions import Records
-from tpucc.isa.listing.directives import read_directives
+from tpucc.isa.listing.directives import read_directives, unknown
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_lines
 from tpucc.isa.listing.parts import Parts
-from tpucc.isa.listing.printing import name_text
+from tpucc.isa.listing.places import Places, place_of
+from tpucc.isa.listing.printing import name_text, numbered
 from tpucc.isa.listing.values import integers
 from tpucc.isa.listing.words import line_error, name
 from tpucc.isa.program import Program
@@ -41,7 +42,12 @@ def print_tiles(tiles: TileProgram) -> str:
 
 
 def parse_tiles(text: str, name: str) -> TileProgram:
-    """The tile program of a `.tile` text; `name` (the file's) stands in messages.
+    """The tile program of a `.tile` text; `name` (the file's) stands in messages. Raises `ProgramError` as `read_tiles` does."""
+    return read_tiles(text, name)[0]
+
+
+def read_tiles(text: str, name: str) -> tuple[TileProgram, Places]:
+    """The tile program of a `.tile` text, and where its instructions stand, for messages about them.
 
     Raises `ProgramError` with up to 20 diagnostics, with the codes of `tpucc.isa.assembler.assemble`. What is read is well formed, not
     yet valid: see `verify_tiles`.
@@ -51,10 +57,11 @@ def parse_tiles(text: str, name: str) -> TileProgram:
     own = [directive for directive in lines.directives if directive.name in _OWN]
     parts = read_directives([directive for directive in lines.directives if directive.name not in _OWN], PurePath(name).stem, errors)
     buffers, groups = _own_directives(own, parts, errors)
-    instructions = _instructions(lines, parts, TileLineReader(buffers, groups, Labels(parts.host, ())), errors)
+    source = Source(name, text)
+    instructions, spans = _instructions(lines, parts, TileLineReader(buffers, groups, Labels(parts.host, ())), errors)
     if errors.found:
-        raise ProgramError(sorted(errors.found, key=_place), Source(name, text))
-    return TileProgram(
+        raise ProgramError(sorted(errors.found, key=_place), source)
+    tiles = TileProgram(
         name=parts.name,
         source=parts.source,
         target=parts.target,
@@ -70,6 +77,7 @@ def parse_tiles(text: str, name: str) -> TileProgram:
         outputs=tuple(parts.outputs),
         notes=tuple(parts.notes),
     )
+    return tiles, Places(source, spans)
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:
@@ -87,11 +95,12 @@ def _groups(tiles: TileProgram) -> Iterator[str]:
 def _code(tiles: TileProgram, program: Program) -> Iterator[str]:
     """The instructions, a heading wherever the layer changes."""
     heads, previous = headings(program), -1
-    for layer, line in zip(tiles.instructions["layer"].tolist(), tile_lines(tiles, tiles.instructions), strict=True):
+    lines = tile_lines(tiles, tiles.instructions)
+    for index, (layer, line) in enumerate(zip(tiles.instructions["layer"].tolist(), lines, strict=True)):
         if layer != previous:
             yield from ("", heads[layer])
             previous = layer
-        yield f"    {line}"
+        yield numbered(line, index)
 
 
 def _own_directives(directives: list[Directive], parts: Parts, errors: Errors) -> tuple[list[VirtualBuffer], list[int]]:
@@ -134,20 +143,24 @@ def _add_buffer(buffer: VirtualBuffer, directive: Directive, buffers: dict[str, 
     buffers[buffer.name] = buffer
 
 
-def _instructions(lines: Lines, parts: Parts, reader: TileLineReader, errors: Errors) -> Records:
+def _instructions(lines: Lines, parts: Parts, reader: TileLineReader, errors: Errors) -> tuple[Records, tuple[Span, ...]]:
     layer, names = 0, {layer.name: index for index, layer in reversed(list(enumerate(parts.layers)))}
     rows: list[dict[str, int]] = []
+    spans: list[Span] = []
     for line in lines.code:
         if errors.full:
             break
         try:
-            if isinstance(line, Directive):
+            if not isinstance(line, Directive):
+                spans.append(place_of(line))
+                rows.append({**reader.fields(line), "layer": layer})
+            elif line.name == "for":
                 layer = named_layer(line, names, len(parts.layers))
             else:
-                rows.append({**reader.fields(line), "layer": layer})
+                raise unknown(line)
         except LineError as error:
             errors.found.append(error.diagnostic)
-    return records_of(rows) if rows else np.zeros(0, TILE_RECORD)
+    return records_of(rows) if rows else np.zeros(0, TILE_RECORD), tuple(spans)
 
 
 def _place(diagnostic: Diagnostic) -> tuple[int, int]:

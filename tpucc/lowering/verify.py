@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, ProgramError, Source, printable
+from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
 from tpucc.isa.instructions import RECORD, Opcode, Records
+from tpucc.isa.listing.places import Places
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
 from tpucc.isa.verify.rules import Context
@@ -32,8 +34,19 @@ ALLOWED = (
 ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG)
 
 
-def verify_tiles(tiles: TileProgram) -> None:
+class Fault(NamedTuple):
+    """What is wrong with a tile program; `instruction` is the index of the one at fault, -1 when it lies outside the instructions."""
+
+    code: str
+    message: str
+    instruction: int = -1
+
+
+def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
+
+    `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,
+    messages show them.
 
     E0750 parts that don't fit each other, E0751 a malformed instruction, E0752 a name of nothing, E0753 rows outside, E0754 rows read
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
@@ -42,29 +55,37 @@ def verify_tiles(tiles: TileProgram) -> None:
     for stage in (_parts, _records, _counts, _names, _rows, _meaning):
         found = list(islice(stage(tiles), MAX_REPORTED))
         if found:
-            raise ProgramError(found, Source(tiles.source, ""))
+            source = places.source if places else Source(tiles.source, "")
+            raise ProgramError([_diagnostic(tiles, fault, places, model) for fault in found], source)
 
 
-def _parts(tiles: TileProgram) -> Iterator[Diagnostic]:
+def _diagnostic(tiles: TileProgram, fault: Fault, places: Places | None, model: Source | None) -> Diagnostic:
+    labels = places.labels(fault.instruction) if places else ()
+    if labels and model is not None and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers):
+        labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.spans[:1])
+    return Diagnostic(fault.code, fault.message, labels)
+
+
+def _parts(tiles: TileProgram) -> Iterator[Fault]:
     """The program's parts by the machine's own rules, without instructions; then what only tile programs have."""
     if tiles.instructions.dtype != TILE_RECORD or tiles.instructions.ndim != 1:
-        yield Diagnostic("E0750", "the instructions are no tile records")
+        yield Fault("E0750", "the instructions are no tile records")
     context = Context(surrounding_program(tiles))
     for violation in (*structure.check(context), *ports.check(context)):
-        yield Diagnostic("E0750", violation.message)
+        yield Fault("E0750", violation.message)
     if min((*(buffer.rows for buffer in tiles.buffers), *tiles.groups), default=1) < 1:
-        yield Diagnostic("E0750", "a buffer or an accumulator group has no rows")
+        yield Fault("E0750", "a buffer or an accumulator group has no rows")
     if len({buffer.name for buffer in tiles.buffers}) < len(tiles.buffers):
-        yield Diagnostic("E0750", "two buffers have the same name")
+        yield Fault("E0750", "two buffers have the same name")
     for buffer in tiles.buffers:
         held = tiles.host[buffer.home] if 0 <= buffer.home < len(tiles.host) else None
         if buffer.home != -1 and (held is None or held.rows != buffer.rows or held.kind not in ("input", "constant")):
-            yield Diagnostic("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
+            yield Fault("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
         if tiles.layers and not 0 <= buffer.layer < len(tiles.layers):
-            yield Diagnostic("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
+            yield Fault("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
 
 
-def _records(tiles: TileProgram) -> Iterator[Diagnostic]:
+def _records(tiles: TileProgram) -> Iterator[Fault]:
     """Each record is one encoding of a tile instruction."""
     code = tiles.instructions
     machine = np.zeros(len(code), RECORD)
@@ -73,17 +94,17 @@ def _records(tiles: TileProgram) -> Iterator[Diagnostic]:
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
     bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(machine)
     for index in np.flatnonzero(bad).tolist():
-        yield Diagnostic("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes")
+        yield Fault("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
 
 
-def _counts(tiles: TileProgram) -> Iterator[Diagnostic]:
+def _counts(tiles: TileProgram) -> Iterator[Fault]:
     """Instructions that move rows move at least one."""
     moving = ~np.isin(tiles.instructions["opcode"], ROWLESS)
     for index in np.flatnonzero(moving & (effects(tiles.instructions).rows == 0)).tolist():
-        yield Diagnostic("E0753", f"tile instruction {index:,} has a count of 0")
+        yield Fault("E0753", f"tile instruction {index:,} has a count of 0", index)
 
 
-def _names(tiles: TileProgram) -> Iterator[Diagnostic]:
+def _names(tiles: TileProgram) -> Iterator[Fault]:
     """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
     code, touched = tiles.instructions, effects(tiles.instructions)
     uses_group = touched.acc_end > touched.acc_start
@@ -98,13 +119,13 @@ def _names(tiles: TileProgram) -> Iterator[Diagnostic]:
         value = code[field].astype(np.int64)
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
         for index in np.flatnonzero(bad).tolist():
-            yield Diagnostic("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}")
+            yield Fault("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
     for used, count, what in ((touched.pops, len(tiles.tiles), "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
         for index in np.flatnonzero(used & (code["index"] >= count)).tolist():
-            yield Diagnostic("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}")
+            yield Fault("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
 
 
-def _rows(tiles: TileProgram) -> Iterator[Diagnostic]:
+def _rows(tiles: TileProgram) -> Iterator[Fault]:
     """Every row lies in its buffer, group or host buffer."""
     touched, code = effects(tiles.instructions), tiles.instructions
     rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
@@ -123,7 +144,7 @@ def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
     return high > np.append(sizes, 0)[owner]
 
 
-def _meaning(tiles: TileProgram) -> Iterator[Diagnostic]:
+def _meaning(tiles: TileProgram) -> Iterator[Fault]:
     touched = effects(_flat(tiles))
     chosen = np.logical_or.accumulate(touched.configures)
     yield from _each(tiles, "E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
@@ -146,7 +167,7 @@ def _flat(tiles: TileProgram) -> Records:
     return flat
 
 
-def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     """A buffer with a home gets its rows from there and nowhere else; no input or constant of the host is written."""
     code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
@@ -158,14 +179,14 @@ def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
             yield from _each(tiles, "E0757", hits, f"writes to {held.name}, which the host holds")
 
 
-def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     accesses = [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
     for part in events(accesses):
         undefined = (part.kind == READ) & (part.last(part.kind == WRITE) < 0)
         yield from _first(tiles, "E0754", part, undefined, "reads a row that nothing has written")
 
 
-def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     """The first tile of a sum overwrites, the others add, then it is activated, and every sum is."""
     start, end = touched.acc_start, touched.acc_end
     reads, writes = (np.flatnonzero((end > start) & among) for among in (~touched.acc_writes, touched.acc_writes))
@@ -179,7 +200,7 @@ def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
         yield from _first(tiles, "E0755", part, (part.kind == WRITE) & part.ends_segment, "leaves a sum that nothing activates")
 
 
-def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
+def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     """Every row of every output is written, and once."""
     writes = np.flatnonzero(touched.host_writes)
     low, high = touched.host_start[writes], touched.host_end[writes]
@@ -191,17 +212,17 @@ def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Diagnostic]:
     written = int((high - low).sum())
     expected = sum(buffer.rows for buffer in tiles.host if buffer.kind == "output")
     if written != expected and not twice.any():
-        yield Diagnostic("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
+        yield Fault("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
 
 
-def _first(tiles: TileProgram, code: str, part: Events, wrong: Bools, message: str) -> Iterator[Diagnostic]:
+def _first(tiles: TileProgram, code: str, part: Events, wrong: Bools, message: str) -> Iterator[Fault]:
     marked = np.zeros(len(tiles.instructions), np.bool_)
     marked[part.instruction[wrong]] = True
     yield from _each(tiles, code, marked, message)
 
 
-def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Diagnostic]:
+def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Fault]:
     """A diagnostic for each of the first marked instructions, with its text."""
     indices = np.flatnonzero(wrong)[:MAX_REPORTED]
     for index, line in zip(indices.tolist(), tile_lines(tiles, tiles.instructions[indices]), strict=True):
-        yield Diagnostic(code, f"tile instruction {index:,} `{printable(line)}` {message}")
+        yield Fault(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)

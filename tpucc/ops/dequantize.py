@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tpucc.ir.dtypes import DEVICE_FORMATS, I8
 from tpucc.ir.types import Quantisation, TensorType, f32
-from tpucc.numerics import INT8, PRECISIONS, dequantise
+from tpucc.numerics import dequantise
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
 
@@ -25,7 +26,7 @@ class DequantizeAttributes:
 def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeAttributes:
     """The attributes with the parameters of the operand's type where they have none. Raises `RuleError`."""
     if attributes.scale is not None:
-        own = quantisation(attributes.scale, attributes.zero_point, PRECISIONS.get(type_.dtype, INT8))
+        own = quantisation(attributes.scale, attributes.zero_point, DEVICE_FORMATS.get(type_.dtype, I8))
         if type_.quantisation not in (None, own):
             raise RuleError("E0315", f"{{0}} is quantised by {type_.quantisation}, not by {own}", about=(0,))
         return attributes
@@ -37,7 +38,7 @@ def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeA
 def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> TensorType:
     """An f32 value of which nothing more is known."""
     explicit(attributes, types[0])
-    if types[0].dtype not in PRECISIONS:
+    if types[0].dtype not in DEVICE_FORMATS:
         raise RuleError("E0305", f"expected i8 or i16 values, found {types[0].brief}", about=(0,))
     return f32(*types[0].shape)
 

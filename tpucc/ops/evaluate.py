@@ -7,8 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, LimitError, ProgramError, did_you_mean
+from tpucc.ir.dtypes import OF_NUMPY
 from tpucc.ir.graph import Attributes, Graph, Node
-from tpucc.ir.types import DTYPES, TensorType
+from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.opdef import Array
@@ -123,4 +124,4 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
 
 
 def _name(dtype: np.dtype[np.generic]) -> str:
-    return next((name for name, known in DTYPES.items() if known == dtype), str(dtype))
+    return OF_NUMPY[dtype].name if dtype in OF_NUMPY else str(dtype)

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.diagnostics import listed
+from tpucc.ir.dtypes import BY_BITS, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.types import Quantisation, TensorType, f32
-from tpucc.numerics import INT8, INT16, PRECISIONS, Precision, quantise
+from tpucc.numerics import quantise
 from tpucc.ops.attributes import FLOAT32_NORMAL, require_integer, require_number, shown
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 
@@ -22,14 +24,14 @@ class QuantizeAttributes:
     bits: int = 8
 
     @property
-    def precision(self) -> Precision:
+    def format(self) -> DeviceFormat:
         """The integers of `bits`. Raises `RuleError`."""
-        if self.bits not in (8, 16):
-            raise RuleError("E0307", f"bits must be 8 or 16{shown(self.bits)}", about=("bits",))
-        return INT8 if self.bits == 8 else INT16
+        if self.bits not in BY_BITS:
+            raise RuleError("E0307", f"bits must be {listed([*map(str, BY_BITS)], 'or')}{shown(self.bits)}", about=("bits",))
+        return BY_BITS[self.bits]
 
 
-def quantisation(scale: object, zero_point: object, of: Precision) -> Quantisation:
+def quantisation(scale: object, zero_point: object, of: DeviceFormat) -> Quantisation:
     """The attributes `scale` and `zero_point`, checked; the scale as float32 has it. Raises `RuleError`."""
     if require_number(scale, "scale") < FLOAT32_NORMAL:
         raise RuleError("E0307", f"scale must be a positive normal float32 number{shown(scale)}", about=("scale",))
@@ -39,18 +41,18 @@ def quantisation(scale: object, zero_point: object, of: Precision) -> Quantisati
 def infer(attributes: QuantizeAttributes, types: Sequence[TensorType]) -> TensorType:
     """An integer type with these parameters. An f32 operand may have parameters of its own already: those that it is held with."""
     x = types[0]
-    if x.dtype in PRECISIONS and x.quantisation is not None:
+    if x.dtype in DEVICE_FORMATS and x.quantisation is not None:
         raise RuleError("E0315", f"{{0}} is quantised already: {x.quantisation}", about=(0,), help="dequantize it first")
     if x.dtype != "f32":
         raise RuleError("E0305", f"expected f32 values, found {x.brief}", about=(0,))
-    to = attributes.precision
+    to = attributes.format
     return TensorType(to.name, x.shape, quantisation=quantisation(attributes.scale, attributes.zero_point, to))
 
 
 def reference(attributes: QuantizeAttributes, operands: Sequence[Array]) -> Array:
     """Values past the range saturate, even where the division overflows."""
     with np.errstate(over="ignore"):
-        return quantise(operands[0], attributes.scale, attributes.zero_point, attributes.precision)
+        return quantise(operands[0], attributes.scale, attributes.zero_point, attributes.format)
 
 
 OP = OpDef(

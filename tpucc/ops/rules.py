@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.ir.types import DTYPES, TensorType
+from tpucc.ir.dtypes import FORMATS
+from tpucc.ir.types import TensorType
 from tpucc.ops.opdef import A, Array, RuleError
 
 CODES: Mapping[str, str] = MappingProxyType(
@@ -109,8 +110,8 @@ def reshaped(type_: TensorType, shape: tuple[int, ...]) -> TensorType:
 
 def declared(_: Any, types: Sequence[TensorType]) -> TensorType:
     """The rule of inputs, weights and constants: a known data type and sizes of at least 1. `types` has the declared type alone."""
-    if types[0].dtype not in DTYPES:
-        raise RuleError("E0305", "no such data type", help=f"the data types are {', '.join(DTYPES)}")
+    if types[0].dtype not in FORMATS:
+        raise RuleError("E0305", "no such data type", help=f"the data types are {', '.join(FORMATS)}")
     require_sizes(types[0].shape, 0)
     return types[0]
 

@@ -19,8 +19,9 @@ from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields, is_dataclass
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
-from tpucc.numerics import INT8, AnyArray, Precision
+from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
 
@@ -29,7 +30,7 @@ class Context:
     """What a pass may know beside the graph.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
-    standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch; `precision` is how the device holds
+    standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch; `format` is how the device holds
     values. `holders` says for each value of the operator graph that the device has which node of the layer graph holds it: `quantise`
     fills it, and passes after it that make other nodes hold other values keep it true.
     """
@@ -38,7 +39,7 @@ class Context:
     calibration: Mapping[str, AnyArray] | None = None
     warnings: list[str] = field(default_factory=list, compare=False)
     cores: int = 1
-    precision: Precision = INT8
+    format: DeviceFormat = DEFAULT_FORMAT
     holders: dict[str, str] = field(default_factory=dict, compare=False)
 
     def warn(self, message: str) -> None:

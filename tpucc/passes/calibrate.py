@@ -13,6 +13,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError, did_you_mean
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
@@ -22,7 +23,7 @@ from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context
 from tpucc.passes.model_inputs import Checked, checked, made_up_rounds, round_count, rounds
-from tpucc.passes.place import constant_values, placement
+from tpucc.passes.place import placement
 
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""

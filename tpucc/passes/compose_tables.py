@@ -1,4 +1,4 @@
-"""Chains of 8-bit functions: a layer and the look-ups that follow it are one layer with one table."""
+"""Chains of functions: a layer and the look-ups that follow it are one layer with one table."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
 
-import numpy as np
-
 from tpucc.ir.constants import Constant
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import Conv, Fc, Vector
 from tpucc.layers.reference import look_up
-from tpucc.numerics import Int8
+from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.rewriter import Rewriter
@@ -23,9 +22,9 @@ from tpucc.passes.rewriter import Rewriter
 class ComposeTables:
     """Gives a layer the table of the look-up that alone reads it, and so on along the chain.
 
-    A function of an int8 value has 256 values, so that the table of a function of a function is `second[first]`, entry by entry: not a bit
-    changes, and each look-up less is one pass over the unified buffer less. The layer's own requantisation and clamp stay, and act before
-    the table; scale and zero point become those of the chain's end. int16 values are interpolated between points, which doesn't compose.
+    Where every value has an entry of its own (int8: 256), the table of a function of a function is `second[first]`, entry by entry: not a
+    bit changes, and each look-up less is one pass over the unified buffer less. The layer's own requantisation and clamp stay, and act
+    before the table; scale and zero point become those of the chain's end. What is interpolated between entries (int16) doesn't compose.
     """
 
     name: ClassVar[str] = "compose-tables"
@@ -68,8 +67,12 @@ def _chain(graph: Graph, root: Node) -> list[Node]:
 
 
 def _only_look_up(graph: Graph, node: Node) -> Node | None:
-    """The look-up that nothing but which reads an int8 layer; None where there is none, or the layer can't take its table."""
-    takes = isinstance(node.attributes, Fc | Conv | Vector) and node.type.dtype == "i8" and node.name not in graph.output_nodes
+    """The look-up that alone reads a layer with exact tables; None where there is none, or the layer can't take its table."""
+    takes = (
+        isinstance(node.attributes, Fc | Conv | Vector)
+        and DEVICE_FORMATS[node.type.dtype].has_exact_tables
+        and node.name not in graph.output_nodes
+    )
     readers = graph.users[node.name]
     return readers[0] if takes and len(readers) == 1 and _is_look_up(readers[0]) else None
 
@@ -91,10 +94,11 @@ def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> str:
     return made.name
 
 
-def _composed(graph: Graph, chain: Sequence[Node]) -> Int8:
-    """The table of all tables of the chain, int8 [256]."""
+def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:
+    """The table of all tables of the chain."""
     first, *others = (_entries(graph, node) for node in chain if _has_table(node))
-    return reduce(lambda before, table: look_up(table, before).astype(np.int8), others, first)
+    format = DEVICE_FORMATS[chain[0].type.dtype]
+    return reduce(lambda before, table: look_up(table, before, format), others, first)
 
 
 def _name(root: Node, last: Node) -> str:
@@ -113,8 +117,8 @@ def _with_table(root: Node) -> Fc | Conv | Vector:
     return root.attributes if _is_look_up(root) else replace(root.attributes, table=True)
 
 
-def _entries(graph: Graph, node: Node) -> Int8:
+def _entries(graph: Graph, node: Node) -> DeviceInts:
     """The table of a layer, its last operand."""
     held = graph[node.operands[-1]].attributes
     assert isinstance(held, ConstantAttributes)
-    return held.value.data.astype(np.int8)
+    return held.value.data

@@ -11,14 +11,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
+from tpucc.ir.dataflow import constant_values
+from tpucc.ir.dtypes import I8, DeviceFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
-from tpucc.numerics import INT8, Precision
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.place import constant_values, placement
+from tpucc.passes.place import placement
 
 
 @dataclass(frozen=True)
@@ -38,17 +39,17 @@ class ExplicitQuantisation:
         if not any(node.op == "quantize" for node in graph):
             return graph
         constants = constant_values(graph)
-        _require_precision(graph, constants, context.precision)
+        _require_formats(graph, constants, context.format)
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type.quantisation) for node in graph}
         idle = _idle_pairs(graph, held)
-        precisions = {name: INT8 if name in constants else context.precision for name in fixed}
-        nodes = (_held(_reading(node, idle), fixed, precisions) for node in graph if node.name not in idle)
+        formats = {name: I8 if name in constants else context.format for name in fixed}
+        nodes = (_held(_reading(node, idle), fixed, formats) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
 
-def holding(type_: TensorType, quantisation: Quantisation, of: Precision = INT8) -> TensorType:
+def holding(type_: TensorType, quantisation: Quantisation, of: DeviceFormat = I8) -> TensorType:
     """An f32 type that is held with these parameters; its range is what they can represent, from which they can be found again."""
     low, high = (quantisation.scale * (bound - quantisation.zero_point) for bound in (of.low, of.high))
     return type_.with_range(Range(low, high)).with_quantisation(quantisation)
@@ -115,26 +116,26 @@ def _reading(node: Node, idle: Mapping[str, str]) -> Node:
     return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
 
 
-def _held(node: Node, fixed: Mapping[str, Quantisation], precisions: Mapping[str, Precision]) -> Node:
+def _held(node: Node, fixed: Mapping[str, Quantisation], formats: Mapping[str, DeviceFormat]) -> Node:
     if node.name not in fixed:
         return node
-    return replace(node, type=holding(node.type, fixed[node.name], precisions[node.name]))
+    return replace(node, type=holding(node.type, fixed[node.name], formats[node.name]))
 
 
-def _require_precision(graph: Graph, constants: Set[str], precision: Precision) -> None:
+def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:
     """Constants are quantised to int8, whether they are weights or not; other values to what the device holds."""
     wrong = []
     for node in graph:
         if isinstance(node.attributes, QuantizeAttributes):
-            wanted = INT8 if node.operands[0] in constants else precision
-            if node.attributes.precision is not wanted:
+            wanted = I8 if node.operands[0] in constants else format
+            if node.attributes.format is not wanted:
                 wrong.append(_misfit(node, wanted))
     if wrong:
         raise CompileError(wrong)
 
 
-def _misfit(node: Node, wanted: Precision) -> Diagnostic:
-    found, bits = node.type.dtype, 8 * wanted.bytes_per_value
+def _misfit(node: Node, wanted: DeviceFormat) -> Diagnostic:
+    found, bits = node.type.dtype, wanted.bits
     labels = node.origin.labels()
     help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)
     return Diagnostic("E0807", f"quantize makes {found} of {node.operands[0]}, which the device holds as {wanted.name}", labels, help)

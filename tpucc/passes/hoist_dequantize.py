@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType, f32
-from tpucc.numerics import PRECISIONS
 from tpucc.passes.base import Context
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.rewriter import Rewriter
@@ -74,4 +74,4 @@ def _real(rewriter: Rewriter, node: Node, attributes: Attributes, reals: Mapping
 def _held(move: Node) -> TensorType:
     """The type of moved real values, which the device holds as the source says."""
     type_, quantisation = f32(*move.type.shape), move.type.quantisation
-    return type_ if quantisation is None else holding(type_, quantisation, PRECISIONS[move.type.dtype])
+    return type_ if quantisation is None else holding(type_, quantisation, DEVICE_FORMATS[move.type.dtype])

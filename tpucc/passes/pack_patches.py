@@ -68,7 +68,7 @@ class _Packing:
 
 def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
     """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper."""
-    target, bytes_per_value = context.target, context.precision.bytes_per_value
+    target, bytes_per_value = context.target, context.format.bytes_per_value
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
     if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):

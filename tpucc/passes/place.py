@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import ClassVar, Literal
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError
+from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
@@ -45,7 +46,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     layer graph.
     """
     _require_operators(graph)
-    relations = Relations(graph)
+    relations = _Placing(graph)
     if errors := list(_errors(relations)):
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
@@ -59,24 +60,6 @@ def _require_operators(graph: Graph) -> None:
     for node in graph:
         if node.op not in OPS:
             raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
-
-
-def constant_values(graph: Graph) -> frozenset[str]:
-    """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
-    found: set[str] = set()
-    for node in graph:
-        if node.op != "input" and all(name in found for name in node.operands):
-            found.add(node.name)
-    return frozenset(found)
-
-
-def needed_values(graph: Graph) -> frozenset[str]:
-    """The nodes that the outputs depend on."""
-    found = set(graph.output_nodes)
-    for node in reversed(graph.nodes):
-        if node.name in found:
-            found.update(node.operands)
-    return frozenset(found)
 
 
 def needs_host(node: Node, graph: Graph) -> str:
@@ -102,14 +85,8 @@ def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     return (before[-1:] or (1,)) == (after[-1:] or (1,))
 
 
-class Relations:
-    """What of a graph lies before and after what, for the nodes that depend on inputs and lead to outputs; each question is one sweep."""
-
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.constants = constant_values(graph)
-        needed = needed_values(graph) - self.constants
-        self.computed = tuple(node for node in graph if node.name in needed)
+class _Placing(Relations):
+    """A graph in which each computed node is a product, something that the device lacks, or neither."""
 
     @cached_property
     def products(self) -> frozenset[str]:
@@ -121,45 +98,12 @@ class Relations:
         reasons = {node.name: needs_host(node, self.graph) for node in self.computed}
         return {name: why for name, why in reasons.items() if why}
 
-    def before(self, marked: Iterable[str]) -> dict[str, str]:
-        """For each node after one of `marked` the nearest of them on one of its paths."""
-        chosen = frozenset(marked)
-        found: dict[str, str] = {}
-        for node in self.computed:
-            for operand in node.operands:
-                if operand in chosen or operand in found:
-                    found[node.name] = operand if operand in chosen else found[operand]
-                    break
-        return found
-
-    def after(self, marked: Iterable[str]) -> dict[str, str]:
-        """For each node before one of `marked` the nearest of them on one of its paths."""
-        chosen = frozenset(marked)
-        found: dict[str, str] = {}
-        for node in reversed(self.computed):
-            reached = node.name if node.name in chosen else found.get(node.name)
-            if reached is not None:
-                found.update((operand, reached) for operand in node.operands if operand not in self.constants)
-        return found
-
-    def near(self, marked: Iterable[str], stops: Iterable[str], *, backwards: bool = False) -> set[str]:
-        """The nodes that a path leads to from one of `marked` (or from there to one, `backwards`) without a node of `stops`."""
-        chosen, closed = frozenset(marked), frozenset(stops)
-        found: set[str] = set()
-        for node in reversed(self.computed) if backwards else self.computed:
-            reached = node.name in chosen or (node.name in found and node.name not in closed)
-            if backwards and reached:
-                found.update(node.operands)
-            elif not backwards and any(name in chosen or (name in found and name not in closed) for name in node.operands):
-                found.add(node.name)
-        return found
-
 
 def _computes(node: Node) -> bool:
     return not isinstance(OPS[node.op].legalisation, (Given, Boundary, *MOVING))
 
 
-def _forced_to_host(relations: Relations) -> set[str]:
+def _forced_to_host(relations: _Placing) -> set[str]:
     """The operators that the device lacks, with all that comes before them in the prologue or after them in the epilogue."""
     above, below = relations.before(relations.products), relations.after(relations.products)
     middle = {name for name in relations.host_only if name in above and name in below}
@@ -171,7 +115,7 @@ def _forced_to_host(relations: Relations) -> set[str]:
     return edges | middle | _enclosed(relations, middle, edges)
 
 
-def _enclosed(relations: Relations, middle: set[str], edges: set[str]) -> set[str]:
+def _enclosed(relations: _Placing, middle: set[str], edges: set[str]) -> set[str]:
     """What stands between operators of the host with no product near: no path leads there from a product, or from there to one, past
     operators of the host alone."""
     if not middle:
@@ -182,7 +126,7 @@ def _enclosed(relations: Relations, middle: set[str], edges: set[str]) -> set[st
     return inside - near - relations.products
 
 
-def _free_after(relations: Relations, last: set[str], free: set[str]) -> set[str]:
+def _free_after(relations: _Placing, last: set[str], free: set[str]) -> set[str]:
     """Of host-only operators related to no product: those that follow something the device can compute, and so end its work."""
     started: set[str] = set()
     ends: set[str] = set()
@@ -196,19 +140,19 @@ def _free_after(relations: Relations, last: set[str], free: set[str]) -> set[str
     return ends
 
 
-def _boundaries(relations: Relations, device: set[str], on_host: set[str]) -> set[str]:
+def _boundaries(relations: _Placing, device: set[str], on_host: set[str]) -> set[str]:
     """The `quantize` and `dequantize` before or after device work."""
     near = relations.before(device).keys() | relations.after(device).keys()
     return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, Boundary)}
 
 
-def _between(relations: Relations, device: set[str], on_host: set[str]) -> set[str]:
+def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[str]:
     """What moves values from device work to device work, with nothing of the host in between: elsewhere that is the host's."""
     near = relations.near(device, on_host) & relations.near(device, on_host, backwards=True)
     return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
 
 
-def _errors(relations: Relations) -> Iterable[Diagnostic]:
+def _errors(relations: _Placing) -> Iterable[Diagnostic]:
     """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
     told: set[tuple[str, object]] = set()
     for node in relations.computed:
@@ -219,7 +163,7 @@ def _errors(relations: Relations) -> Iterable[Diagnostic]:
                 yield found
 
 
-def _two_computed(relations: Relations, node: Node) -> Diagnostic:
+def _two_computed(relations: _Placing, node: Node) -> Diagnostic:
     left, right = relations.graph.operands(node)
     help = (
         "TPU v1 reads weights only from weight memory, which the host fills before the program starts: one operand must be constant",

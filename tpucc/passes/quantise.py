@@ -13,6 +13,7 @@ from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
+from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
@@ -23,7 +24,7 @@ from tpucc.passes.base import Context
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
-from tpucc.passes.place import constant_values, needed_values, placement
+from tpucc.passes.place import placement
 
 GRANULARITIES = ("per_channel", "per_tensor")
 
@@ -52,7 +53,7 @@ class Quantise:
         if any(is_layer(node) for node in graph):
             return graph
         live = _folded(_live(graph))
-        layers = LayerGraph(live, context.precision, per_channel=self.granularity == "per_channel")
+        layers = LayerGraph(live, context.format, per_channel=self.granularity == "per_channel")
         quantised = _quantised(live, layers)
         context.holders.update(layers.holders)
         return quantised

@@ -48,7 +48,7 @@ class SplitMaps:
     def run(self, graph: Graph, context: Context) -> Graph:
         if all(node.type.rank != 4 for node in graph):
             return graph
-        sizes = Sizes(Maps(graph), context.target, context.precision.bytes_per_value)
+        sizes = Sizes(Maps(graph), context.target, context.format.bytes_per_value)
         choices = Chooser(sizes, self.most).choices()
         for choice in choices:
             context.warn(_note(choice))

@@ -47,7 +47,7 @@ def _inputs(graph: Graph) -> dict[str, Kind]:
 
 
 def _kinds(ports: Iterable[Port]) -> dict[str, Kind]:
-    return {port.name: (port.precision.name, prod(port.shape)) for port in ports}
+    return {port.name: (port.format.name, prod(port.shape)) for port in ports}
 
 
 def _text(kind: Kind) -> str:

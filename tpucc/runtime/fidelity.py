@@ -11,11 +11,12 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Error
 from tpucc.driver import Compilation
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.summary import is_layer, macs
-from tpucc.numerics import PRECISIONS, AnyArray, quantise
+from tpucc.numerics import AnyArray, quantise
 from tpucc.ops.evaluate import Extra, evaluate
 from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import DivideBatch
@@ -125,7 +126,7 @@ def _rows(examples: Checked, floats: Graph, limit: int) -> int:
 
 def _meter(node: Node) -> ErrorMeter:
     assert node.type.quantisation is not None
-    return ErrorMeter(node.type.quantisation, PRECISIONS[node.type.dtype])
+    return ErrorMeter(node.type.quantisation, DEVICE_FORMATS[node.type.dtype])
 
 
 class _Together:
@@ -193,7 +194,7 @@ def _measuring(meters: Mapping[str, ErrorMeter]) -> Extra:
         real, *rest = operands
         held = node.type.quantisation
         assert held is not None
-        exact = quantise(real, held.scale, held.zero_point, PRECISIONS[node.type.dtype]).reshape(node.type.shape)
+        exact = quantise(real, held.scale, held.zero_point, DEVICE_FORMATS[node.type.dtype]).reshape(node.type.shape)
         meters[node.name.removeprefix(ALONE)].add_alone(real, compute(node, rest) if rest else exact)
         return exact
 

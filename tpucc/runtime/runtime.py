@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
 from tpucc.interop.files import read_file, write_file
+from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import Quantisation, TensorType
@@ -23,7 +24,7 @@ from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.numerics import INT8, AnyArray, DeviceInts
+from tpucc.numerics import AnyArray, DeviceInts
 from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
 from tpucc.runtime.connections import require_handover
@@ -103,7 +104,7 @@ class Runtime:
     def integers(self) -> str:
         """What the device computes with: "int8" or "int16"."""
         ports = (*self.program.inputs, *self.program.outputs)
-        return str((ports[0].precision if ports else INT8).dtype)
+        return str((ports[0].format if ports else DEFAULT_FORMAT).numpy)
 
     @cached_property
     def batch(self) -> int | None:

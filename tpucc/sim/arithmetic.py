@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from tpucc.ir.dtypes import I8, I16, DeviceFormat
 from tpucc.isa.instructions import Function
-from tpucc.numerics import INT8, INT16, DeviceInts, Float32, Int8, Int32, Precision, interpolate, requantise, saturate
+from tpucc.numerics import DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate
 
 Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
 """What a multiply reads."""
@@ -27,7 +28,7 @@ def unsigned(rows: DeviceInts) -> Values:
     return rows.view(np.uint16) if rows.dtype == np.int16 else rows.view(np.uint8)
 
 
-def activate(accumulators: Int32, block: Block, to: Precision = INT8) -> DeviceInts:
+def activate(accumulators: Int32, block: Block, to: DeviceFormat = I8) -> DeviceInts:
     """Accumulators [M, mxu] plus bias, requantised, clamped, through the table if there is one."""
     biased = accumulators + block["bias"]
     return looked_up(requantise(biased, block["multiplier"], int(block["zero"]), int(block["low"]), int(block["high"]), to), block)
@@ -49,7 +50,7 @@ def binary(function: Function, a: DeviceInts, b: DeviceInts, block: Block) -> De
 def lookup(a: DeviceInts, block: Block) -> DeviceInts:
     """`table[a + 128]`; for 16-bit values the function that `points` give."""
     if a.dtype == np.int16:
-        return interpolate(a.astype(np.int16, copy=False), block["points"])
+        return interpolate(a, block["points"], I16)
     table: Int8 = block["table"]
     return np.take(table, a.view(np.uint8) ^ 0x80)
 
@@ -66,8 +67,8 @@ def average(window: DeviceInts, block: Block) -> DeviceInts:
     return saturate(rounded, int(block["zero"]), int(block["low"]), int(block["high"]), _held(window))
 
 
-def _held(a: DeviceInts) -> Precision:
-    return INT16 if a.dtype == np.int16 else INT8
+def _held(a: DeviceInts) -> DeviceFormat:
+    return I16 if a.dtype == np.int16 else I8
 
 
 def _centred(a: DeviceInts, zero: np.int32) -> Float32:

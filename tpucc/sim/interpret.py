@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.instructions import Flag, Function, Instruction, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import INT8, INT16, DeviceInts
+from tpucc.numerics import DeviceInts
 from tpucc.sim import arithmetic
 from tpucc.sim.machine import Machine, accumulator_rows, operand, windows
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
@@ -89,7 +90,7 @@ def _signed(rows: DeviceInts, instruction: Instruction) -> arithmetic.Values:
 
 def _activate(state: Interpreter, instruction: Instruction) -> None:
     sums = state.machine.accumulators[accumulator_rows(instruction)]
-    to = INT16 if Flag.WIDE in instruction.flags else INT8
+    to = I16 if Flag.WIDE in instruction.flags else I8
     state.machine.store(operand(instruction, "dest"), arithmetic.activate(sums, state.program.blocks[state.block], to))
 
 

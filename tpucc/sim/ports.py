@@ -25,7 +25,7 @@ def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: In
     matrix = tensor.reshape(_matrix_shape(port))
     for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
         part, lines = matrix[rows, columns], host[stretch]
-        if port.wide:
+        if port.format.bytes_per_value > 1:
             lines[::2, : part.shape[1]], lines[1::2, : part.shape[1]] = halves(part)
         else:
             lines[:, : part.shape[1]] = part
@@ -33,11 +33,11 @@ def pack(port: Port, tensor: DeviceInts, buffers: Sequence[HostBuffer], host: In
 
 def unpack(port: Port, buffers: Sequence[HostBuffer], host: Int8) -> DeviceInts:
     """The tensor [*port.shape] whose column blocks lie in `host`: a new array."""
-    matrix = np.empty(_matrix_shape(port), port.precision.dtype)
+    matrix = np.empty(_matrix_shape(port), port.format.numpy)
     for rows, columns, stretch in _blocks(port, buffers, host.shape[1]):
         part = matrix[rows, columns]
         lines = host[stretch, : part.shape[1]]
-        part[...] = joined(lines[::2], lines[1::2]) if port.wide else lines
+        part[...] = joined(lines[::2], lines[1::2]) if port.format.bytes_per_value > 1 else lines
     return matrix.reshape(port.shape)
 
 
@@ -71,10 +71,10 @@ def check_inputs(ports: Sequence[Port], inputs: Mapping[str, AnyArray]) -> None:
 
 
 def _problems(port: Port, tensor: AnyArray | None) -> Iterator[str]:
-    wanted = f"{port.precision.dtype}{list(port.shape)}"
+    wanted = f"{port.format.numpy}{list(port.shape)}"
     if tensor is None:
         yield f"the input {port.name} is missing: expected {wanted}"
-    elif tensor.dtype != port.precision.dtype or tensor.shape != port.shape:
+    elif tensor.dtype != port.format.numpy or tensor.shape != port.shape:
         yield f"the input {port.name} is {tensor.dtype}{list(tensor.shape)}, expected {wanted}"
 
 
@@ -89,6 +89,6 @@ def _blocks(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tup
     for part, rows in enumerate(port.splits):
         for block in range(width):
             buffer = buffers[port.blocks[part * width + block]]
-            stretch = slice(buffer.start, buffer.start + rows * port.precision.bytes_per_value)
+            stretch = slice(buffer.start, buffer.start + rows * port.format.bytes_per_value)
             yield slice(first, first + rows), slice(block * mxu, (block + 1) * mxu), stretch
         first += rows

@@ -11,15 +11,15 @@ from types import MappingProxyType
 import msgspec
 import numpy as np
 
-from tpucc.diagnostics import Origin, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.isa.listing.data import read_block, read_bytes, read_matrix
-from tpucc.isa.listing.lines import Arguments, Directive, Errors
+from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
 from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
 from tpucc.isa.listing.words import Word, integer, line_error, name
 from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port
-from tpucc.numerics import INT8, INT16, PRECISIONS, Precision
 from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
 
 DEFAULT_TARGET = "tpu_v1"
@@ -39,10 +39,16 @@ def read_directives(directives: list[Directive], stem: str, errors: Errors) -> P
 def _apply(directive: Directive, parts: Parts) -> None:
     handler = _HANDLERS.get(directive.name)
     if handler is None:
-        near = did_you_mean(directive.name, [*_HANDLERS, "for"])
-        choices = f"the directives are {listed(['.' + name for name in (*_HANDLERS, 'for')])}"
-        raise line_error("E0715", f"no directive is named {directive.head}", directive.head.span, near or choices)
+        raise unknown(directive)
     handler(Arguments(directive), parts)
+
+
+def unknown(directive: Directive) -> LineError:
+    """The error of a directive that this kind of text doesn't have."""
+    names = [*_HANDLERS, *IN_CODE]
+    near = did_you_mean(directive.name, names)
+    choices = f"the directives are {listed(['.' + name for name in names])}"
+    return line_error("E0715", f"no directive is named {directive.head}", directive.head.span, near or choices)
 
 
 def _program(arguments: Arguments, parts: Parts) -> None:
@@ -149,22 +155,22 @@ def _port(kind: str) -> Callable[[Arguments, Parts], None]:
         scale = 1.0 if word is None else real(word)
         zero_point, splits, blocks = arguments.take("zero"), arguments.take("splits"), arguments.take("blocks")
         rows = (math.prod(shape[:-1]),) if splits is None else integers(splits)
-        precision = _precision(arguments.take("type"))
+        format = _format(arguments.take("type"))
         arguments.done()
-        stretches = tuple(count * precision.bytes_per_value for count in rows)
+        stretches = tuple(count * format.bytes_per_value for count in rows)
         held = _own_buffers(arguments, parts, kind, title, shape[-1], stretches) if blocks is None else integers(blocks)
         ports = parts.inputs if kind == "input" else parts.outputs
-        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, precision), rows, held, precision is INT16))
+        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, format), rows, held, format))
 
     return handler
 
 
-def _precision(word: Word | None) -> Precision:
+def _format(word: Word | None) -> DeviceFormat:
     if word is None:
-        return INT8
-    if word.text not in PRECISIONS:
-        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed([*PRECISIONS])}")
-    return PRECISIONS[word.text]
+        return DEFAULT_FORMAT
+    if word.text not in DEVICE_FORMATS:
+        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed([*DEVICE_FORMATS])}")
+    return DEVICE_FORMATS[word.text]
 
 
 def _own_buffers(arguments: Arguments, parts: Parts, kind: str, title: str, columns: int, rows: tuple[int, ...]) -> tuple[int, ...]:
@@ -178,14 +184,6 @@ def _own_buffers(arguments: Arguments, parts: Parts, kind: str, title: str, colu
         for part in rows
         for _ in range(blocks)
     )
-
-
-def _resident(arguments: Arguments, parts: Parts) -> None:
-    title, layer = arguments.name("a name"), arguments.integer("layer", 0)
-    start, rows, first = arguments.integer("start"), arguments.integer("rows"), arguments.integer("first", 0)
-    last = arguments.take("last")
-    arguments.done()
-    parts.residents.append((title, layer, start, rows, first, None if last is None else integer(last)))
 
 
 def _tile(arguments: Arguments, parts: Parts) -> None:
@@ -259,7 +257,6 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "input": _port("input"),
         "output": _port("output"),
         "constant": _constant,
-        "resident": _resident,
         "host_step": _host_step,
         "reads": _step_ports("reads"),
         "writes": _step_ports("writes"),

@@ -34,12 +34,16 @@ class Stays:
             indices.append(index)
 
     def find(self, name: str, instruction: int, written: bool) -> int:
-        """The index of the stay of `name` that `instruction` writes (or reads): the latest begun by then (or before); -1 if none lasts."""
+        """The index of the stay of `name` that `instruction` writes (or reads): the latest begun by then (or before); -1 if none lasts.
+
+        What is read began before, unless an edit has taken away what wrote it: then it begins here.
+        """
         times, indices = self._of.get(name, ([], []))
-        position = bisect_right(times, instruction if written else instruction - 1) - 1
-        if position < 0 or self._residents[indices[position]].last < instruction:
-            return -1
-        return indices[position]
+        for time in (instruction,) if written else (instruction - 1, instruction):
+            position = bisect_right(times, time) - 1
+            if position >= 0 and self._residents[indices[position]].last >= instruction:
+                return indices[position]
+        return -1
 
 
 class Labels:

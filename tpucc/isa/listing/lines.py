@@ -14,6 +14,8 @@ from tpucc.diagnostics import Diagnostic, LineError, Span, counted, did_you_mean
 from tpucc.isa.listing.words import Word, integer, line_error, name, words
 
 MAX_ERRORS = 20
+IN_CODE = ("for", "resident", "end")
+"""The directives whose place among the instructions says something."""
 
 
 class BlockLine(NamedTuple):
@@ -47,7 +49,7 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """A listing's parts: directives in order, and in order the instructions and the `.for` directives between them."""
+    """A listing's parts: directives in order, and in order the instructions and the directives of `IN_CODE` between them."""
 
     directives: list[Directive]
     code: list[tuple[Word, ...] | Directive]
@@ -101,7 +103,7 @@ def _read(line: str, number: int, lines: Lines, errors: Errors) -> list[BlockLin
         return block
     if found[0].text.startswith(".") and not found[0].key:
         directive = Directive(found[0], found[1:], block)
-        (lines.code if directive.name == "for" else lines.directives).append(directive)
+        (lines.code if directive.name in IN_CODE else lines.directives).append(directive)
     else:
         lines.code.append(found)
     return block

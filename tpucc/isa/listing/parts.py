@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Resident, block_dtype
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, block_dtype
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -26,7 +26,6 @@ class Parts:
     host: list[HostBuffer] = field(default_factory=list)
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
-    residents: list[tuple[str, int, int, int, int, int | None]] = field(default_factory=list)
     tiles: list[Int8] = field(default_factory=list)
     blocks: list[AnyArray] = field(default_factory=list)
     constants: list[Int8] = field(default_factory=list)
@@ -55,10 +54,6 @@ class Parts:
     def all_layers(self) -> tuple[LayerInfo, ...]:
         """The layers with their tiles."""
         return tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True))
-
-    def stays(self, instructions: int) -> tuple[Resident, ...]:
-        """The stays; one without an end lasts to the end of the program."""
-        return tuple(Resident(*stay[:5], instructions - 1 if stay[5] is None else stay[5]) for stay in self.residents)
 
     @property
     def all_tiles(self) -> Int8:

@@ -16,6 +16,9 @@ from tpucc.numerics import Int64
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/#]*")
 """Names that stand in a listing as they are; others are quoted."""
 
+NUMBER_COLUMN = 64
+"""Where the numbers of instructions stand, in lines that aren't longer."""
+
 Operands = Callable[[Opcode, int], Sequence[OperandSpec]]
 """The operands of an opcode with a function, in the order of the text."""
 Texts = Callable[[OperandSpec, Int64, Int64], list[str]]
@@ -54,6 +57,11 @@ def instruction_text(record: Records) -> str:
 def raw_text(record: Records) -> str:
     """A record that no instruction has: `raw` and its bytes in hexadecimal."""
     return f"raw {record.tobytes().hex()}"
+
+
+def numbered(line: str, index: int) -> str:
+    """An instruction as a line of a listing, its number in the comment. Readers of the text don't look at the number."""
+    return f"    {line:<{NUMBER_COLUMN - 5}} ; {index}"
 
 
 def plain_texts(operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:

@@ -6,8 +6,8 @@ import math
 import re
 
 from tpucc.diagnostics import Span, printable
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.listing.words import Word, number_in
-from tpucc.numerics import Precision
 
 _SPAN = re.compile(r"(\d{1,9}):(\d{1,9})-(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
 
@@ -53,7 +53,7 @@ def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
     return tuple(known)
 
 
-def zero(word: Word, of: Precision) -> int:
+def zero(word: Word, of: DeviceFormat) -> int:
     """A zero point."""
     value = number_in(word.text.removeprefix("-"))
     if value is None or value > of.largest:

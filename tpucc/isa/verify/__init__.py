@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
+from tpucc.isa.listing.places import Places
 from tpucc.isa.program import Program
 from tpucc.isa.verify import (
     accumulators,
@@ -49,12 +50,15 @@ def verify(program: Program) -> tuple[Violation, ...]:
     return ()
 
 
-def check(program: Program) -> None:
-    """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it."""
+def check(program: Program, places: Places | None = None) -> None:
+    """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it.
+
+    `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
+    """
     found = verify(program)
     if found:
-        source = Source(program.source, program.source_text) if program.source_text else None
-        raise ProgramError([_diagnostic(program, violation) for violation in found], source)
+        model = Source(program.source, program.source_text) if program.source_text else None
+        raise ProgramError([_diagnostic(program, violation, model, places) for violation in found], places.source if places else model)
 
 
 def _structure(context: Context) -> Iterator[Violation]:
@@ -103,11 +107,13 @@ def _order(violation: Violation) -> tuple[int, str]:
     return violation.instruction, violation.code
 
 
-def _diagnostic(program: Program, violation: Violation) -> Diagnostic:
+def _diagnostic(program: Program, violation: Violation, model: Source | None, places: Places | None) -> Diagnostic:
     labels: tuple[Label, ...] = ()
-    if violation.instruction >= 0 and program.source_text and violation.instruction < program.layer_of.size:
+    if places is not None:
+        labels = places.labels(violation.instruction) + places.labels(violation.other, f"instruction {violation.other:,}")
+    if violation.instruction >= 0 and model is not None and violation.instruction < program.layer_of.size:
         layer = int(program.layer_of[violation.instruction])
         spans = program.layers[layer].origin.spans if layer < len(program.layers) else ()
-        labels = tuple(Label(span, "compiled from here") for span in spans[:1])
+        labels += tuple(Label(span, "compiled from here", model) for span in spans[:1])
     help = f"rule {violation.code}: {RULES[violation.code].description}"
     return Diagnostic(violation.code, violation.message, labels, (help,))

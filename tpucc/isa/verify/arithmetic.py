@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.diagnostics import printable
+from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.effects import Bools
 from tpucc.isa.instructions import Flag
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.fifo import tiles_in_use
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.numerics import INT8, INT16, INT32_MAX, Int64, column_bound
+from tpucc.numerics import INT32_MAX, Int64, column_bound
 
 LARGEST = {0: 128, Flag.UNSIGNED: 255, Flag.WIDE: 2**15, Flag.UNSIGNED | Flag.WIDE: 2**16 - 1}
 """The largest magnitude of an input value, by the flags."""
@@ -37,7 +38,7 @@ RULES = (
 def blocks(context: Context) -> Iterator[Violation]:
     """The violations of V0902, V0903 and V0904."""
     yield from _widths(context)
-    of = INT16 if (context.effects.bytes_per_value > 1).any() else INT8
+    of = I16 if (context.effects.bytes_per_value > 1).any() else I8
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
     for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
@@ -59,8 +60,8 @@ def _widths(context: Context) -> Iterator[Violation]:
     if wide.any():
         yield from context.each("V0904", np.flatnonzero(computes & ~wide), lambda i: "computes 8-bit values, and others 16-bit values")
     for port in (*context.program.inputs, *context.program.outputs):
-        if port.wide != bool(wide.any()) and computes.any():
-            yield Violation("V0904", f"the port {printable(port.name)} is {port.precision.name}, and the instructions compute other values")
+        if port.format.bytes_per_value != effects.bytes_per_value.max(initial=1) and computes.any():
+            yield Violation("V0904", f"the port {printable(port.name)} is {port.format.name}, and the instructions compute other values")
 
 
 class Sums:

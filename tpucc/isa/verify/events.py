@@ -21,6 +21,8 @@ READ, BEGIN, WRITE, END = range(4)
 
 BATCH = 2**21
 """The number of events that are looked at together, so that memory stays bounded."""
+_RADIX = 2**16
+"""NumPy sorts numbers below this in linear time."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -116,7 +118,9 @@ class Events:
 
     def last(self, among: Bools) -> Int64:
         """For each event the position of the latest one before it, in its segment, of those in `among`; -1 when there is none."""
-        return self._inside(np.concatenate([np.full(1, -1), self._latest(among)[:-1]]))
+        marked = np.flatnonzero(among)
+        latest = np.repeat(np.append(-1, marked), np.diff(marked, prepend=-1, append=len(self) - 1)) if len(self) else marked
+        return np.where(latest >= self.start, latest, -1)
 
     def last_instruction(self, among: Bools) -> Int64:
         """The instruction of `last`, or -1."""
@@ -141,12 +145,6 @@ class Events:
         )
         return last
 
-    def _latest(self, among: Bools) -> Int64:
-        return np.maximum.accumulate(np.where(among, np.arange(len(self)), -1))
-
-    def _inside(self, position: Int64) -> Int64:
-        return np.where(position[: len(self)] >= self.start, position[: len(self)], -1)
-
 
 def events(parts: Sequence[Accesses | Pattern]) -> Iterator[Events]:
     """The accesses as events, in batches of whole segments: about `BATCH` events each, more only where a single row has more."""
@@ -156,34 +154,39 @@ def events(parts: Sequence[Accesses | Pattern]) -> Iterator[Events]:
 
 
 def _between(parts: Sequence[Accesses | Pattern], low: int, high: int) -> Iterator[Events]:
-    """The events of the rows from `low` to `high`, by halves when they are too many at once."""
-    single = high - low == 1
-    if single or sum(part.runs(low, high) for part in parts) <= BATCH:
+    """The events of the rows from `low` to `high`, by halves when they are too many at once, or too many rows."""
+    single, runs = high - low == 1, sum(part.runs(low, high) for part in parts)
+    if single or (runs <= BATCH and high - low <= BATCH):
         accesses = Accesses.joined(*(part.within(low, high) for part in parts))
-        bounds = np.unique(np.concatenate([accesses.low, accesses.high]))
-        first, end = np.searchsorted(bounds, accesses.low), np.searchsorted(bounds, accesses.high)
+        bounds, first, end = _segments(accesses, low, high)
         if single or int((end - first).sum()) <= BATCH:
             if len(accesses):
-                yield _sorted(accesses, bounds, first, end - first)
+                yield _by_segment(accesses, bounds, first, end - first)
             return
-    middle = (low + high) // 2
-    yield from _between(parts, low, middle)
-    yield from _between(parts, middle, high)
+    if runs:
+        middle = (low + high) // 2
+        yield from _between(parts, low, middle)
+        yield from _between(parts, middle, high)
 
 
-def _sorted(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64) -> Events:
-    """Each access once for each of its segments, in order."""
-    source = np.repeat(np.arange(len(accesses)), segments)
-    before = np.cumsum(segments) - segments
-    segment = np.arange(len(source)) - np.repeat(before - first, segments)
-    instruction, kind = accesses.instruction[source], accesses.kind[source]
-    span = 4 * (int(accesses.instruction.max(initial=0)) + 1)
-    order = np.argsort(segment * span + instruction * 4 + kind, kind="stable")
-    segment = segment[order]
-    position = np.arange(len(segment))
+def _segments(accesses: Accesses, low: int, high: int) -> tuple[Int64, Int64, Int64]:
+    """The rows where segments begin or end, and of each access the segment it begins with and the one after its last."""
+    cut = np.zeros(high - low + 1, np.bool_)
+    cut[accesses.low - low] = cut[accesses.high - low] = True
+    segment = np.cumsum(cut) - 1
+    return low + np.flatnonzero(cut), segment[accesses.low - low], segment[accesses.high - low]
+
+
+def _by_segment(accesses: Accesses, bounds: Int64, first: Int64, segments: Int64) -> Events:
+    """Each access once for each of its segments, the segments one after the other, and within each by instruction and kind."""
+    order = np.argsort(accesses.instruction * 4 + accesses.kind, kind="stable")
+    source, first, segments = np.repeat(order, segments[order]), first[order], segments[order]
+    segment = np.arange(len(source)) - np.repeat(np.cumsum(segments) - segments - first, segments)
+    order = np.argsort(segment.astype(np.uint16) if len(bounds) <= _RADIX else segment, kind="stable")
+    segment, source = segment[order], source[order]
     begins = np.concatenate([np.ones(min(1, len(segment)), np.bool_), segment[1:] != segment[:-1]])
-    start = np.maximum.accumulate(np.where(begins, position, 0))
-    return Events(bounds[segment], start, instruction[order], kind[order])
+    start = np.maximum.accumulate(np.where(begins, np.arange(len(segment)), 0))
+    return Events(bounds[segment], start, accesses.instruction[source], accesses.kind[source])
 
 
 def walk_accesses(walks: Walks, kind: int) -> list[Accesses | Pattern]:

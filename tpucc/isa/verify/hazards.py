@@ -20,19 +20,23 @@ RULES = (
     Rule("V0803", "write after write", "An instruction that overwrites a row waits for the other engine's write of it."),
 )
 
+_AFTER_WRITE = (
+    (READ, "V0801", "reads {memory} row {{row}}, but doesn't wait for {{other}}, which writes it"),
+    (WRITE, "V0803", "overwrites {memory} row {{row}}, but doesn't wait for {{other}}, which writes it too"),
+)
+_AFTER_READ = ((WRITE, "V0802", "overwrites {memory} row {{row}}, but doesn't wait for {{other}}, which reads it"),)
+
 
 def check(context: Context, events: Events, known: Int64, memory: str) -> Iterator[Violation]:
     """The violations of group 8 in one memory; `known` are the `clocks` of all instructions."""
     reads, writes = events.kind == READ, events.kind == WRITE
     engine = context.effects.engine[events.instruction]
-    for earlier, later, code, what in (
-        (writes, reads, "V0801", f"reads {memory} row {{row}}, but doesn't wait for {{other}}, which writes it"),
-        (reads, writes, "V0802", f"overwrites {memory} row {{row}}, but doesn't wait for {{other}}, which reads it"),
-        (writes, writes, "V0803", f"overwrites {memory} row {{row}}, but doesn't wait for {{other}}, which writes it too"),
-    ):
-        for unit in UNITS:
-            own = earlier & (engine == unit)
-            if own.any():
-                last = events.last_instruction(own)
-                racing = later & (engine != unit) & (last > known[events.instruction, unit])
-                yield from by_rows(context, events, racing, code, what, last)
+    for unit in UNITS:
+        own, finished = engine == unit, known[:, unit][events.instruction]
+        for earlier, rules in ((writes, _AFTER_WRITE), (reads, _AFTER_READ)):
+            if not (own & earlier).any():
+                continue
+            last = events.last_instruction(own & earlier)
+            racing = (last > finished) & ~own
+            for kind, code, what in rules if racing.any() else ():
+                yield from by_rows(context, events, racing & (events.kind == kind), code, what.format(memory=memory), last)

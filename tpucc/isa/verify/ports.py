@@ -46,12 +46,12 @@ def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
         yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}")
         return
     for position, block in enumerate(port.blocks):
-        rows = port.splits[position // columns] * port.precision.bytes_per_value
+        rows = port.splits[position // columns] * port.format.bytes_per_value
         if not 0 <= block < len(program.host):
             yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}")
         elif (program.host[block].kind, program.host[block].rows) != (kind, rows):
             yield Violation("V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}")
-    if not (math.isfinite(port.scale) and port.scale > 0 and port.precision.low <= port.zero_point <= port.precision.high):
+    if not (math.isfinite(port.scale) and port.scale > 0 and port.format.low <= port.zero_point <= port.format.high):
         yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ops import OPS
 from tpucc.ops.concat import ConcatAttributes
@@ -14,7 +15,7 @@ from tpucc.ops.convolution import ConvolutionAttributes, unfused
 from tpucc.ops.opdef import Arithmetic, Clamp, Table, View
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.windows import Axis, PoolAttributes, pool_axes
-from tpucc.passes.place import Side, constant_values, placement
+from tpucc.passes.place import Side, placement
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
+from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.cores.batch import Batch, Case, Division, MixedError
 from tpucc.passes.cores.rules import rule_of
-from tpucc.passes.place import constant_values, needed_values
 
 Divisions = Mapping[str, Division]
 UNDIVIDED = "the batch can't be divided among"

@@ -10,7 +10,7 @@ from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Vector
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
-from tpucc.numerics import INT16, Float64
+from tpucc.numerics import Float64
 from tpucc.ops import OPS
 from tpucc.ops.arithmetic import ArithmeticAttributes, unfused
 from tpucc.ops.fused import activation_of
@@ -31,9 +31,9 @@ def clamp(layers: LayerGraph, node: Node, low: float, high: float) -> Node:
     """A clamp on its own keeps the parameters of its operand, so that nothing is rounded, unless the source fixes others."""
     x = layers.for_device(node.operands[0])
     y = node.type.quantisation or parameters_of(x)
-    if layers.precision is INT16:
-        return _times_one(layers, node, x, y, *clamp_bounds(low, high, y, INT16))
-    return _looked_up(layers, node, x, lambda real: np.clip(real, low, high), y)
+    if layers.format.has_exact_tables:
+        return _looked_up(layers, node, x, lambda real: np.clip(real, low, high), y)
+    return _times_one(layers, node, x, y, *clamp_bounds(low, high, y, layers.format))
 
 
 def arithmetic(layers: LayerGraph, node: Node) -> Node:
@@ -66,9 +66,9 @@ def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Nod
     """The value of x with other parameters: x itself when it has them."""
     if parameters_of(x) == y:
         return x
-    if layers.precision is INT16:
-        return _times_one(layers, node, x, y, INT16.low, INT16.high)
-    return _looked_up(layers, node, x, _identity, y)
+    if layers.format.has_exact_tables:
+        return _looked_up(layers, node, x, _identity, y)
+    return _times_one(layers, node, x, y, layers.format.low, layers.format.high)
 
 
 def _vector_function(node: Node) -> str:
@@ -110,18 +110,18 @@ def _with_number(layers: LayerGraph, node: Node, name: str, real: RealFunction) 
 def _operand(layers: LayerGraph, name: str) -> Node:
     """An operand of a vector layer: a value, or a constant in integers, by its own range unless the source fixes parameters."""
     real = layers.array(name)
-    return layers.for_device(name) if real is None else layers.held_constant(name, quantisation_of(real, layers.precision))
+    return layers.for_device(name) if real is None else layers.held_constant(name, quantisation_of(real, layers.format))
 
 
 def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Quantisation) -> Node:
-    held = layers.precision
+    held = layers.format
     entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y, held), node.origin)
     return layers.layer(node, "vector", (x.name, entries.name), Vector("table", low=held.low, high=held.high), y, shape=x.type.shape)
 
 
 def _times_one(layers: LayerGraph, node: Node, x: Node, y: Quantisation, low: int, high: int) -> Node:
-    """x requantised as y and clamped, each value rounded once: a product with a constant 1, for a table of int16 knows only some values."""
-    one = layers.constant(f"{node.name}.one", np.ones(1, layers.precision.dtype), node.origin, Quantisation(1.0, 0))
+    """x requantised as y and clamped, each value rounded once: a product with a constant 1, where a table has no entry for each value."""
+    one = layers.constant(f"{node.name}.one", np.ones(1, layers.format.numpy), node.origin, Quantisation(1.0, 0))
     held = parameters_of(x)
     layer = Vector("multiply", scaling(held.scale, 1.0, y.scale), held.zero_point, zero=y.zero_point, low=low, high=high)
     return layers.layer(node, "vector", (x.name, one.name), layer, y, shape=x.type.shape)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.constants import Constant
+from tpucc.ir.dtypes import DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.numerics import INT8, AnyArray, Precision, affine_parameters, quantise
+from tpucc.numerics import AnyArray, affine_parameters, quantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.quantize import QuantizeAttributes
@@ -21,12 +22,12 @@ MADE_BY = "quantise"
 class LayerGraph:
     """Values go by their names in the operator graph; each has a node on the host, on the device, or on both sides.
 
-    The device holds integers of `precision`. An edge is crossed once: a value that several layers read is quantised once for all.
+    The device holds integers of `format`. An edge is crossed once: a value that several layers read is quantised once for all.
     """
 
-    def __init__(self, graph: Graph, precision: Precision, *, per_channel: bool) -> None:
+    def __init__(self, graph: Graph, format: DeviceFormat, *, per_channel: bool) -> None:
         self.graph = graph
-        self.precision = precision
+        self.format = format
         self.per_channel = per_channel
         self._builder = GraphBuilder(graph.name, graph.source)
         self._host = {node.name: self.add(node).name for node in graph.inputs}
@@ -64,11 +65,11 @@ class LayerGraph:
 
     def held(self, shape: tuple[int, ...], quantisation: Quantisation) -> TensorType:
         """The type of a value that the device holds."""
-        return TensorType(self.precision.name, shape, quantisation=quantisation)
+        return TensorType(self.format.name, shape, quantisation=quantisation)
 
     def covering(self, low: float, high: float) -> Quantisation:
         """The parameters of a value from low to high."""
-        return Quantisation(*affine_parameters(low, high, self.precision))
+        return Quantisation(*affine_parameters(low, high, self.format))
 
     def quantisation_of(self, value: Node) -> Quantisation:
         """The parameters of a value of the operator graph: those that its type fixes, else those that cover its range.
@@ -85,12 +86,12 @@ class LayerGraph:
         """The constant `name` of the operator graph in integers, with these parameters unless the source fixes others, which are int8's."""
         source = self.graph[name]
         fixed = source.type.quantisation or parameters
-        precision = INT8 if source.type.quantisation else self.precision
+        format = DEVICE_FORMATS[self.format.weights] if source.type.quantisation else self.format
 
         def make() -> Node:
             real = self.array(name)
             assert real is not None
-            integers = quantise(real, fixed.scale, fixed.zero_point, precision).astype(self.precision.dtype)
+            integers = quantise(real, fixed.scale, fixed.zero_point, format).astype(self.format.numpy)
             return self.constant(name, integers, source.origin, fixed)
 
         return self.shared(name, f"{fixed.scale!r} {fixed.zero_point}".encode(), make)
@@ -142,10 +143,10 @@ class LayerGraph:
         return self._device[name]
 
     def _quantized(self, value: Node) -> Node:
-        parameters, precision = self.quantisation_of(value), self.precision
-        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, 8 * precision.bytes_per_value)
+        parameters, format = self.quantisation_of(value), self.format
+        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, format.bits)
         operands, type_ = (self.for_host(value.name),), self.held(value.type.shape, parameters)
-        return self.add(Node(f"{value.name}.{precision.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
+        return self.add(Node(f"{value.name}.{format.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
 
     def _dequantized(self, node: Node) -> str:
         parameters = parameters_of(node)

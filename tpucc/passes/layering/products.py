@@ -25,7 +25,7 @@ def product(layers: LayerGraph, node: Node) -> Node:
     tail = tail_of(layers, node, y)
     bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
     weights = _weights(layers, node, bias, parameters_of(x))
-    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to, layers.precision)
+    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to, layers.format)
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
@@ -74,7 +74,7 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
         real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
-    scales = fitting_scales(real, bias, x, layers.per_channel, layers.precision)
+    scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
 

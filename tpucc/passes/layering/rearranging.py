@@ -96,7 +96,7 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
         multiplier[lanes] = scaling(parameters_of(x).scale, 1.0, y.scale)
     constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
     operands = (*(x for x, _, _ in sources), *matrices, *constants)
-    layer = Fc(y.zero_point, layers.precision.low, layers.precision.high, sources=len(sources), moves=True)
+    layer = Fc(y.zero_point, layers.format.low, layers.format.high, sources=len(sources), moves=True)
     return layers.layer(node, "fc", tuple(o.name for o in operands), layer, y, shape=shape)
 
 

@@ -27,7 +27,7 @@ class Tail:
 def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
     """The tail of an operator with what was fused into it: a clamp requantises as the result is held, `y`; a table needs parameters for
     the value before it. Raises `ProgramError` E0806 when nothing says that value's range."""
-    held = layers.precision
+    held = layers.format
     if not isinstance(node.attributes, Fused) or (fused := activation_of(node.attributes)) is None:
         return Tail(y, held.low, held.high)
     operator, parameters = fused

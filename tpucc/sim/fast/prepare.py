@@ -7,10 +7,11 @@ from itertools import groupby
 
 import numpy as np
 
+from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Instruction
 from tpucc.isa.program import Program
-from tpucc.numerics import INT8, INT16, Int32
+from tpucc.numerics import Int32
 from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.fast.steps import Products, Step, Vector, single_step
@@ -109,7 +110,7 @@ class _Preparation:
 
     def _activation(self, index: int, columns: slice) -> Activation:
         block, activate = self._program.blocks[self._block[index]], self._instruction(index)
-        to = INT16 if Flag.WIDE in activate.flags else INT8
+        to = I16 if Flag.WIDE in activate.flags else I8
         return Activation(operand(activate, "dest"), block, to, tail_lanes(block, columns.stop - columns.start, to))
 
 

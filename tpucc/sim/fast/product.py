@@ -18,7 +18,8 @@ from enum import Enum
 
 import numpy as np
 
-from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, Precision, requantise_in_place
+from tpucc.ir.dtypes import DeviceFormat
+from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, requantise_in_place
 from tpucc.sim.arithmetic import Block, activate, looked_up, unsigned
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
@@ -48,7 +49,7 @@ class Activation:
 
     dest: Rows
     block: Block
-    to: Precision
+    to: DeviceFormat
     tail: DeviceInts
 
 
@@ -175,7 +176,7 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
 def _write(machine: Machine, values: Float32, activation: Activation) -> None:
     """Requantised values [M, used], still float32, through the table if there is one, into the unified buffer."""
     used, dest = values.shape[1], activation.dest
-    machine.store(dest, looked_up(values.astype(activation.to.dtype), activation.block), slice(used))
+    machine.store(dest, looked_up(values.astype(activation.to.numpy), activation.block), slice(used))
     machine.store(dest, activation.tail, slice(used, None))
 
 
@@ -190,7 +191,7 @@ def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
     return Sum.WIDE
 
 
-def tail_lanes(block: Block, used: int, to: Precision) -> DeviceInts:
+def tail_lanes(block: Block, used: int, to: DeviceFormat) -> DeviceInts:
     """What an activate gives in the lanes that have no weights: [mxu - used]."""
     bias: Int64 = block["bias"]
     return activate(np.zeros((1, len(bias)), np.int32), block, to)[0, used:]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from tpucc.ir.dtypes import I8, I16, DeviceFormat
 from tpucc.isa.instructions import ROWS_OF_WIDE, Flag, Function, Instruction, Opcode
-from tpucc.numerics import INT8, INT16, Int8, Int64, Precision
+from tpucc.numerics import Int8, Int64
 from tpucc.sim import arithmetic
 from tpucc.sim.arithmetic import Block
 from tpucc.sim.fast.product import Product, Scratch
@@ -80,7 +81,7 @@ class Activate:
     sums: slice
     dest: Rows
     block: Block
-    to: Precision
+    to: DeviceFormat
 
     def run(self, machine: Machine, scratch: Scratch) -> None:
         machine.store(self.dest, arithmetic.activate(machine.accumulators[self.sums], self.block, self.to))
@@ -158,7 +159,7 @@ def single_step(instruction: Instruction, tile: Int8 | None, block: Block | None
         accumulate, sums = Flag.ACCUMULATE in instruction.flags, accumulator_rows(instruction)
         return Multiply(operand(instruction, "ub"), wide, Flag.UNSIGNED in instruction.flags, tile, accumulate, sums)
     if block is not None and instruction.opcode == Opcode.ACTIVATE:
-        return Activate(accumulator_rows(instruction), operand(instruction, "dest"), block, INT16 if wide else INT8)
+        return Activate(accumulator_rows(instruction), operand(instruction, "dest"), block, I16 if wide else I8)
     if instruction.opcode == Opcode.POOL:
         return Pool(windows(instruction), operand(instruction, "dest"), wide, None if instruction["function"] == Function.MAX else block)
     return _vector(instruction, block, block_index)

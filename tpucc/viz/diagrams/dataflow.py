@@ -169,7 +169,7 @@ def _layers(program: Program, touched: Effects, moving: Int64, cycles: Sequence[
 
 
 def _port_box(title: str, port: Port) -> Box:
-    return Box(title, Kind.HOST, (port.name, f"{port.precision.name}[{', '.join(map(str, port.shape))}]"), signature=title)
+    return Box(title, Kind.HOST, (port.name, f"{port.format.name}[{', '.join(map(str, port.shape))}]"), signature=title)
 
 
 def _layer_flow(program: Program, touched: Effects, moving: Int64) -> Flow:

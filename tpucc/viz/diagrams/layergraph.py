@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import Origin, counted
+from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
 from tpucc.layers.partition import partition
 from tpucc.layers.summary import weight_shape
-from tpucc.numerics import PRECISIONS
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.operators import kind_of
 from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label
@@ -63,7 +63,7 @@ def _held(graph: Graph) -> str:
 def _on_device(node: Node) -> bool:
     if node.op in LAYERS:
         return True
-    return node.type.dtype in PRECISIONS and node.op not in CONSTANTS | {"quantize", "input"}
+    return node.type.dtype in DEVICE_FORMATS and node.op not in CONSTANTS | {"quantize", "input"}
 
 
 def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) -> Box:
@@ -107,7 +107,7 @@ def _pair(pair: tuple[int, int]) -> str:
 
 
 def _edge(tail: Node, index: dict[str, int], head: int) -> Edge:
-    return Edge(index[tail.name], head, edge_label(tail.type), tail.type.dtype in PRECISIONS)
+    return Edge(index[tail.name], head, edge_label(tail.type), tail.type.dtype in DEVICE_FORMATS)
 
 
 def _constants(node: Node, constants: Sequence[Node]) -> tuple[str, ...]:

@@ -1,0 +1,111 @@
+"""The number formats: one table, and every fact that depends on how a number is stored.
+
+Whoever needs the width, the limits or the table of a format asks its row. Nothing else compares formats, so that another row is another
+format for everyone. Arithmetic on the numbers is `tpucc.numerics`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A type of the elements of tensors. Its little-endian NumPy type is `numpy`."""
+
+    name: str
+    numpy: np.dtype[Any]
+
+    @property
+    def bytes_per_value(self) -> int:
+        """A row of values takes so many rows of the unified buffer, and so many cycles."""
+        return self.numpy.itemsize
+
+    @property
+    def bits(self) -> int:
+        return 8 * self.bytes_per_value
+
+
+@dataclass(frozen=True, slots=True)
+class IntegerFormat(Format):
+    """Integers `low`…`high` that stand for real values: `scale · (integer − zero point)`, rounded to the nearest, ties to the even integer.
+
+    A `symmetric` format has the zero point 0. `weights` is the format of the matrices that its values are multiplied by, `accumulator` that
+    of the sums. Where the format `makes_room`, a sum that could exceed the accumulator makes the scales of its weights larger: weights of
+    fewer bits are better than no product at all.
+
+    A function of one value is a table of its values at `low`, `low + table_step`, …; what lies between two entries is interpolated.
+    """
+
+    symmetric: bool
+    table_step: int
+    makes_room: bool
+    weights: str = "i8"
+    accumulator: str = "i32"
+
+    @property
+    def low(self) -> int:
+        return -(1 << (self.bits - 1))
+
+    @property
+    def high(self) -> int:
+        return (1 << (self.bits - 1)) - 1
+
+    @property
+    def largest(self) -> int:
+        """The largest magnitude."""
+        return -self.low
+
+    @property
+    def table_entries(self) -> int:
+        """256 of i8; 257 of i16, the last of them one past `high`."""
+        return -(-(self.high - self.low) // self.table_step) + 1
+
+    @property
+    def table_inputs(self) -> npt.NDArray[np.int64]:
+        """The integers that the entries of a table belong to."""
+        return self.low + self.table_step * np.arange(self.table_entries, dtype=np.int64)
+
+    @property
+    def has_exact_tables(self) -> bool:
+        """Whether every value has an entry of its own: then a table adds no error, and tables can be composed."""
+        return self.table_step == 1
+
+
+I8 = IntegerFormat("i8", np.dtype("<i1"), symmetric=False, table_step=1, makes_room=False)
+I16 = IntegerFormat("i16", np.dtype("<i2"), symmetric=True, table_step=256, makes_room=True)
+I32 = Format("i32", np.dtype("<i4"))
+F32 = Format("f32", np.dtype("<f4"))
+
+DeviceFormat = IntegerFormat
+"""What the device may hold values in. A format of another kind makes this a union, and mypy names every place that must learn of it."""
+DEFAULT_FORMAT: DeviceFormat = I8
+"""The device's, where nobody says another."""
+FORMATS: Mapping[str, Format] = MappingProxyType({format.name: format for format in (F32, I32, I8, I16)})
+"""All formats, by name."""
+DEVICE_FORMATS: Mapping[str, DeviceFormat] = MappingProxyType(
+    {format.name: format for format in FORMATS.values() if isinstance(format, DeviceFormat)}
+)
+"""Those in which the device holds values, by name."""
+BY_BITS: Mapping[int, DeviceFormat] = MappingProxyType({format.bits: format for format in DEVICE_FORMATS.values()})
+"""Those in which the device holds values, by their bits."""
+OF_NUMPY: Mapping[np.dtype[Any], Format] = MappingProxyType({format.numpy: format for format in FORMATS.values()})
+"""All formats, by the NumPy type of their arrays."""
+
+
+def _require_complete() -> None:
+    """What a row says of other formats must be rows of the table. Raises `TypeError`."""
+    missing = {name for format in DEVICE_FORMATS.values() for name in (format.weights, format.accumulator)} - FORMATS.keys()
+    if missing:
+        raise TypeError(f"no format is named {', '.join(sorted(missing))}")
+    if len(OF_NUMPY) < len(FORMATS) or len(BY_BITS) < len(DEVICE_FORMATS):
+        raise TypeError("two formats have one NumPy type, or two of the device's as many bits: neither would say which is meant")
+
+
+_require_complete()

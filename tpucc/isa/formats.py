@@ -1,0 +1,41 @@
+"""How instructions and parameter blocks say which number format they are about: one row for each format of the device."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tpucc.ir.dtypes import DEVICE_FORMATS, I8, I16, DeviceFormat
+from tpucc.isa.instructions import Flag
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """`flag` stands in instructions that compute in the format, `table` is the field of a parameter block that holds its functions."""
+
+    format: DeviceFormat
+    flag: Flag
+    table: str
+
+
+ENCODINGS: Mapping[str, Encoding] = MappingProxyType(
+    {row.format.name: row for row in (Encoding(I8, Flag(0), "table"), Encoding(I16, Flag.WIDE, "points"))}
+)
+"""By the name of the format."""
+FORMAT_FLAGS = Flag.WIDE
+"""The flags that say a format, together."""
+
+
+def encoding_of(format: DeviceFormat) -> Encoding:
+    return ENCODINGS[format.name]
+
+
+def format_of(flags: int) -> DeviceFormat:
+    """The format that an instruction with these flags computes in."""
+    return _BY_FLAG[flags & FORMAT_FLAGS]
+
+
+if ENCODINGS.keys() != DEVICE_FORMATS.keys():
+    raise TypeError(f"the formats of the device are {', '.join(DEVICE_FORMATS)}, and instructions know {', '.join(ENCODINGS)}")
+_BY_FLAG = {int(row.flag): row.format for row in ENCODINGS.values()}
