@@ -7,6 +7,9 @@ DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 WORKERS ?= 2
 
+# The tests start a hundred processes: compiled modules are kept, whatever the caller's environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,7 +33,10 @@ run: $(READY) ## compile, execute and check the digits network on held-out data,
 	$(BIN)/tpucc run programs/04_digits_mlp.tpu --check
 
 test: $(DEV) ## all tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+quick: $(DEV) ## the tests for the loop while editing: half a minute, and most of what all of them find
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal @tests/quick.txt
 
 check: format lint types imports test ## what CI runs: format, lint, types, import contract, tests
 
@@ -76,4 +82,4 @@ train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test check format lint types imports fix bench golden faults soak pages docs train clean
+.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs train clean
