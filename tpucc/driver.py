@@ -15,6 +15,7 @@ from tpucc.diagnostics import Diagnostic, Error, Source, UsageError
 from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
+from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.ir.graph import Graph
 from tpucc.isa.disassembler import disassemble
@@ -94,8 +95,7 @@ class Snapshot:
 class Compilation:
     """All that a compilation made. What lies past `stop_after` is None.
 
-    `params` are the values that were given for the source's params, as they were written. `holders` says for each value of the operator
-    graph that the device has which node of the layer graph holds its integers.
+    `params` are the values that were given for the source's params, as they were written.
     """
 
     source: Source
@@ -107,7 +107,6 @@ class Compilation:
     tiles: TileProgram | None
     program: Program | None
     warnings: list[str]
-    holders: Mapping[str, str]
     snapshots: tuple[Snapshot, ...]
 
 
@@ -148,7 +147,6 @@ class _State:
     tiles: TileProgram | None = None
     program: Program | None = None
     warnings: list[str] = field(default_factory=list)
-    holders: dict[str, str] = field(default_factory=dict)
 
 
 def front_end(source: Source, options: Options) -> Model:
@@ -197,6 +195,7 @@ def require_stage(name: str, options: Options) -> None:
         raise unknown_name("stage", name, stage_names(options))
 
 
+@collector_paused()
 def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) -> None:
     """Runs every stage; each leaves its result in `state` before the recorder may stop."""
     module = parse(state.source)
@@ -209,11 +208,12 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
     state.graph = bind_weights(model, folder, options.weights)
+    verify_stage(state.graph, model.graph)
     recorder.done("weights", state.graph, changed=state.graph != model.graph)
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    context = Context(options.target, state.calibration, state.warnings, options.cores, format, state.holders)
+    context = Context(options.target, state.calibration, options.cores, format)
     _run_passes(state, state.graph, context, options, recorder)
     _back_end(state, options, recorder)
 
@@ -221,7 +221,9 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
 def _run_passes(state: _State, graph: Graph, context: Context, options: Options, recorder: _Recorder) -> None:
     steps = passes_of(options)
     for index, step in enumerate(steps):
-        state.layers = run_pass(step, graph, context)
+        made = run_pass(step, graph, context)
+        state.warnings.extend(made.notes)
+        state.layers = made.without_notes()
         last = all(later.name != step.name for later in steps[index + 1 :])
         recorder.done(step.name, state.layers, changed=state.layers != graph, last=last, summary=step.summary)
         graph = state.layers

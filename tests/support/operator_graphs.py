@@ -80,9 +80,14 @@ def applied(graph: Graph, *passes: Pass, calibration: Mapping[str, AnyArray] | N
     return graph
 
 
+def placed(graph: Graph) -> Graph:
+    """The graph whose nodes say who computes them."""
+    return applied(graph, Place())
+
+
 def layers_of(graph: Graph, calibration: Mapping[str, AnyArray] | None = None, *, fused: bool = False, **options: str) -> Graph:
     """The layer graph, verified."""
-    passes = (ExplicitQuantisation(), Place(), Calibrate(), *(FUSIONS if fused else ()), Quantise(**options))
+    passes = (Place(), ExplicitQuantisation(), Calibrate(), *(FUSIONS if fused else ()), Quantise(**options))
     layers = applied(graph, *passes, calibration=calibration)
     verify_layers(layers)
     return layers

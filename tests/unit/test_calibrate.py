@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.operator_graphs import FUSIONS, Model, applied, context
+from tests.support.operator_graphs import FUSIONS, Model, applied, context, placed
 from tpucc.diagnostics import CompileError, Diagnostic, InputError, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
@@ -34,12 +34,12 @@ def ranges(graph: Graph) -> dict[str, Range | None]:
 
 
 def calibrated(graph: Graph, calibration: dict[str, AnyArray], **options: float | str) -> dict[str, Range | None]:
-    return ranges(applied(graph, Calibrate(**options), calibration=calibration))  # type: ignore[arg-type]
+    return ranges(applied(placed(graph), Calibrate(**options), calibration=calibration))  # type: ignore[arg-type]
 
 
 def errors(graph: Graph, calibration: dict[str, AnyArray]) -> list[tuple[str, str]]:
     with pytest.raises(InputError) as caught:
-        Calibrate().run(graph, context(calibration))
+        Calibrate().run(placed(graph), context(calibration))
     return [(d.code, "; ".join((d.message, *d.help))) for d in caught.value.diagnostics]
 
 
@@ -94,7 +94,7 @@ def test_only_what_the_device_holds_or_reads_is_measured() -> None:
     model = Model()
     t = model.op("transpose", model.input("x", 2, 3), perm=(1, 0), name="t")
     h = model.op("matmul", t, model.constant("w", drawn(2, 4)), name="h")
-    graph = model.build(model.op("softmax", h, name="soft"))
+    graph = placed(model.build(model.op("softmax", h, name="soft")))
     assert {name for name, known in ranges(applied(graph, Calibrate(), calibration={"x": drawn(2, 3)})).items() if known} == {"t", "h"}
 
 
@@ -145,8 +145,8 @@ def test_a_fused_table_learns_the_range_before_it() -> None:
     model = Model()
     graph = model.build(model.dense(model.input("x", 4, 5), drawn(5, 3), drawn(3), activation="tanh"))
     x = drawn(16, 5)
-    before = applied(graph, Calibrate(), calibration={"x": x})
-    fused_first = applied(graph, *FUSIONS, Calibrate(), calibration={"x": x})
+    before = applied(placed(graph), Calibrate(), calibration={"x": x})
+    fused_first = applied(placed(graph), *FUSIONS, Calibrate(), calibration={"x": x})
     fused_last = applied(before, *FUSIONS)
     attributes = fused_first["fc_tanh"].attributes
     assert isinstance(attributes, LinearAttributes)
@@ -157,10 +157,10 @@ def test_a_fused_table_learns_the_range_before_it() -> None:
 
 
 def test_without_calibration_inputs_are_standard_normal_and_a_warning_says_so() -> None:
-    state = context()
-    free, bounded = (ranges(Calibrate().run(graph, state)) for graph in (identity_model(64), identity_model(64, (0.0, 2.0))))
-    assert [("random inputs" in warning) for warning in state.warnings] == [True, True]
-    assert free == ranges(Calibrate().run(identity_model(64), context()))
+    results = [Calibrate().run(placed(graph), context()) for graph in (identity_model(64), identity_model(64, (0.0, 2.0)))]
+    assert [["random inputs" in note for note in result.notes] for result in results] == [[True], [True]]
+    free, bounded = map(ranges, results)
+    assert free == ranges(Calibrate().run(placed(identity_model(64)), context()))
     normal = np.random.default_rng(0).standard_normal((64, 2), np.float32)
     for known, low, high in ((free["h"], normal.min(), normal.max()), (bounded["h"], 0, 2)):
         assert known is not None
@@ -175,7 +175,7 @@ def test_inputs_of_few_elements_are_drawn_more_than_once(shape: tuple[int, ...],
     s = model.input("s", *shape)
     if mate:
         model.input("x", *mate)
-    found = ranges(Calibrate().run(model.build(model.op("relu", s, name="r")), context()))
+    found = ranges(Calibrate().run(placed(model.build(model.op("relu", s, name="r"))), context()))
     assert found["s"] is not None
     assert found["r"] is not None
     assert found["s"].low < -1.5 < 1.5 < found["s"].high
@@ -203,12 +203,11 @@ def test_rounds_for_few_elements_keep_the_others_and_stay_within_the_most() -> N
 
 def test_a_graph_that_needs_no_range_is_left_alone_without_a_warning() -> None:
     model = Model()
-    graph = model.build(model.op("softmax", model.input("x", 2, 3)))
-    state = context()
-    assert Calibrate().run(graph, state) is graph
-    once = Calibrate().run(identity_model(), context({"x": drawn(4, 2)}))
-    assert Calibrate().run(once, state) is once
-    assert state.warnings == []
+    graph = placed(model.build(model.op("softmax", model.input("x", 2, 3))))
+    assert Calibrate().run(graph, context()) is graph
+    once = Calibrate().run(placed(identity_model()), context({"x": drawn(4, 2)}))
+    assert once.notes == ()
+    assert Calibrate().run(once, context()) is once
 
 
 def test_made_up_inputs() -> None:
@@ -292,7 +291,7 @@ def test_other_numbers_are_taken_as_they_are() -> None:
 def test_a_value_that_overflows_is_an_error_at_its_place() -> None:
     model = Model()
     h = model.op("mul", model.input("x", 2, 3), model.constant("c", np.full(3, 3e38)), name="h")
-    huge = model.build(model.op("relu", h, name="r"))
+    huge = placed(model.build(model.op("relu", h, name="r")))
     with pytest.raises(CompileError) as caught:
         Calibrate().run(huge, context({"x": np.full((2, 3), 100, np.float32)}))
     (error,) = caught.value.diagnostics

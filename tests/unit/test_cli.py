@@ -170,7 +170,7 @@ class Mine:
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
-        ("context.warn('hello from mine'); return graph", 0, "hello from mine"),
+        ("return graph.noting('hello from mine')", 0, "hello from mine"),
         ("return None", 5, "the pass mine returned NoneType"),
         ("raise KeyError('x')", 5, "the pass mine failed: KeyError"),
         ("return graph.with_nodes(reversed(graph.nodes))", 5, "the pass mine made a graph that is not valid"),

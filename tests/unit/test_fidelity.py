@@ -308,7 +308,7 @@ def test_no_value_is_computed_twice(tmp_path: Path) -> None:
     assert exe.compilation is not None
     graphs = _graphs(exe.compilation)
     assert graphs is not None
-    twins = _twins(*graphs, exe.compilation.holders)
+    twins = _twins(*graphs)
     order = [node.name for node in graphs[0]]
     positions = [order.index(twins[node.name]) for node in graphs[1] if node.name in twins]
     assert positions != sorted(positions)
@@ -327,7 +327,7 @@ def one_node(op: str, type_: TensorType, attributes: Attributes) -> Graph:
 def test_a_layer_that_a_plug_in_made_of_something_else_is_left_out(shape: tuple[int, ...], dtype: str, twins: dict[str, str]) -> None:
     """A pass of one's own may put another value under an old name."""
     layers = one_node("vector", TensorType("i8", (2, 3), quantisation=Quantisation(0.5, 0)), Vector("table"))
-    assert _twins(one_node("relu", TensorType(dtype, shape), NoAttributes()), layers, {"y": "y"}) == twins
+    assert _twins(one_node("relu", TensorType(dtype, shape), NoAttributes()), layers) == twins
 
 
 CHAIN = """

@@ -18,6 +18,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.pack_patches import PackPatches
+from tpucc.passes.place import Place, placement
 from tpucc.target import Target, load_target
 
 TINY, V1 = load_target("tiny"), load_target("tpu_v1")
@@ -90,10 +91,11 @@ def drawn(seed: int) -> Geometry:
 def packed(graph: Graph, target: Target = TINY, **options: object) -> tuple[Graph, list[str]]:
     """What the pass makes, and its notes."""
     context = Context(target, **options)  # type: ignore[arg-type]
-    result = PackPatches().run(graph, context)
+    result = PackPatches().run(Place().run(graph, context), context)
     check(result)
-    assert result.inputs == graph.inputs
-    return result, context.warnings
+    assert placement(result) == {node.name: node.place for node in result}
+    assert [node.name for node in result.inputs] == [node.name for node in graph.inputs]
+    return result, list(result.notes)
 
 
 def way_of(graph: Graph, geometry: Geometry) -> str:
@@ -149,7 +151,7 @@ def test_full_lanes_are_left_alone() -> None:
     assert (geometry.ways(TINY, 1)["as it is"], geometry.ways(TINY, 1)["whole"]) == (52, 72)
     graph = geometry.graph()
     result, notes = packed(graph)
-    assert body(result) == body(graph)
+    assert body(result) == body(Place().run(graph, Context(TINY)))
     assert not notes
 
 
@@ -228,7 +230,7 @@ def test_pinned_and_computed_operands_are_left_alone() -> None:
     pinned = Quantisation(0.5, 0)
     for name in ("x", "stem.k"):
         nodes = [replace(node, type=node.type.with_quantisation(pinned)) if node.name == name else node for node in graph]
-        other = graph.with_nodes(nodes)
+        other = Place().run(graph.with_nodes(nodes), Context(TINY))
         assert PackPatches().run(other, Context(TINY)) == other
 
 

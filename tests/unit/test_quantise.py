@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.operator_graphs import FUSIONS, Model, applied, context, layers_of, outputs_of, value_of
+from tests.support.operator_graphs import FUSIONS, Model, applied, context, layers_of, outputs_of, placed, value_of
 from tpucc.diagnostics import CompileError, ProgramError, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
@@ -421,7 +421,7 @@ def test_a_ratio_past_float32_is_an_error() -> None:
     model = Model()
     x = model.input("x", 1, 2, range=(0.0, 1e38))
     graph = model.build(model.op("mul", x, model.constant("c", [1e-30, 1e30]), name="y"))
-    calibrated = applied(graph, Calibrate(), calibration={"x": np.full((1, 2), 1e-7, np.float32)})
+    calibrated = applied(placed(graph), Calibrate(), calibration={"x": np.full((1, 2), 1e-7, np.float32)})
     small = calibrated.with_nodes(
         replace(n, type=n.type.with_range(None).with_quantisation(Quantisation(1e-20, 0))) if n.name == "y" else n for n in calibrated
     )
@@ -434,9 +434,9 @@ def test_a_graph_that_is_not_ready() -> None:
     model = Model()
     h = model.op("matmul", model.input("x", 1, 2), model.constant("w", drawn(1, 2, 2)), name="h")
     graph = model.build(model.op("tanh", h, name="t"))
-    calibrated = applied(graph, Calibrate())
+    calibrated = applied(placed(graph), Calibrate())
     unknown = calibrated.with_nodes(replace(n, type=n.type.plain()) if n.name == "h" else n for n in calibrated)
-    for bad in (graph, applied(graph, *FUSIONS), applied(unknown, *FUSIONS)):
+    for bad in (graph, applied(placed(graph), *FUSIONS), applied(unknown, *FUSIONS)):
         with pytest.raises(ProgramError) as caught:
             Quantise().run(bad, context())
         assert caught.value.diagnostics[0].code == "E0806"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, value_of
+from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, placed, value_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Fc
@@ -28,7 +28,7 @@ def pinned(model: Model, x: str, name: str, scale: float = S, zero: int = Z) -> 
 
 
 def explicit(graph: Graph) -> Graph:
-    return applied(graph, ExplicitQuantisation())
+    return applied(placed(graph), ExplicitQuantisation())
 
 
 def ops(graph: Graph) -> list[str]:
@@ -72,7 +72,7 @@ def test_parameters_survive_calibration_and_are_read_back_from_the_range() -> No
         for zero in (-128, -1, 0, 5, 127):
             model = Model()
             graph = explicit(model.build(pinned(model, model.dense(model.input("x", 2, 3), drawn(1, 3, 4)), "d", scale, zero)))
-            known = applied(graph, Calibrate())["fc_product"].type
+            known = applied(placed(graph), Calibrate())["fc_product"].type
             assert known.quantisation == Quantisation(float(np.float32(scale)), zero)
             assert known.range is not None
             assert affine_parameters(known.range.low, known.range.high) == (float(np.float32(scale)), zero)
@@ -169,7 +169,7 @@ def test_at_the_entrance_quantize_is_the_edge_itself() -> None:
     model = Model()
     x = model.input("x", 6, 5)
     graph = model.build(model.dense(pinned(model, x, "d"), drawn(1, 5, 4), drawn(2, 4)))
-    assert explicit(graph) == graph
+    assert explicit(graph) == placed(graph)
     layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
     assert [(node.name, node.op) for node in layers if node.op not in ("constant",)] == [
         ("x", "input"),
@@ -192,7 +192,7 @@ def test_on_the_host_they_simply_run() -> None:
     model = Model()
     soft = model.op("softmax", model.dense(model.input("x", 6, 5), drawn(1, 5, 4)), name="soft")
     graph = model.build(pinned(model, soft, "d", 0.25, 0), model.op("quantize", soft, name="q", scale=0.125))
-    assert explicit(graph) == graph
+    assert explicit(graph) == placed(graph)
     inputs = {"x": drawn(3, 6, 5)}
     layers = layers_of(graph, inputs)
     real, integers = outputs_of(layers, inputs)
@@ -267,6 +267,6 @@ def test_left_out_the_pass_costs_a_rounding_and_nothing_else() -> None:
     model = Model()
     graph = model.build(pinned(model, model.dense(model.input("x", 6, 5), drawn(1, 5, 4), drawn(2, 4)), "d"))
     inputs = {"x": drawn(3, 6, 5)}
-    layers = applied(graph, Calibrate(), *FUSIONS, Quantise(), calibration=inputs)
+    layers = applied(placed(graph), Calibrate(), *FUSIONS, Quantise(), calibration=inputs)
     assert layer_ops(layers) == ["fc", "vector"]
     np.testing.assert_allclose(outputs_of(layers, inputs)[0], outputs_of(graph, inputs)[0], atol=0.1)

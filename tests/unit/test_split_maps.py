@@ -14,15 +14,16 @@ import pytest
 
 import tpucc
 from tests.support.networks import PICTURES, network
-from tests.support.operator_graphs import Model
+from tests.support.operator_graphs import Model, placed
 from tests.support.rewrites import assert_close, check
 from tpucc.diagnostics import LimitError, Source
 from tpucc.driver import Compilation, Options, compile_source
 from tpucc.ir.graph import Graph
+from tpucc.lowering.bands.maps import Maps
+from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops.windows import Padding, Pair
-from tpucc.passes.bands.maps import Maps
-from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
+from tpucc.passes.place import placement
 from tpucc.passes.split_maps import SplitMaps
 from tpucc.runtime.check import compare_with_reference, random_inputs
 from tpucc.runtime.runtime import Runtime
@@ -38,17 +39,19 @@ def with_rows(rows: int, target: Target = TINY) -> Target:
 def split(graph: Graph, target: Target) -> tuple[Graph, list[str]]:
     """The graph in bands, verified and with the same values; and the notes."""
     context = Context(target)
+    graph = placed(graph)
     result = SplitMaps().run(graph, context)
     check(result)
+    assert placement(result) == {node.name: node.place for node in result}
     assert result.outputs == graph.outputs
     assert result.inputs == graph.inputs
     assert_close(graph, result)
-    return result, context.warnings
+    return result, list(result.notes)
 
 
 def needed(graph: Graph) -> int:
     """The rows that the largest operator by lines needs."""
-    sizes = Sizes(Maps(graph), TINY)
+    sizes = Sizes(Maps(placed(graph)), TINY)
     return max(sizes.whole(graph[name])[1] for name in sizes.maps.by_line)
 
 
@@ -125,15 +128,13 @@ def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
 
 
 def test_what_fits_stays() -> None:
-    graph = residual()
-    context = Context(with_rows(10_000))
-    assert SplitMaps().run(graph, context) is graph
+    graph = placed(residual())
+    assert SplitMaps().run(graph, Context(with_rows(10_000))) is graph
     assert SplitMaps(most=1).run(graph, Context(with_rows(60))) is graph
-    assert not context.warnings
 
 
 def test_what_not_even_a_line_of_fits_stays() -> None:
-    graph = windowed("conv2d", 3, 1, "same", (1, 3, 60, 3))
+    graph = placed(windowed("conv2d", 3, 1, "same", (1, 3, 60, 3)))
     assert SplitMaps().run(graph, Context(with_rows(40))) is graph
 
 
@@ -265,7 +266,7 @@ def test_a_batch_is_split_before_its_images() -> None:
 def test_long_chains_take_time_in_proportion() -> None:
     seconds = []
     for blocks in (1, 4):
-        graph = residual(blocks=blocks)
+        graph = placed(residual(blocks=blocks))
         started = time.process_time()
         SplitMaps().run(graph, Context(with_rows(60)))
         seconds.append(time.process_time() - started)

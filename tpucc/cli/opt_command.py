@@ -58,9 +58,9 @@ def command(
     result = parse_graph(text, graph.name, ATTRIBUTES)
     verify_stage(result)
     for step in steps:
-        result = run_pass(step, result, context)
-    for warning in context.warnings:
-        click.echo(f"note: {warning}", err=True)
+        result = run_pass(step, result.without_notes(), context)
+        for note in result.notes:
+            click.echo(f"note: {note}", err=True)
     if output is None:
         click.echo(str(result), nl=False)
     else:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import lru_cache
 from importlib import resources
 from typing import cast
@@ -23,6 +20,7 @@ from tpucc.frontend.problem import SyntaxProblem, limit, problem
 from tpucc.frontend.scan import Text
 from tpucc.frontend.source import without_mark
 from tpucc.frontend.syntax_errors import explained
+from tpucc.ir.collector import collector_paused
 
 BROKEN = "\0"
 """Stands in the text for a statement whose error is already reported."""
@@ -108,7 +106,7 @@ def _require_sound(text: str, limits: Limits) -> None:
 def _parsed(start: str, text: str, limits: Limits) -> ast.Module | ast.Expression:
     """One parse. Raises `SyntaxProblem` for the first error."""
     body = text.rstrip(" \t\f\r\n") + "\n"
-    with _collector_paused():
+    with collector_paused():
         try:
             return cast(ast.Module | ast.Expression, _parser(start, limits).parse(body))
         except UnexpectedInput as error:
@@ -141,18 +139,6 @@ def _hole(text: str, span: Span, limits: Limits) -> ast.Expression:
         return parse_expression("\n" * (span.line - 1) + " " * span.column + text, limits)
     except SyntaxProblem as found:
         raise literals.hole_problem(found, span) from None
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Without the cyclic collector: a parse makes many objects and no cycles, and takes half the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 __all__ = ["Diagnostic", "Label", "parse", "parse_expression"]

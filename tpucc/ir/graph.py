@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 import networkx as nx
 
@@ -29,9 +29,18 @@ class NoAttributes:
     """For operators without attributes."""
 
 
+Side = Literal["host", "device"]
+"""Who computes a node."""
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One operation and its one result, which has the node's name."""
+    """One operation and its one result, which has the node's name.
+
+    `place` says who computes it. In an operator graph the pass `place` decides it, for all nodes at once; before, nothing is said. In a
+    layer graph nothing is said either, since it follows from the operators: layers are the device's. `holds` are the values that a node of
+    a layer graph has of the operator graph from which that was made, unless it has just the one of its own name.
+    """
 
     name: str
     op: str
@@ -39,6 +48,19 @@ class Node:
     attributes: Attributes
     type: TensorType
     origin: Origin = field(compare=False)
+    place: Side | None = None
+    holds: tuple[str, ...] = ()
+
+    @property
+    def on_device(self) -> bool:
+        """Whether it has been decided that the device computes the node."""
+        return self.place == "device"
+
+    def holding(self, values: Iterable[str]) -> Node:
+        """The node, having these values of an operator graph."""
+        held = tuple(values)
+        held = () if held == (self.name,) else held
+        return self if held == self.holds else replace(self, holds=held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +75,15 @@ class Output:
 class Graph:
     """A model as a directed acyclic graph of nodes.
 
-    `source` is the name of the source file that the origins speak of.
+    `source` is the name of the source file that the origins speak of. `notes` are sentences for the user from the pass that made the
+    graph.
     """
 
     name: str
     nodes: tuple[Node, ...]
     outputs: tuple[Output, ...]
     source: str = field(default="", compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def by_name(self) -> Mapping[str, Node]:
@@ -77,6 +101,11 @@ class Graph:
     @cached_property
     def output_nodes(self) -> frozenset[str]:
         return frozenset(output.node for output in self.outputs)
+
+    @cached_property
+    def is_placed(self) -> bool:
+        """Whether it has been decided who computes the nodes."""
+        return any(node.place is not None for node in self.nodes)
 
     @cached_property
     def nx(self) -> nx.MultiDiGraph:
@@ -101,12 +130,25 @@ class Graph:
     def operands(self, node: Node) -> tuple[Node, ...]:
         return tuple(self.by_name[name] for name in node.operands)
 
+    @cached_property
+    def holders(self) -> Mapping[str, str]:
+        """For each value of the operator graph, the name of the node in this layer graph that has it."""
+        own = {node.name: node.name for node in self.nodes if not node.holds}
+        return own | {value: node.name for node in self.nodes for value in node.holds}
+
     @property
     def inputs(self) -> tuple[Node, ...]:
         return tuple(node for node in self.nodes if node.op == "input")
 
     def with_nodes(self, nodes: Iterable[Node]) -> Graph:
         return replace(self, nodes=tuple(nodes))
+
+    def noting(self, *notes: str) -> Graph:
+        """The graph with sentences that the user will read."""
+        return replace(self, notes=(*self.notes, *notes)) if notes else self
+
+    def without_notes(self) -> Graph:
+        return replace(self, notes=()) if self.notes else self
 
     def __str__(self) -> str:
         from tpucc.ir.printer import print_graph

@@ -1,18 +1,21 @@
 """Values of attributes as text: `3`, `0.5`, `"key"`, `true`, `none`, `(1, 2)`, `[0.0, 6.0]`, `f32[2]{1.0, 2.0}`.
 
 Arrays of up to 16 elements stand in the line; drawn ones by their recipe, `f32[2000, 2000] random(0, "w1")`; the others in a section of
-their own at the end of the text, `f32[64, 256] data d0`.
+their own at the end of the text, `f32[64, 256] data d0`, which has their bytes or only their digest (`tpucc.ir.digests`).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 
+from tpucc.diagnostics import printable
 from tpucc.ir.constants import Constant, Random, random_array
+from tpucc.ir.digests import Known, Missing, found, header
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
@@ -30,23 +33,35 @@ _WORDS: Mapping[str, Value] = {"true": True, "false": False, "none": None, "inf"
 
 
 class DataWriter:
-    """Gives arrays names and writes each once, however many nodes have it."""
+    """Gives arrays names and writes each once, however many nodes have it: `with_data` or by its digest."""
 
-    def __init__(self) -> None:
+    def __init__(self, with_data: bool = True) -> None:
         self._names: dict[Constant, str] = {}
+        self._with_data = with_data
 
     def name(self, array: Constant) -> str:
         return self._names.setdefault(array, f"d{len(self._names)}")
 
     def sections(self) -> list[str]:
-        return [f"data {name}\n{encode(array.data.tobytes())}" for array, name in self._names.items()]
+        section = _data_section if self._with_data else header
+        return [section(name, array.data.tobytes()) for array, name in self._names.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A data section: base64, or without data the length and digest of what is meant."""
+
+    text: str
+    size: int = 0
+    digest: str = ""
 
 
 class DataReader:
     """The data sections of a text, decoded when first used, and the budget for drawing."""
 
-    def __init__(self, sections: Mapping[str, str]) -> None:
+    def __init__(self, sections: Mapping[str, Section], known: Known | None = None) -> None:
         self._sections = sections
+        self._known = known
         self._arrays: dict[tuple[str, TensorType], Constant] = {}
         self._drawn: dict[tuple[TensorType, Random], Constant] = {}
         self._budget = MAX_ELEMENTS
@@ -58,14 +73,22 @@ class DataReader:
             return found
         if name not in self._sections:
             raise cursor.error(f"the text has no section data {name}", token, DATA)
-        try:
-            data = decode(self._sections[name])
-        except ValueError as error:
-            raise cursor.error(f"data {name} is not base64: {error}", token, DATA) from None
+        data = self._data(cursor, name, token)
         if len(data) != type_.size * type_.numpy.itemsize:
             raise cursor.error(f"data {name} has {len(data):,} bytes, but {type_} has {type_.size * type_.numpy.itemsize:,}", token, DATA)
         array = Constant(np.frombuffer(data, type_.numpy).reshape(type_.shape))
         return self._arrays.setdefault((name, type_), array)
+
+    def _data(self, cursor: Cursor, name: str, token: Token) -> bytes:
+        section = self._sections[name]
+        try:
+            if section.digest:
+                return found(f"the constant of {printable(cursor.first.text)}", section.digest, section.size, self._known)
+            return decode(section.text)
+        except Missing as error:
+            raise cursor.error(error.message, token, error.code, error.help) from None
+        except ValueError as error:
+            raise cursor.error(f"data {name} is not base64: {error}", token, DATA) from None
 
     def draw(self, cursor: Cursor, type_: TensorType, recipe: Random, token: Token) -> Constant:
         """Draws a constant. Raises `LineError` when all that the text draws is too much."""
@@ -75,6 +98,10 @@ class DataReader:
             self._budget -= type_.size
             self._drawn[type_, recipe] = random_array(type_.shape, recipe)
         return self._drawn[type_, recipe]
+
+
+def _data_section(name: str, data: bytes) -> str:
+    return f"data {name}\n{encode(data)}"
 
 
 def print_value(value: Value, data: DataWriter, depth: int = 0) -> str:

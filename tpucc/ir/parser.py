@@ -5,43 +5,39 @@ A node typed without an origin gets its own place in the text when the graph nam
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.collector import collector_paused
+from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import Attributes, Graph, Node, Output
-from tpucc.ir.literals import DataReader, Value, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
+from tpucc.ir.literals import DataReader, Section, Value, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
-_DATA_HEADER = re.compile(r"\s*data\s+([A-Za-z0-9_.]+)\s*")
 _SPAN = re.compile(r"(\d+):(\d+)-(?:(\d+):)?(\d+)")
 
 
-def parse_graph(text: str, name: str, attributes: Mapping[str, type]) -> Graph:
+def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> Graph:
     """The graph of a text.
 
-    `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes. Raises
-    `ProgramError` with every independent error (20 at most), each with its place in the text.
+    `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes; `known` the
+    constants that stand in the text by their digests. Raises `ProgramError` with every independent error (20 at most), each with its place
+    in the text.
     """
     source = Source(name, text.removeprefix("\ufeff"))
-    reader = _Reader(name, attributes)
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
+    reader = _Reader(name, attributes, known)
+    with collector_paused():
         graph = reader.read(source.text.split("\n"))
-    finally:
-        if enabled:
-            gc.enable()
     if reader.errors:
-        ordered = sorted(reader.errors, key=lambda error: (error.span is None, error.span))
+        ordered = without_repetition(sorted(reader.errors, key=lambda error: (error.span is None, error.span)))
         raise ProgramError(ordered[:REPORTED], source)
     return graph
 
@@ -59,6 +55,7 @@ class _NodeLine:
 class _Reader:
     name: str
     attributes: Mapping[str, type]
+    known: Known | None
     errors: list[Diagnostic] = field(default_factory=list)
     nodes: list[_NodeLine] = field(default_factory=list)
     outputs: list[tuple[Output, Span]] = field(default_factory=list)
@@ -69,7 +66,7 @@ class _Reader:
 
     def read(self, lines: Sequence[str]) -> Graph:
         end, sections = self._sections(lines)
-        self.data = DataReader(sections)
+        self.data = DataReader(sections, self.known)
         for number, line in enumerate(lines[:end], 1):
             cursor = Cursor(line, number)
             if cursor.next.kind != "end":
@@ -85,15 +82,16 @@ class _Reader:
             self._problem(problem, end)
         return graph
 
-    def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, str]]:
-        """The number of lines before the first data section, and the sections' texts."""
-        starts = [(index, match[1]) for index, line in enumerate(lines) if (match := _DATA_HEADER.fullmatch(line))]
+    def _sections(self, lines: Sequence[str]) -> tuple[int, dict[str, Section]]:
+        """The number of lines before the first data section, and the sections."""
+        starts = [(index, match) for index, line in enumerate(lines) if (match := HEADER.fullmatch(line))]
         ends = [*(index for index, _ in starts), len(lines)][1:]
-        sections: dict[str, str] = {}
-        for (start, name), end in zip(starts, ends, strict=False):
+        sections: dict[str, Section] = {}
+        for (start, match), end in zip(starts, ends, strict=False):
+            name = match[1]
             if name in sections:
                 self._error(DATA, f"two sections are named data {name}", Span(start + 1, 1, start + 1, len(lines[start]) + 1))
-            sections.setdefault(name, "".join(lines[start + 1 : end]))
+            sections.setdefault(name, Section("".join(lines[start + 1 : end]), int(match[2] or 0), match[3] or ""))
         return (starts[0][0] if starts else len(lines)), sections
 
     def _line(self, cursor: Cursor) -> None:
@@ -121,7 +119,8 @@ class _Reader:
 
     def _graph(self) -> Graph:
         name, source = self.header or ("", "")
-        nodes = [_with_origin(line, named=bool(source)) for line in self.nodes]
+        placed = any(line.node.on_device for line in self.nodes)
+        nodes = [_completed(line, named=bool(source), placed=placed) for line in self.nodes]
         own = not source and any(not line.node.origin for line in self.nodes)
         return Graph(name, tuple(nodes), tuple(output for output, _ in self.outputs), self.name if own else source)
 
@@ -142,7 +141,7 @@ class _Reader:
 
 @dataclass(slots=True)
 class _NodeParser:
-    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE @ ORIGIN`."""
+    """Reads `NAME = OPERATOR(OPERANDS, KEY=VALUE, ...) : TYPE on PLACE holds VALUES @ ORIGIN`."""
 
     cursor: Cursor
     attributes: Mapping[str, type]
@@ -165,9 +164,11 @@ class _NodeParser:
         attributes = self._made(self.attributes[op], token)
         cursor.expect(":", "and the type of the result")
         type_ = _type(cursor)
+        side = _side(cursor) if cursor.accept("on") else None
+        held = _names(cursor) if cursor.accept("holds") else ()
         origin = _origin(cursor) if cursor.accept("@") else Origin()
         cursor.done()
-        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin), place.span, self.places)
+        return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin, side, held), place.span, self.places)
 
     def _arguments(self, kind: type) -> None:
         while not self.cursor.accept(")"):
@@ -210,12 +211,21 @@ class _NodeParser:
 
 
 def _header(cursor: Cursor) -> tuple[str, str]:
-    """Reads `graph NAME "SOURCE"`: the name and the source, empty when there is none."""
+    """Reads `graph NAME "SOURCE" after PASS`: the name and the source, empty when there is none."""
     cursor.take()
     name, _ = cursor.name("the name of the graph")
     source = cursor.string(cursor.take()) if cursor.next.kind == "string" else ""
+    after(cursor)
     cursor.done()
     return name, source
+
+
+def after(cursor: Cursor) -> tuple[str, int]:
+    """Reads `after PASS`, or `after PASS 1` for the first of several by this name: the pass and which one it is, 0 for the last."""
+    if not cursor.accept("after"):
+        return "", 0
+    name, _ = cursor.name("the name of a pass")
+    return name, cursor.integer("which of the passes by this name", 1) if cursor.next.kind == "number" else 0
 
 
 def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:
@@ -252,6 +262,24 @@ def _quantisation(cursor: Cursor) -> Quantisation:
     return Quantisation(scale, cursor.integer("a zero point", -(2**31)))
 
 
+def _side(cursor: Cursor) -> Side:
+    """Reads `device` or `host`."""
+    token = cursor.take()
+    if token.text == "device":
+        return "device"
+    if token.text == "host":
+        return "host"
+    raise cursor.error(f"expected device or host after on, found {token}", token, help=did_you_mean(token.text, ("device", "host")))
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    """Reads `h, y`."""
+    names = [cursor.name("the name of a value")[0]]
+    while cursor.accept(","):
+        names.append(cursor.name("the name of a value")[0])
+    return tuple(names)
+
+
 def _origin(cursor: Cursor) -> Origin:
     """Reads `by PASS SPANS via CALLS`."""
     made_by = cursor.name("the name of a pass")[0] if cursor.accept("by") else ""
@@ -272,9 +300,13 @@ def _spans(cursor: Cursor) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def _with_origin(line: _NodeLine, named: bool) -> Node:
-    """The node; without an origin in the text, its own place or, when the text speaks of another source, "by text"."""
+def _completed(line: _NodeLine, named: bool, placed: bool) -> Node:
+    """The node with what the text leaves out.
+
+    Without an origin it has its own place in the text or, when the text speaks of another source, is "by text". In a graph in which the
+    device computes something, the nodes of which nothing is said are the host's.
+    """
     node = line.node
-    if node.origin:
-        return node
-    return Node(node.name, node.op, node.operands, node.attributes, node.type, Origin(made_by="text") if named else Origin((line.place,)))
+    if not node.origin:
+        node = replace(node, origin=Origin(made_by="text") if named else Origin((line.place,)))
+    return replace(node, place="host") if placed and node.place is None else node

@@ -5,19 +5,21 @@ graph iris "iris.tpu"
 
 x = input : f32[150, 4] in [0.0, 8.0]                           @ 13:12-28
 fc1.w = weight(key="fc1.w") : f32[4, 256]                       @ 8:5-40 via 14:17-35
-h = matmul(x, fc1.w) : f32[150, 256]                            @ 11:12-17 via 14:17-35
+h = matmul(x, fc1.w) : f32[150, 256] on device                  @ 11:12-17 via 14:17-35
 
 return h as "h"
 ```
 Operands come first, then the attributes that differ from their defaults, the type, and after `@` the origin: `by` the pass that made the
-node, its places in the source, and `via` the calls that led there.
+node, its places in the source, and `via` the calls that led there. Once operators are placed, `on device` stands behind the type of what
+the device computes, and all else is the host's; where that is everything, `on host` says so. In a layer graph, `holds h, y` names the
+values of the operator graph that a node has, where that isn't just the one of its own name.
 """
 
 from __future__ import annotations
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.attributes import non_default
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ir.literals import DataWriter, print_value
 from tpucc.ir.textdata import quote
 from tpucc.ir.tokens import PLAIN_NAME
@@ -25,24 +27,29 @@ from tpucc.ir.tokens import PLAIN_NAME
 ORIGIN_COLUMN = 64
 
 
-def print_graph(graph: Graph, *, origins: bool = True) -> str:
+def print_graph(graph: Graph, *, origins: bool = True, with_data: bool = True, after: str = "") -> str:
     """The text of a graph; without `origins` for what shall not depend on places in the source.
 
-    Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
+    Without data, large constants stand by their digests (`tpucc.ir.digests`). `after` names the pass that the graph is the result of, so
+    that whoever reads it can go on from there. Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
     """
-    data = DataWriter()
+    data = DataWriter(with_data)
     head = f"graph {print_name(graph.name)}" + (f" {quote(graph.source)}" if graph.source and origins else "")
-    lines = [print_node(node, data, origins=origins) for node in graph]
+    head += f" after {after}" if after else ""
+    said: Side = "device" if any(node.on_device for node in graph) else "host"
+    lines = [print_node(node, data, origins=origins, place=said) for node in graph]
     outputs = ", ".join(f"{print_name(output.node)} as {quote(output.name)}" for output in graph.outputs)
     text = "\n".join([head, "", *lines, "", f"return {outputs}".rstrip(), ""])
     return "\n".join([text, *data.sections()])
 
 
-def print_node(node: Node, data: DataWriter, *, origins: bool = True) -> str:
-    """One line; the arrays that don't fit in it are named in `data`."""
+def print_node(node: Node, data: DataWriter, *, origins: bool = True, place: Side = "device") -> str:
+    """One line; the arrays that don't fit in it are named in `data`. The node's place is said when it is `place`."""
     arguments = [*map(print_name, node.operands), *(f"{key}={print_value(value, data)}" for key, value in non_default(node.attributes))]
     call = f"{print_name(node.op)}({', '.join(arguments)})" if arguments else print_name(node.op)
-    text = f"{print_name(node.name)} = {call} : {node.type}"
+    where = f" on {node.place}" if node.place == place else ""
+    held = f" holds {', '.join(map(print_name, node.holds))}" if node.holds else ""
+    text = f"{print_name(node.name)} = {call} : {node.type}{where}{held}"
     return f"{text:<{ORIGIN_COLUMN - 1}} @ {print_origin(node.origin)}" if origins and node.origin else text
 
 

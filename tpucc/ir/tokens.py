@@ -59,6 +59,11 @@ class Cursor:
         return self._tokens[self._at]
 
     @property
+    def first(self) -> Token:
+        """The first token of the line."""
+        return self._tokens[0]
+
+    @property
     def after_next(self) -> Token:
         return self._tokens[min(self._at + 1, len(self._tokens) - 1)]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
 
@@ -36,29 +36,43 @@ class Problem:
     help: str = ""
 
 
-def verify_graph(graph: Graph) -> None:
-    """Raises `ProgramError` with the graph's first problems, if it has any; time is linear in the nodes."""
-    found = [_diagnostic(graph, problem) for problem in islice(problems(graph), REPORTED)]
+def verify_graph(graph: Graph, changed: Collection[str] | None = None) -> None:
+    """Raises `ProgramError` with the graph's first problems, if it has any; time is linear in the nodes.
+
+    The order of definitions and uses is checked for all nodes, everything else only for those in `changed`: see `changed_nodes`.
+    """
+    found = [_diagnostic(graph, problem) for problem in islice(problems(graph, changed), REPORTED)]
     if found:
         raise ProgramError(found)
 
 
-def problems(graph: Graph) -> Iterator[Problem]:
-    """Every broken rule, in the order of the text."""
+def changed_nodes(graph: Graph, before: Graph) -> frozenset[str]:
+    """The nodes of which the rules may say something else than they did in `before`: new ones, and those that read a new one.
+
+    A rule of a node looks at the node itself and at its operands. Where these are the same objects, it says the same.
+    """
+    new = {node.name for node in graph.nodes if before.by_name.get(node.name) is not node}
+    return frozenset(new.union(node.name for node in graph.nodes if not new.isdisjoint(node.operands)))
+
+
+def problems(graph: Graph, changed: Collection[str] | None = None) -> Iterator[Problem]:
+    """Every broken rule, in the order of the text; `changed` as for `verify_graph`, all nodes unless said."""
     positions = {node.name: index for index, node in reversed(list(enumerate(graph.nodes)))}
     for index, node in enumerate(graph.nodes):
-        yield from _definition(index, node, positions)
+        if positions[node.name] != index:
+            yield Problem("E0740", f"{node.name} is defined twice", index, name=node.name)
         yield from _operands(index, node, positions)
-        yield from _content(index, node)
+        if changed is None or node.name in changed:
+            yield from _definition(index, node)
+            yield from _content(index, node)
+        yield from _place(index, node, graph)
     yield from _outputs(graph, positions)
 
 
-def _definition(index: int, node: Node, positions: dict[str, int]) -> Iterator[Problem]:
+def _definition(index: int, node: Node) -> Iterator[Problem]:
     if not NODE_NAME.fullmatch(node.name):
         message = f'"{printable(node.name)}" is no name of a node: letters, digits, _ and . are'
         yield Problem("E0747", message, index, name=node.name)
-    if positions[node.name] != index:
-        yield Problem("E0740", f"{node.name} is defined twice", index, name=node.name)
     if not node.origin:
         yield Problem("E0745", f"{node.name} has no origin: neither a place in the source nor a pass that made it", index, name=node.name)
 
@@ -80,6 +94,13 @@ def _content(index: int, node: Node) -> Iterator[Problem]:
         if not _has_text(getattr(node.attributes, field.name)):
             message = f"the attribute {field.name} of {node.name} is of a kind that graphs don't hold"
             yield Problem("E0748", message, index, name=node.name)
+
+
+def _place(index: int, node: Node, graph: Graph) -> Iterator[Problem]:
+    if node.place is None and graph.is_placed:
+        message = f"nothing says whether the host or the device computes {node.name}, as is said of other nodes"
+        help = f'give {node.name} the place of the node that it replaces, as in place=node.place, or place="host" or place="device"'
+        yield Problem("E0749", message, index, name=node.name, help=help)
 
 
 def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:

@@ -32,6 +32,7 @@ from pathlib import PurePath
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LineError, Origin, ProgramError, Source, Span, did_you_mean, printable
+from tpucc.ir.digests import Known, without_repetition
 from tpucc.isa.instructions import RECORD, OperandSpec, Records
 from tpucc.isa.listing.directives import read_directives
 from tpucc.isa.listing.labels import Labels
@@ -47,31 +48,31 @@ from tpucc.numerics import AnyArray
 _FIELDS = RECORD.names or ()
 
 
-def assemble(text: str, name: str) -> Program:
-    """The program of a listing; `name` (the file's) stands in messages and, without its ending, names a program that has no `.program`.
-
-    Raises `ProgramError` as `read_listing` does.
-    """
-    return read_listing(text, name)[0]
+def assemble(text: str, name: str, known: Known | None = None) -> Program:
+    """The program of a listing. Takes and raises what `read_listing` does."""
+    return read_listing(text, name, known)[0]
 
 
-def read_listing(text: str, name: str) -> tuple[Program, Places]:
+def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Program, Places]:
     """The program of a listing, and where its instructions stand, for messages about them.
+
+    `name` (the file's) stands in messages and, without its ending, names a program that has no `.program`; `known` has the constants that
+    stand in the listing by their digests.
 
     Raises `ProgramError` with up to 20 diagnostics, each at its place: E0710 unknown instruction, E0711 unknown operand or flag, E0712
     missing operand, E0713 bad value, E0714 given twice, E0715 unknown directive, E0716 malformed directive, E0717 bad data, E0718 name
-    taken. What is read is well formed, not yet valid: see `verify`.
+    taken, E0760 and E0761 constants by digest that can't be had. What is read is well formed, not yet valid: see `verify`.
     """
     errors = Errors()
     lines = read_lines(text, errors)
-    parts = read_directives(lines.directives, PurePath(name).stem, errors)
+    parts = read_directives(lines.directives, PurePath(name).stem, errors, known)
     if not parts.layers:
         parts.add_layer(LayerInfo("main", "program", Origin(made_by="assembler"), 0, (0, 0), ()))
     source = Source(name, text)
     stays = read_stays(lines.code, errors)
     instructions, layer_of, spans = _code(lines, parts, stays, errors)
     if errors.found:
-        raise ProgramError(sorted(errors.found, key=_place), source)
+        raise ProgramError(without_repetition(sorted(errors.found, key=_place)), source)
     program = Program(
         name=parts.name,
         source=parts.source,

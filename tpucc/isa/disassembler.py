@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.diagnostics import Source, counted, printable
+from tpucc.ir.digests import digest_of, without_data
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.textdata import quote
 from tpucc.isa.fields import well_formed
@@ -23,18 +24,21 @@ _FILLS = 8
 """Tiles of a layer on one line."""
 
 
-def disassemble(program: Program) -> str:
-    """The listing of a program: what it is, its surroundings, its code by layers, its data. assemble(disassemble(p)) == p."""
+def disassemble(program: Program, with_data: bool = True) -> str:
+    """The listing of a program: what it is, its surroundings, its code by layers, its data. assemble(disassemble(p)) == p.
+
+    Without data, what isn't shown as numbers stands by its digest: see `tpucc.ir.digests`.
+    """
     count, tiles = counted(len(program.instructions), "instruction"), counted(len(program.tiles), "tile")
-    before, after = surroundings(program)
+    before, after = surroundings(program, with_data)
     lines = [f"; {printable(program.name)} for {printable(program.target.name)}: {count}, {tiles}", *before, *_code(program), *after]
     return "\n".join(lines) + "\n"
 
 
-def surroundings(program: Program) -> tuple[list[str], list[str]]:
-    """The directives that stand before the code of a listing, and those after it: everything of a program but its instructions."""
+def surroundings(program: Program, with_data: bool) -> tuple[list[str], list[str]]:
+    """The directives that stand before the code of a listing, and those after it: all of a program but its instructions and stays."""
     before = [line for part in (_head, _layers, _host) for line in part(program)]
-    return before, [line for part in (_blocks, _tiles, _constants, _texts) for line in part(program)]
+    return before, [line for part in (_blocks, _tiles, _constants, _texts) for line in part(program, with_data)]
 
 
 def headings(program: Program) -> list[str]:
@@ -142,40 +146,53 @@ def _heading(program: Program, index: int, names: Counter[str]) -> str:
     return f"{head} ; {', '.join(comments)}" if comments else head
 
 
-def _blocks(program: Program) -> Iterator[str]:
+def _blocks(program: Program, with_data: bool) -> Iterator[str]:
     if len(program.blocks):
         yield ""
     for block in program.blocks:
-        yield from block_lines(block)
+        yield from block_lines(block, with_data)
 
 
-def _tiles(program: Program) -> Iterator[str]:
+def _tiles(program: Program, with_data: bool) -> Iterator[str]:
     if len(program.tiles):
         yield ""
-    if program.target.mxu > READABLE and len(program.tiles):
-        yield ".tiles"
-        yield from data_lines(program.tiles.tobytes())
-        return
-    for tile in program.tiles:
-        yield ".tile"
-        yield from matrix_lines(tile)
+    if program.target.mxu <= READABLE:
+        for tile in program.tiles:
+            yield from (".tile", *matrix_lines(tile))
+    elif not with_data:
+        yield from _tile_digests(program)
+    elif len(program.tiles):
+        yield from (".tiles", *data_lines(program.tiles.tobytes()))
 
 
-def _constants(program: Program) -> Iterator[str]:
+def _tile_digests(program: Program) -> Iterator[str]:
+    """A line for each tile, and in words whose it is."""
+    fills = {tile: f" ; {tile}: {printable(layer.name)}, {k}x{n}" for layer in program.layers for tile, k, n in layer.tile_fills}
+    for index, tile in enumerate(program.tiles):
+        yield f".tile sha256={digest_of(tile.tobytes())}{fills.get(index, '')}"
+
+
+def _constants(program: Program, with_data: bool) -> Iterator[str]:
     if len(program.constants):
-        yield from ("", ".constants")
-        yield from data_lines(program.constants.tobytes())
+        data = program.constants.tobytes()
+        short = f" rows={len(program.constants)} sha256={digest_of(data)}"
+        yield from ("", *((".constants", *data_lines(data)) if with_data else (f".constants{short}",)))
 
 
-def _texts(program: Program) -> Iterator[str]:
-    for name, text in (("source_text", program.source_text), ("prologue", program.prologue)):
-        yield from _text(name, text)
+def _texts(program: Program, with_data: bool) -> Iterator[str]:
+    shown = _as_it_is if with_data else without_data
+    yield from _text("source_text", program.source_text)
+    yield from _text("prologue", shown(program.prologue))
     for number, step in enumerate(program.host_steps):
-        yield from ("", f"; step {number}", *text_lines(f".host_step elements={step.elements}", step.graph))
+        yield from ("", f"; step {number}", *text_lines(f".host_step elements={step.elements}", shown(step.graph)))
         yield from (
             f".{name} {' '.join(map(name_text, ports))}" for name, ports in (("reads", step.reads), ("writes", step.writes)) if ports
         )
-    yield from _text("epilogue", program.epilogue)
+    yield from _text("epilogue", shown(program.epilogue))
+
+
+def _as_it_is(text: str) -> str:
+    return text
 
 
 def _text(name: str, text: str) -> Iterator[str]:

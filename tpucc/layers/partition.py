@@ -137,7 +137,7 @@ class _Cut:
     def _made(self, names: Iterable[str], inputs: Iterable[str], results: Iterable[str]) -> Graph:
         """A graph of the nodes `names`, with an `input` for each of `inputs`, that hands on what other parts want of `results`."""
         entering = frozenset(inputs)
-        nodes = tuple(_input(self._graph[name]) if name in entering else self._graph[name] for name in names)
+        nodes = tuple(_input(node) if node.name in entering else node.holding(()) for node in map(self._graph.__getitem__, names))
         return replace(self._graph, nodes=nodes, outputs=tuple(Output(name, name) for name in results if name in self._wanted))
 
     def _in_order(self, names: Iterable[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
@@ -26,15 +26,15 @@ REPORTED = 20
 """Problems that one error shows."""
 
 
-def verify_layers(graph: Graph) -> None:
-    """Raises `ProgramError` with what is wrong with the layers of a graph.
+def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
+    """Raises `ProgramError` with what is wrong with the layers of a graph, or with those in `changed` only.
 
     E0820 a layer reads what is no value of the device; E0821 number of operands, or attributes of another kind; E0822 an edge without scale
     and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit; E0824 zero points and clamps outside
     the integers; E0825 multipliers that aren't
     positive and finite; E0803 accumulators that could overflow. Host operators have their own check.
     """
-    layers = (node for node in graph if node.op in LAYERS)
+    layers = (node for node in graph if node.op in LAYERS and (changed is None or node.name in changed))
     found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node in layers for code, text in _faults(graph, node)]
     if found:
         raise ProgramError(found[:REPORTED])

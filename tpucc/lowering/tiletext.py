@@ -12,6 +12,7 @@ from pathlib import PurePath
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, Span, counted, did_you_mean, printable
+from tpucc.ir.digests import Known, without_repetition
 from tpucc.isa.assembler import named_layer
 from tpucc.isa.disassembler import headings, surroundings
 from tpucc.isa.instructions import Records
@@ -33,21 +34,23 @@ _GROUPS = 16
 """Accumulator groups on one line."""
 
 
-def print_tiles(tiles: TileProgram) -> str:
-    """The `.tile` text of a tile program that `verify_tiles` accepts."""
+def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
+    """The `.tile` text of a tile program that `verify_tiles` accepts; without data, large constants stand by their digests."""
     program = surrounding_program(tiles)
-    before, after = surroundings(program)
+    before, after = surroundings(program, with_data)
     head = f"; tiles of {printable(tiles.name)} for {printable(tiles.target.name)}: {counted(len(tiles.instructions), 'instruction')}"
     return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *_code(tiles, program), *after]) + "\n"
 
 
-def parse_tiles(text: str, name: str) -> TileProgram:
-    """The tile program of a `.tile` text; `name` (the file's) stands in messages. Raises `ProgramError` as `read_tiles` does."""
-    return read_tiles(text, name)[0]
+def parse_tiles(text: str, name: str, known: Known | None = None) -> TileProgram:
+    """The tile program of a `.tile` text. Takes and raises what `read_tiles` does."""
+    return read_tiles(text, name, known)[0]
 
 
-def read_tiles(text: str, name: str) -> tuple[TileProgram, Places]:
+def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, Places]:
     """The tile program of a `.tile` text, and where its instructions stand, for messages about them.
+
+    `name` (the file's) stands in messages; `known` has the constants that stand in the text by their digests.
 
     Raises `ProgramError` with up to 20 diagnostics, with the codes of `tpucc.isa.assembler.assemble`. What is read is well formed, not
     yet valid: see `verify_tiles`.
@@ -55,12 +58,12 @@ def read_tiles(text: str, name: str) -> tuple[TileProgram, Places]:
     errors = Errors()
     lines = read_lines(text, errors)
     own = [directive for directive in lines.directives if directive.name in _OWN]
-    parts = read_directives([directive for directive in lines.directives if directive.name not in _OWN], PurePath(name).stem, errors)
+    parts = read_directives([directive for directive in lines.directives if directive.name not in _OWN], PurePath(name).stem, errors, known)
     buffers, groups = _own_directives(own, parts, errors)
     source = Source(name, text)
     instructions, spans = _instructions(lines, parts, TileLineReader(buffers, groups, Labels(parts.host, ())), errors)
     if errors.found:
-        raise ProgramError(sorted(errors.found, key=_place), source)
+        raise ProgramError(without_repetition(sorted(errors.found, key=_place)), source)
     tiles = TileProgram(
         name=parts.name,
         source=parts.source,

@@ -39,16 +39,14 @@ def evaluate(
     """
     _require_ready(graph, inputs, extra)
     kept = graph.output_nodes.union(keep or ())
-    last_use = _last_uses(graph)
     values: dict[str, Array] = {}
     with np.errstate(all="ignore"):
-        for index, node in enumerate(graph.nodes):
+        for node, done in zip(graph.nodes, _freed(graph, kept), strict=True):
             values[node.name] = value = _value(graph, node, values, inputs, extra)
             if watch is not None:
                 watch(node, value)
-            for name in {node.name, *node.operands} - kept:
-                if last_use[name] <= index:
-                    del values[name]
+            for name in done:
+                del values[name]
     return {name: value for name, value in values.items() if name in kept}
 
 
@@ -88,12 +86,16 @@ def _too_large(node: Node) -> Diagnostic:
     return Diagnostic("E0640", f"{node.name} is too large to compute here: {node.type.brief}", node.origin.labels())
 
 
-def _last_uses(graph: Graph) -> dict[str, int]:
-    """For each node the position of the last one that reads it; its own when none does."""
+def _freed(graph: Graph, kept: Collection[str]) -> list[list[str]]:
+    """For each node the values that nobody needs once it is computed: those that it reads last, and its own where none reads it."""
     last: dict[str, int] = {}
     for index, node in enumerate(graph.nodes):
         last.update(dict.fromkeys((node.name, *node.operands), index))
-    return last
+    freed: list[list[str]] = [[] for _ in graph.nodes]
+    for name, index in last.items():
+        if name not in kept:
+            freed[index].append(name)
+    return freed
 
 
 def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> None:

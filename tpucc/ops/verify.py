@@ -15,13 +15,16 @@ DECLARED = frozenset({"input", "weight"})
 """Operators without operands whose type is declared: the rule checks that type."""
 
 
-def verify_operators(graph: Graph, others: Collection[str] = ()) -> None:
+def verify_operators(graph: Graph, others: Collection[str] = (), changed: Collection[str] | None = None) -> None:
     """Raises `ProgramError` with every node whose operator, operands, attributes or type is wrong; ranges and quantisation aren't compared.
 
-    `others` are names of operators of other packages (layers), which are passed over. Definitions must come before uses (the graph's own
-    check). Codes: E0780 unknown operator, E0781 number of operands, E0782 attributes, E0783 type; a broken rule has the rule's own.
+    `others` are names of operators of other packages (layers), which are passed over. `changed` are the nodes to
+    check, all unless said. Definitions must come before uses (the graph's own check).
+
+    Codes: E0780 unknown operator, E0781 number of operands, E0782 attributes, E0783 type; a broken rule has the rule's own.
     """
-    found = [d for node in graph.nodes if node.op not in others for d in _faults(graph, node)]
+    nodes = graph.nodes if changed is None else (node for node in graph.nodes if node.name in changed)
+    found = [d for node in nodes if node.op not in others for d in _faults(graph, node)]
     if found:
         raise ProgramError(found)
 

@@ -10,13 +10,15 @@ class DropDeadCode:
 ```
 
 Options are fields with defaults of type int, float, str or bool; they become command-line options (`--dead-code-FIELD`). The driver
-verifies, times and dumps around each pass; a pass does none of that.
+verifies, times and dumps around each pass; a pass does none of that. All that a pass has to say is in its result: the graph, and what the
+user should hear, as in `return graph.noting("one sentence")`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
@@ -27,23 +29,28 @@ from tpucc.target import Target
 
 @dataclass(frozen=True)
 class Context:
-    """What a pass may know beside the graph.
+    """What a pass may know beside the graph; nothing of it can be changed.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
-    standard-normal inputs stand in. `warn` collects what the user should hear. `cores` share the batch; `format` is how the device holds
-    values. `holders` says for each value of the operator graph that the device has which node of the layer graph holds it: `quantise`
-    fills it, and passes after it that make other nodes hold other values keep it true.
+    standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values.
     """
 
     target: Target
     calibration: Mapping[str, AnyArray] | None = None
-    warnings: list[str] = field(default_factory=list, compare=False)
     cores: int = 1
     format: DeviceFormat = DEFAULT_FORMAT
-    holders: dict[str, str] = field(default_factory=dict, compare=False)
 
-    def warn(self, message: str) -> None:
-        self.warnings.append(message)
+    def __post_init__(self) -> None:
+        if self.calibration is not None:
+            locked = {name: _locked(array) for name, array in self.calibration.items()}
+            object.__setattr__(self, "calibration", MappingProxyType(locked))
+
+
+def _locked(array: AnyArray) -> AnyArray:
+    """The array, for reading only."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 @runtime_checkable

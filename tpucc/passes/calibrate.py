@@ -23,7 +23,7 @@ from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context
 from tpucc.passes.model_inputs import Checked, checked, made_up_rounds, round_count, rounds
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""
@@ -55,13 +55,13 @@ class Calibrate:
         """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
         self._require_options()
         given = None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+        require_placed(graph, "calibrating")
         probed = Probed.of(graph)
         if not probed.measured:
             return graph
         if given is None:
-            context.warn(_MADE_UP)
             parts = list(_made_up_rounds(graph))
-            return probed.ranged(self._ranges(probed, parts, len(parts)))
+            return probed.ranged(self._ranges(probed, parts, len(parts))).noting(_MADE_UP)
         count = round_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count))
 
@@ -80,8 +80,7 @@ class Calibrate:
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
-                _require_finite(node, value)
-                meter.add(value)
+                meter.add(value, _extremes(node, value))
 
         for part in parts:
             evaluate(probed.graph, part, watch=measure)
@@ -100,7 +99,7 @@ _MADE_UP = (
 class Meter(Protocol):
     """What remembers of a value all that its range needs."""
 
-    def add(self, values: AnyArray) -> None: ...
+    def add(self, values: AnyArray, extremes: Range) -> None: ...
 
     def range(self) -> Range: ...
 
@@ -111,8 +110,8 @@ class Extremes:
     def __init__(self) -> None:
         self._low, self._high = math.inf, -math.inf
 
-    def add(self, values: AnyArray) -> None:
-        self._low, self._high = min(self._low, float(values.min())), max(self._high, float(values.max()))
+    def add(self, values: AnyArray, extremes: Range) -> None:
+        self._low, self._high = min(self._low, extremes.low), max(self._high, extremes.high)
 
     def range(self) -> Range:
         return Range(self._low, self._high)
@@ -125,7 +124,7 @@ class Tails:
         self._cut = cut
         self._lowest = self._highest = np.empty(0, np.float32)
 
-    def add(self, values: AnyArray) -> None:
+    def add(self, values: AnyArray, extremes: Range) -> None:
         self._lowest = self._least(np.concatenate([self._lowest, values.reshape(-1)]))
         self._highest = -self._least(-np.concatenate([self._highest, values.reshape(-1)]))
 
@@ -185,10 +184,10 @@ def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
 
 def _without_range(graph: Graph) -> Iterator[str]:
     """The float32 values on the device, or on their way to it, whose range nothing says yet."""
-    sides, constants = placement(graph), constant_values(graph)
+    constants = constant_values(graph)
     for node in graph:
         known = node.type.range is not None or node.type.quantisation is not None or node.type.dtype != "f32" or node.name in constants
-        if not known and (sides[node.name] == "device" or any(sides[user.name] == "device" for user in graph.users[node.name])):
+        if not known and (node.on_device or any(user.on_device for user in graph.users[node.name])):
             yield node.name
 
 
@@ -204,11 +203,14 @@ def _stopped(node: Node) -> Node:
     return replace(node, attributes=without_activation(node.attributes), type=node.type.plain())
 
 
-def _require_finite(node: Node, values: AnyArray) -> None:
-    if not (math.isfinite(values.min()) and math.isfinite(values.max())):
+def _extremes(node: Node, values: AnyArray) -> Range:
+    """The smallest and the largest value; a NaN among them would be both. Raises `CompileError` E0805 when one isn't finite."""
+    low, high = float(values.min()), float(values.max())
+    if not (math.isfinite(low) and math.isfinite(high)):
         labels = node.origin.labels()
         help = ("look for values that grow from layer to layer, and for weights or calibration inputs that are too large",)
         raise CompileError(Diagnostic("E0805", f"{node.name} isn't finite on the calibration inputs: no range covers it", labels, help))
+    return Range(low, high)
 
 
 def _outwards(measured: Range) -> Range:

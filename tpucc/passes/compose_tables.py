@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import ClassVar
@@ -34,26 +34,15 @@ class ComposeTables:
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)
         done: set[str] = set()
-        ends: dict[str, str] = {}
         for node in rewriter:
             if node.name in done:
                 continue
             if looked_up := _chain(graph, node):
                 done.update((node.name, *(other.name for other in looked_up)))
-                ends[looked_up[-1].name] = _compose(rewriter, node, looked_up)
+                _compose(rewriter, node, looked_up)
             else:
                 rewriter.put(node)
-        _keep_true(context.holders, done, ends)
         return rewriter.build()
-
-
-def _keep_true(holders: dict[str, str], composed: Set[str], ends: Mapping[str, str]) -> None:
-    """Of the nodes of a chain only the last one's value is still there: in the layer that `ends` names."""
-    for value, holder in list(holders.items()):
-        if holder in ends:
-            holders[value] = ends[holder]
-        elif holder in composed:
-            del holders[value]
 
 
 def _chain(graph: Graph, root: Node) -> list[Node]:
@@ -81,17 +70,16 @@ def _is_look_up(node: Node) -> bool:
     return isinstance(node.attributes, Vector) and node.attributes.function == "table"
 
 
-def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> str:
-    """Puts one layer in the place of the root, and the table before it; returns the layer's name."""
+def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:
+    """Puts one layer in the place of the root, and the table before it. Of the chain's values only the last one is still there."""
     last, origin = looked_up[-1], root.origin.merged(*(node.origin for node in looked_up))
     entries = rewriter.constant(f"{last.name}.table", Constant(_composed(rewriter.graph, (root, *looked_up))), origin)
     kept = root.operands[:-1] if _has_table(root) else root.operands
     made = replace(root, name=_name(root, last), operands=(*kept, entries.name), attributes=_with_table(root))
-    rewriter.put(replace(made, type=last.type, origin=origin))
+    rewriter.put(replace(made, type=last.type, origin=origin).holding(last.holds or (last.name,)))
     for node in (root, *looked_up):
         if node.name != made.name:
             rewriter.alias(node, made.name)
-    return made.name
 
 
 def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:

@@ -19,7 +19,7 @@ from tpucc.ops import OPS
 from tpucc.ops.opdef import View
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,7 @@ class ExplicitQuantisation:
         """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""
         if not any(node.op == "quantize" for node in graph):
             return graph
+        require_placed(graph, "quantize is moved into types")
         constants = constant_values(graph)
         _require_formats(graph, constants, context.format)
         fixed = _fixed(graph)
@@ -57,12 +58,11 @@ def holding(type_: TensorType, quantisation: Quantisation, of: DeviceFormat = I8
 
 def _fixed(graph: Graph) -> dict[str, Quantisation]:
     """For each value of the device that is only read to be quantised, and has no parameters yet, those of its first `quantize`."""
-    sides = placement(graph)
     found: dict[str, Quantisation] = {}
     for node in graph:
         if node.op == "quantize" and node.type.quantisation is not None:
-            value = _computed(graph, graph[node.operands[0]], sides)
-            on_device = sides[value.name] == "device" or (value.op == "constant" and _only_for_device(graph, node, sides))
+            value = _computed(graph, graph[node.operands[0]])
+            on_device = value.on_device or (value.op == "constant" and _only_for_device(graph, node))
             if on_device and value.type.quantisation is None and _only_quantised(graph, value):
                 found.setdefault(value.name, node.type.quantisation)
     return found
@@ -81,17 +81,17 @@ def _only_quantised(graph: Graph, value: Node) -> bool:
     return True
 
 
-def _only_for_device(graph: Graph, node: Node, sides: Mapping[str, str]) -> bool:
+def _only_for_device(graph: Graph, node: Node) -> bool:
     """Whether the constant that `node` quantises is then dequantised, and read by nothing but the device: a weight, or an operand there."""
     pairs = graph.users[node.name]
     readers = [reader for pair in pairs for reader in graph.users[pair.name]]
     results = graph.output_nodes.intersection((node.name, *(pair.name for pair in pairs)))
-    return not results and bool(readers) and all(sides[reader.name] == "device" for reader in readers)
+    return not results and bool(readers) and all(reader.on_device for reader in readers)
 
 
-def _computed(graph: Graph, value: Node, sides: Mapping[str, str]) -> Node:
+def _computed(graph: Graph, value: Node) -> Node:
     """The node whose result `value` is on the device: views have none of their own."""
-    while sides[value.name] == "device" and isinstance(OPS[value.op].legalisation, View):
+    while value.on_device and isinstance(OPS[value.op].legalisation, View):
         value = graph[value.operands[0]]
     return value
 

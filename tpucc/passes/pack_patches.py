@@ -21,7 +21,7 @@ from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.windows import MAX_STEP, Axis
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
 from tpucc.target import Target
 
@@ -40,12 +40,13 @@ class PackPatches:
     def run(self, graph: Graph, context: Context) -> Graph:
         if not any(node.op == "conv2d" for node in graph):
             return graph
-        sides = placement(graph)
+        require_placed(graph, "patches are packed")
         rewriter = Rewriter(graph, self.name)
+        notes: list[str] = []
         for node in rewriter:
-            if node.op != "conv2d" or sides[graph[node.name].operands[0]] == "device" or not _pack(rewriter, node, context):
+            if node.op != "conv2d" or rewriter.operands(node)[0].on_device or not _pack(rewriter, node, context, notes):
                 rewriter.put(node)
-        return rewriter.build()
+        return rewriter.build().noting(*notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class _Packing:
         return transfer + tiles * max(outputs.rows * bytes_per_value, target.tile_shift_cycles)
 
 
-def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
-    """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper."""
+def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
+    """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper, and notes what it gains."""
     target, bytes_per_value = context.target, context.format.bytes_per_value
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
@@ -82,11 +83,11 @@ def _pack(rewriter: Rewriter, node: Node, context: Context) -> bool:
     prepared = f32(*best.image)
     if image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
-    patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin)
+    patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host")
     packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:
-        context.warn(_gain(layer_name(node), best, image.type.columns, target))
+        notes.append(_gain(layer_name(node), best, image.type.columns, target))
     attributes = Conv2dAttributes(best.stride)
     rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
     return True

@@ -49,10 +49,10 @@ PASSES: tuple[Pass, ...] = (
     BatchProducts(),
     ReassociateBias(),
     HoistDequantize(),
-    ExplicitQuantisation(),
     DeadCode(),
-    PackPatches(),
     Place(),
+    ExplicitQuantisation(),
+    PackPatches(),
     Calibrate(),
     FuseBias(),
     FuseActivation(),
@@ -88,7 +88,7 @@ def pipeline(level: int, extra: Sequence[Pass], settings: Mapping[str, Mapping[s
 
 
 def _insert(passes: list[Pass], added: Pass) -> None:
-    """A pass from outside replaces the built-in of its name, or goes after the one it names in `after`; else before calibration."""
+    """A pass from outside replaces the built-in of its name, or goes after the one it names in `after`; else before the pass `place`."""
     same = [index for index, p in enumerate(passes) if p.name == added.name]
     if same:
         for index in same:
@@ -98,7 +98,7 @@ def _insert(passes: list[Pass], added: Pass) -> None:
     names = [p.name for p in passes]
     if after is not None and after not in names:
         raise unknown_name("pass", str(after), names)
-    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Calibrate.name), added)
+    passes.insert(len(names) - names[::-1].index(after) if after else names.index(Place.name), added)
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:

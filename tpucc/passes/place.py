@@ -8,33 +8,43 @@ the middle, what the device can compute goes there, unless nothing but operators
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError
 from tpucc.ir.dataflow import Relations
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context
 
-Side = Literal["host", "device"]
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Refuses graphs that have no placement; the graph itself stays as it is."""
+    """Gives every node its place, and refuses graphs that have no placement."""
 
     name: ClassVar[str] = "place"
     summary: ClassVar[str] = "decides what runs on the device and what on the host"
     level: ClassVar[int] = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        placement(graph)
-        return graph
+        places = placement(graph)
+        if all(node.place == places[node.name] for node in graph):
+            return graph
+        return graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
+
+
+def require_placed(graph: Graph, what: str) -> None:
+    """Raises `ProgramError` E0806 for an operator graph of which nothing says where its nodes run; `what` will be done to it."""
+    for node in graph:
+        if node.place is None:
+            help = "the pass place decides it: it comes before"
+            message = f"nothing says whether the host or the device computes {node.name}: graphs are placed before {what}"
+            raise ProgramError(Diagnostic("E0806", message, node.origin.labels(), (help,)))
 
 
 def placement(graph: Graph) -> Mapping[str, Side]:

@@ -131,14 +131,14 @@ class _Parts:
         made = node.origin.merged(part.origin).by(self._options.name)
         if isinstance(node.attributes, ConstantAttributes):
             value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
-            self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made))
+            self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made, node.place))
             return
         asked = asked_of_operands(self._graph, node, part.bounds) if node.name in self._above else None
         takes_rows = asked is not None and not self._options.rows and self._takes_rows(node, asked)
         if asked is None or (takes_rows and node.op != "slice"):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)
-            self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made))
+            self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made, node.place))
         elif takes_rows:
             self._keep_rows(node, part, type_, asked[0])
         elif node.op == "slice" and type_.shape == _shape(asked[0]) and asked[0] != _all(self._graph[node.operands[0]].type.shape):
@@ -158,14 +158,14 @@ class _Parts:
         columns = self._read(node.operands[0], (*_all(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
         starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
         sliced = SliceAttributes(starts, stops, attributes.squeeze)
-        self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin)))
+        self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
 
     def _compute(self, node: Node, part: _Part, type_: TensorType, asked: tuple[Bounds, ...]) -> None:
         operands = tuple(self._read(name, bounds, part.origin) for name, bounds in zip(node.operands, asked, strict=True))
         moved: tuple[str, Attributes] = (node.op, node.attributes)
         if node.op in ("reshape", "flatten", "slice"):
             moved = ("reshape", ReshapeAttributes(type_.shape))
-        self._emit(Node(part.name, moved[0], operands, moved[1], type_, node.origin.merged(part.origin)))
+        self._emit(Node(part.name, moved[0], operands, moved[1], type_, node.origin.merged(part.origin), node.place))
 
     def _read(self, name: str, bounds: Bounds, origin: Origin) -> str:
         """The name under which a part of a value will be computed; the value's own name for all of it."""

@@ -24,7 +24,7 @@ from tpucc.passes.base import Context
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
-from tpucc.passes.place import placement
+from tpucc.passes.place import require_placed
 
 GRANULARITIES = ("per_channel", "per_tensor")
 
@@ -52,24 +52,23 @@ class Quantise:
             raise UsageError(Diagnostic("E0517", f"no granularity is named {self.granularity}", help=(help,)))
         if any(is_layer(node) for node in graph):
             return graph
+        require_placed(graph, "quantising")
         live = _folded(_live(graph))
-        layers = LayerGraph(live, context.format, per_channel=self.granularity == "per_channel")
-        quantised = _quantised(live, layers)
-        context.holders.update(layers.holders)
-        return quantised
+        layers = LayerGraph(_unplaced(live), context.format, per_channel=self.granularity == "per_channel")
+        return _quantised(live, layers)
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
-    sides, constants = placement(graph), constant_values(graph)
-    for node in graph:
+    constants = constant_values(graph)
+    for node in layers.graph:
         if node.op == "input" or node.name in constants:
             continue
-        if sides[node.name] == "host":
-            layers.keep(node)
-        else:
+        if graph[node.name].on_device:
             layers.hold(node.name, _layer(layers, node))
+        else:
+            layers.keep(node)
     outputs = tuple(Output(output.name, layers.for_host(output.node)) for output in graph.outputs)
-    return replace(graph, nodes=tuple(layers.nodes), outputs=outputs)
+    return replace(graph, nodes=tuple(layers.nodes()), outputs=outputs)
 
 
 def _layer(layers: LayerGraph, node: Node) -> Node:
@@ -84,6 +83,11 @@ def _live(graph: Graph) -> Graph:
     """The inputs, and what the outputs need."""
     needed = needed_values(graph)
     return graph.with_nodes(node for node in graph if node.name in needed or node.op == "input")
+
+
+def _unplaced(graph: Graph) -> Graph:
+    """The graph as the layer graph is made of it, whose operators say enough."""
+    return graph.with_nodes(replace(node, place=None) for node in graph)
 
 
 def _folded(graph: Graph) -> Graph:

@@ -6,10 +6,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from operator import is_
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops.constant import ConstantAttributes
 
@@ -21,6 +22,9 @@ class Rewriter:
 
     A node of the old graph is kept, replaced under its own name, or dropped in favour of another (`alias`); later operands follow. Nodes
     that the old graph read and the new one doesn't are left out of it: a pass clears away what it made useless, and nothing else.
+
+    In a graph whose nodes have places, a node that is added without one gets it: that of its namesake, or else of the node that was read
+    last, which it is made for. What is computed from constants alone is the host's.
     """
 
     def __init__(self, graph: Graph, by: str) -> None:
@@ -30,6 +34,8 @@ class Rewriter:
         self._aliases: dict[str, str] = {}
         self._fused: dict[str, tuple[str, ...]] = {}
         self._names = Names(graph)
+        self._constants: set[str] = set()
+        self._place: Side | None = None
         self._reads = Counter(name for node in graph for name in node.operands)
         self._reads.update(output.node for output in graph.outputs)
         self._unread = {node.name for node in graph if not self._reads[node.name]}
@@ -37,6 +43,7 @@ class Rewriter:
     def __iter__(self) -> Iterator[Node]:
         """The old graph's nodes in order, each with its operands as they are now named."""
         for node in self.graph:
+            self._place = node.place
             operands = tuple(self.resolve(name) for name in node.operands)
             yield node if operands == node.operands else replace(node, operands=operands)
 
@@ -56,14 +63,27 @@ class Rewriter:
         for other in fused:
             if not self._reads[other.name]:
                 self._reads.subtract(other.operands)
+        if node.op != "input" and self._constants.issuperset(node.operands):
+            self._constants.add(node.name)
+        if node.place is None and self.graph.is_placed:
+            node = replace(node, place=self._place_of(node))
         self.nodes[node.name] = node
         if fused:
             self._fused[node.name] = tuple(other.name for other in fused)
         return node
 
-    def make(self, wanted: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, origin: Origin) -> Node:
+    def make(
+        self,
+        wanted: str,
+        op: str,
+        operands: tuple[str, ...],
+        attributes: Attributes,
+        type_: TensorType,
+        origin: Origin,
+        place: Side | None = None,
+    ) -> Node:
         """Adds a node that the source doesn't contain, on behalf of `origin`, under a name made from `wanted`."""
-        return self.put(Node(self.fresh(wanted), op, operands, attributes, type_, origin.by(self._by)))
+        return self.put(Node(self.fresh(wanted), op, operands, attributes, type_, origin.by(self._by), place))
 
     def constant(self, wanted: str, value: Constant, origin: Origin) -> Node:
         """Adds a constant that the pass computed."""
@@ -84,6 +104,7 @@ class Rewriter:
         return self._names.fresh(wanted)
 
     def build(self) -> Graph:
+        """The new graph; where nothing is different, the old one itself."""
         outputs = tuple(Output(output.name, self.resolve(output.node)) for output in self.graph.outputs)
         needed = {output.node for output in outputs}
         kept: list[Node] = []
@@ -91,7 +112,15 @@ class Rewriter:
             if node.name in needed or node.name in self._unread or node.op == "input":
                 needed.update(node.operands)
                 kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
-        return replace(self.graph, nodes=tuple(reversed(kept)), outputs=outputs)
+        nodes = tuple(reversed(kept))
+        same = outputs == self.graph.outputs and len(nodes) == len(self.graph) and all(map(is_, nodes, self.graph.nodes))
+        return self.graph if same else replace(self.graph, nodes=nodes, outputs=outputs)
+
+    def _place_of(self, node: Node) -> Side | None:
+        if node.name in self._constants:
+            return "host"
+        replaced = self.graph.by_name.get(node.name)
+        return self._place if replaced is None else replaced.place
 
     def _origin(self, node: Node) -> Origin:
         """The origins of all that the node was fused from, the first computed first; each is visited once, at the end."""

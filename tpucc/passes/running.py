@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError
 from tpucc.ir.graph import Graph
-from tpucc.ir.verify import verify_graph
+from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.verify import verify_operators
@@ -12,7 +12,10 @@ from tpucc.passes.base import Context, Pass
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
-    """Runs one pass and verifies what it returns. A fault in it is an `InternalError` that names it, want of memory a limit."""
+    """Runs one pass on a graph that keeps the rules, and verifies what it changed.
+
+    A fault in it is an `InternalError` that names it, want of memory a limit.
+    """
     try:
         result = step.run(graph, context)
     except Error:
@@ -24,16 +27,18 @@ def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
     if not isinstance(result, Graph):
         raise InternalError(Diagnostic("E0902", f"the pass {step.name} returned {type(result).__name__}, expected a Graph"))
     try:
-        verify_stage(result)
+        verify_stage(result, graph)
     except Error as error:
         head = Diagnostic("E0903", f"the pass {step.name} made a graph that is not valid:")
         raise InternalError((head, *error.diagnostics), error.source) from error
     return result
 
 
-def verify_stage(graph: Graph) -> None:
-    """Checks an operator graph or a layer graph by the rules of both."""
-    verify_graph(graph)
-    verify_operators(graph, LAYERS)
-    if any(node.op in LAYERS for node in graph):
-        verify_layers(graph)
+def verify_stage(graph: Graph, before: Graph | None = None) -> None:
+    """Checks an operator graph or a layer graph by the rules of both; what `before`, which keeps them, has too isn't checked again."""
+    if graph is before:
+        return
+    changed = None if before is None else changed_nodes(graph, before)
+    verify_graph(graph, changed)
+    verify_operators(graph, LAYERS, changed)
+    verify_layers(graph, changed)

@@ -18,16 +18,17 @@ from typing import ClassVar
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
+from tpucc.lowering.bands.choice import Choice, Chooser
+from tpucc.lowering.bands.maps import Lines, Maps
+from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
+from tpucc.lowering.bands.sizes import Sizes
 from tpucc.ops import OPS
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Clamp, Pooling, View
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.bands.choice import Choice, Chooser
-from tpucc.passes.bands.maps import Lines, Maps
-from tpucc.passes.bands.run import Band, Piece, Run, covering, overlap, shares
-from tpucc.passes.bands.sizes import Sizes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
+from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Names
 
 
@@ -48,11 +49,10 @@ class SplitMaps:
     def run(self, graph: Graph, context: Context) -> Graph:
         if all(node.type.rank != 4 for node in graph):
             return graph
+        require_placed(graph, "maps are split")
         sizes = Sizes(Maps(graph), context.target, context.format.bytes_per_value)
         choices = Chooser(sizes, self.most).choices()
-        for choice in choices:
-            context.warn(_note(choice))
-        return _Splitter(sizes.maps, choices, self.name).split() if choices else graph
+        return _Splitter(sizes.maps, choices, self.name).split().noting(*map(_note, choices)) if choices else graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,17 @@ class _Splitter:
             self._done += nodes[at : choice.start]
             self._place(choice, nodes[choice.start : choice.stop])
             at = choice.stop
-        return self._graph.with_nodes((*self._done, *nodes[at:]))
+        return self._placed(self._graph.with_nodes((*self._done, *nodes[at:])))
+
+    def _placed(self, graph: Graph) -> Graph:
+        """Lines that are cut out or put together stay on the device where it reads them; at the edges of its work that is the host's, to
+        whom it costs nothing."""
+        moving = {node.name for node in graph if node.op in ("slice", "concat") and self._graph.by_name.get(node.name) is not node}
+        on_device = {node.name for node in graph if node.on_device}
+        for node in reversed(graph.nodes):
+            if node.name in moving and not any(user.name in on_device for user in graph.users[node.name]):
+                on_device.discard(node.name)
+        return graph.with_nodes(replace(n, place="host") if n.on_device and n.name not in on_device else n for n in graph)
 
     def _place(self, choice: Choice, nodes: Sequence[Node]) -> None:
         """The run in bands, after those of the nodes between its own that it may depend on, and before those that depend on it."""
@@ -145,7 +155,7 @@ class _Splitter:
 
     def _add(self, wanted: str, of: Node, operands: Sequence[str], attributes: Attributes, type_: TensorType, op: str = "") -> Node:
         """Adds a node on behalf of another one, with its operator unless another is given."""
-        made = Node(self._names.fresh(wanted), op or of.op, tuple(operands), attributes, type_, of.origin.by(self._by))
+        made = Node(self._names.fresh(wanted), op or of.op, tuple(operands), attributes, type_, of.origin.by(self._by), of.place)
         self._done.append(made)
         return made
 
@@ -156,7 +166,7 @@ class _Splitter:
     def _joined(self, node: Node) -> Node:
         """The whole of an exit."""
         pieces = tuple(self._part(source, source.piece.own) for source in self._sources[node.name])
-        return Node(node.name, "concat", pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by))
+        return Node(node.name, "concat", pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by), node.place)
 
     def _held_type(self, node: Node) -> TensorType:
         """The node's type, with what says how its copies are held: then joining them rounds nothing."""
@@ -165,7 +175,7 @@ class _Splitter:
 
     def _held(self, node: Node) -> TensorType:
         """The type whose parameters a value has on the device: that of its operand, for operators that only choose among its values."""
-        while node.type.quantisation is None and self._maps.sides[node.name] == "device" and _keeps_parameters(node):
+        while node.type.quantisation is None and node.on_device and _keeps_parameters(node):
             node = self._graph[node.operands[0]]
         return node.type
 

@@ -14,6 +14,7 @@ from tpucc.driver import Compilation
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.error import ErrorMeter, LayerError
+from tpucc.layers.kinds import VIEWS
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.summary import is_layer, macs
 from tpucc.numerics import AnyArray, quantise
@@ -46,7 +47,7 @@ def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ..
     floats, layers = _narrowed(graphs, runtime.program.target)
     limit = _row_limit(layers)
     examples = checked(floats.inputs, compilation.calibration, "calibration")
-    twins = _twins(floats, layers, compilation.holders)
+    twins = _twins(floats, layers)
     meters = {name: _meter(layers[name]) for name in twins}
     together = _Together(floats, layers, twins).graph()
     for part in rounds(floats.inputs, examples, limit):
@@ -69,15 +70,16 @@ def _graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     return before, after
 
 
-def _twins(floats: Graph, layers: Graph, holders: Mapping[str, str]) -> dict[str, str]:
-    """For each layer, and each `quantize`, the float32 value that it holds: the first of the operator graph's."""
+def _twins(floats: Graph, layers: Graph) -> dict[str, str]:
+    """For each layer, and each `quantize` before one, the float32 value that it holds: the first of the operator graph's."""
     found: dict[str, str] = {}
+    measured = _measured(layers)
     for node in floats:
-        if node.name not in holders or holders[node.name] not in layers.by_name:
+        if node.name not in layers.holders:
             continue
-        holder = _through_reshapes(layers, layers[holders[node.name]])
+        holder = _through_reshapes(layers, layers[layers.holders[node.name]])
         real = floats[node.operands[0]] if node.op == "quantize" else node
-        if _is_measured(holder) and holder.type.size == real.type.size and real.type.dtype == "f32":
+        if holder.name in measured and holder.type.size == real.type.size and real.type.dtype == "f32":
             found.setdefault(holder.name, real.name)
     return found
 
@@ -89,8 +91,14 @@ def _through_reshapes(layers: Graph, node: Node) -> Node:
     return node
 
 
-def _is_measured(node: Node) -> bool:
-    return node.type.quantisation is not None and (is_layer(node) or node.op == "quantize") and node.type.size > 0
+def _measured(layers: Graph) -> frozenset[str]:
+    """The layers, and each `quantize` whose integers one of them reads, maybe in another view."""
+    read: set[str] = set()
+    for node in reversed(layers.nodes):
+        if is_layer(node) or (node.name in read and node.op in VIEWS):
+            read.update(node.operands)
+    held = (node for node in layers if node.type.quantisation is not None and node.type.size > 0)
+    return frozenset(node.name for node in held if is_layer(node) or (node.op == "quantize" and node.name in read))
 
 
 def _row_limit(layers: Graph) -> int:

@@ -1,15 +1,18 @@
 """A program's arrays in a listing: tiles, constants and parameter blocks.
 
-Small matrices are rows of numbers, large ones base64; both are read anywhere. Rows and lanes left out are zero.
+Small matrices are rows of numbers; large ones stand by their digests (`tpucc.ir.digests`) or as base64. All are read anywhere. Rows and
+lanes left out are zero.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from tpucc.diagnostics import counted, printable
+from tpucc.diagnostics import Span, counted, printable
+from tpucc.ir.digests import Known, Missing, digest_of, found
 from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
 from tpucc.isa.listing.words import Word, line_error, number_in
@@ -20,6 +23,7 @@ READABLE = 16
 """Matrices and vectors up to this many lanes are shown as numbers."""
 _SCALARS = {"zero": 0, "low": -128, "high": 127, "zero_a": 0, "zero_b": 0, "scale_a": 1.0, "scale_b": 1.0}
 _VECTORS = {"bias": 0, "multiplier": 1.0}
+_DIGEST = re.compile("[0-9a-f]{16}")
 _TABLES = ("table", "points")
 """Of functions of 8-bit and of 16-bit values."""
 
@@ -72,11 +76,26 @@ def read_bytes(directive: Directive, text: str, multiple: int) -> bytes:
     return data
 
 
-def block_lines(block: AnyArray) -> Iterator[str]:
-    """One parameter block: its numbers in the directive, long vectors and the table as base64 after it."""
+def read_digest(word: Word, what: str, size: int, known: Known | None) -> bytes:
+    """The `size` bytes of `sha256=3f2a9c1d04b7e6a8`. Raises `LineError`: E0713 no digest, E0760 and E0761 when they can't be had."""
+    if not _DIGEST.fullmatch(word.text):
+        word.fail("E0713", f"expected the 16 hexadecimal digits of a digest, found {printable(word.text)}")
+    return _known(what, word.text, size, known, word.span)
+
+
+def _known(what: str, digest: str, size: int, known: Known | None, span: Span) -> bytes:
+    try:
+        return found(what, digest, size, known)
+    except Missing as error:
+        raise line_error(error.code, error.message, span, error.help) from None
+
+
+def block_lines(block: AnyArray, with_data: bool) -> Iterator[str]:
+    """One parameter block: its numbers in the directive, long vectors and the table after it, as base64 or by their digests."""
+    tagged = _tagged if with_data else _digested
     if not _plain(block):
         yield ".block"
-        yield from _tagged("raw", block.tobytes())
+        yield from tagged("raw", block.tobytes())
         return
     words = [f"{name}={text}" for name, default in _VECTORS.items() if (text := _vector_text(block[name], default))]
     words += [
@@ -85,11 +104,11 @@ def block_lines(block: AnyArray) -> Iterator[str]:
     yield " ".join([".block", *words])
     for name, default in _VECTORS.items():
         if _vector_text(block[name], default) is None:
-            yield from _tagged(name, block[name].tobytes())
+            yield from tagged(name, block[name].tobytes())
     if block["has_table"]:
         tables = [tag for tag in _TABLES if block[tag].any()]
         for tag in tables or ["table"]:
-            yield from _tagged(tag, block[tag].tobytes())
+            yield from tagged(tag, block[tag].tobytes())
 
 
 def _plain(block: AnyArray) -> bool:
@@ -110,15 +129,20 @@ def _tagged(tag: str, data: bytes) -> Iterator[str]:
         yield f"| {tag} {line}"
 
 
-def read_block(directive: Directive, mxu: int) -> AnyArray:
-    """One parameter block [1]. Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data."""
+def _digested(tag: str, data: bytes) -> Iterator[str]:
+    yield f"| {tag} sha256={digest_of(data)}"
+
+
+def read_block(directive: Directive, mxu: int, number: int, known: Known | None) -> AnyArray:
+    """Parameter block `number`, [1]. Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data, E0760 or E0761 data that
+    stand by their digest and can't be had."""
     block = np.zeros(1, block_dtype(mxu))
-    parts = _parts(directive)
+    sizes = {"raw": block.dtype.itemsize} | {tag: block[tag].nbytes for tag in (*_TABLES, *_VECTORS)}
+    parts = _parts(directive, sizes, number, known)
     if "raw" in parts:
-        data = read_bytes(directive, parts["raw"], block.dtype.itemsize)
-        if len(data) != block.dtype.itemsize or len(parts) > 1:
+        if len(parts["raw"]) != block.dtype.itemsize or len(parts) > 1:
             raise line_error("E0717", f"raw takes all {block.dtype.itemsize:,} bytes of one parameter block", directive.head.span)
-        return np.frombuffer(data, block.dtype)
+        return np.frombuffer(parts["raw"], block.dtype)
     arguments = Arguments(directive)
     for name, scalar in _SCALARS.items():
         word = arguments.take(name)
@@ -132,25 +156,28 @@ def read_block(directive: Directive, mxu: int) -> AnyArray:
     return block
 
 
-def _parts(directive: Directive) -> dict[str, str]:
+def _parts(directive: Directive, sizes: Mapping[str, int], number: int, known: Known | None) -> dict[str, bytes]:
     """The block's data by tag."""
-    parts: dict[str, str] = {}
+    texts: dict[str, str] = {}
+    parts: dict[str, bytes] = {}
     for line in directive.block:
         tag, _, data = line.text.partition(" ")
-        if tag not in ("raw", *_TABLES, *_VECTORS):
+        if tag not in sizes:
             raise line_error("E0717", f"this line begins with raw, bias, multiplier, table or points, not {printable(tag)}", line.span)
-        parts[tag] = parts.get(tag, "") + data
-    return parts
+        if data.startswith("sha256=") and _DIGEST.fullmatch(digest := data.removeprefix("sha256=").strip()):
+            parts[tag] = _known(f"the {tag} of parameter block {number:,}", digest, sizes[tag], known, line.span)
+        else:
+            texts[tag] = texts.get(tag, "") + data
+    return parts | {tag: read_bytes(directive, text, 1) for tag, text in texts.items()}
 
 
-def _vector(directive: Directive, word: Word | None, data: str | None, like: AnyArray, default: float) -> AnyArray:
+def _vector(directive: Directive, word: Word | None, data: bytes | None, like: AnyArray, default: float) -> AnyArray:
     if data is not None:
         return _exactly(directive, data, like)
     return np.full_like(like, default) if word is None else _numbers(word, like.dtype, len(like))
 
 
-def _exactly(directive: Directive, text: str, like: AnyArray) -> AnyArray:
-    data = read_bytes(directive, text, 1)
+def _exactly(directive: Directive, data: bytes, like: AnyArray) -> AnyArray:
     if len(data) != like.nbytes:
         raise line_error("E0717", f"a part of {directive.head} has {len(data):,} bytes instead of {like.nbytes:,}", directive.head.span)
     return np.frombuffer(data, like.dtype)

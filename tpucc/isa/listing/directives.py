@@ -12,8 +12,9 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
+from tpucc.ir.digests import Known, Missing, with_data
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
-from tpucc.isa.listing.data import read_block, read_bytes, read_matrix
+from tpucc.isa.listing.data import read_block, read_bytes, read_digest, read_matrix
 from tpucc.isa.listing.lines import IN_CODE, Arguments, Directive, Errors
 from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.texts import read_text
@@ -26,9 +27,12 @@ DEFAULT_TARGET = "tpu_v1"
 KINDS = ("input", "output", "constant", "scratch")
 
 
-def read_directives(directives: list[Directive], stem: str, errors: Errors) -> Parts:
-    """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one."""
-    parts = Parts(stem, load_target(DEFAULT_TARGET))
+def read_directives(directives: list[Directive], stem: str, errors: Errors, known: Known | None = None) -> Parts:
+    """All directives of a listing; the target first, since the others' sizes depend on it. `stem` is the name of a program without one.
+
+    `known` has the constants that stand in the listing by their digests.
+    """
+    parts = Parts(stem, load_target(DEFAULT_TARGET), known)
     ordered = sorted(directives, key=lambda directive: directive.name != "target")
     for directive in ordered:
         if not errors.full:
@@ -187,8 +191,12 @@ def _own_buffers(arguments: Arguments, parts: Parts, kind: str, title: str, colu
 
 
 def _tile(arguments: Arguments, parts: Parts) -> None:
-    arguments.done(block=True)
-    mxu = parts.target.mxu
+    mxu, word = parts.target.mxu, arguments.take("sha256")
+    arguments.done(block=word is None)
+    if word is not None:
+        data = read_digest(word, f"weight tile {sum(map(len, parts.tiles)):,}", mxu * mxu, parts.known)
+        parts.tiles.append(np.frombuffer(data, np.int8).reshape(1, mxu, mxu))
+        return
     tile = np.zeros((1, mxu, mxu), np.int8)
     rows = read_matrix(arguments.directive, mxu, mxu)
     tile[0, : len(rows)] = rows
@@ -204,7 +212,7 @@ def _tiles(arguments: Arguments, parts: Parts) -> None:
 
 
 def _block(arguments: Arguments, parts: Parts) -> None:
-    parts.blocks.append(read_block(arguments.directive, parts.target.mxu))
+    parts.blocks.append(read_block(arguments.directive, parts.target.mxu, len(parts.blocks), parts.known))
 
 
 def _constant(arguments: Arguments, parts: Parts) -> None:
@@ -216,18 +224,31 @@ def _constant(arguments: Arguments, parts: Parts) -> None:
 
 
 def _constants(arguments: Arguments, parts: Parts) -> None:
-    arguments.done(block=True)
-    mxu = parts.target.mxu
-    parts.constants.append(np.frombuffer(read_bytes(arguments.directive, arguments.directive.block_text, mxu), np.int8).reshape(-1, mxu))
+    mxu, rows, word = parts.target.mxu, arguments.integer("rows", 0), arguments.take("sha256")
+    arguments.done(block=word is None)
+    if word is None:
+        data = read_bytes(arguments.directive, arguments.directive.block_text, mxu)
+    else:
+        data = read_digest(word, "the constant rows of host memory", rows * mxu, parts.known)
+    parts.constants.append(np.frombuffer(data, np.int8).reshape(-1, mxu))
 
 
 def _text(arguments: Arguments, parts: Parts) -> None:
-    parts.texts[arguments.directive.name] = read_text(arguments)
+    name = arguments.directive.name
+    parts.texts[name] = read_text(arguments) if name == "source_text" else _graph(arguments, parts)
+
+
+def _graph(arguments: Arguments, parts: Parts) -> str:
+    """A text that is a graph, with its data."""
+    try:
+        return with_data(read_text(arguments), parts.known)
+    except Missing as error:
+        raise line_error(error.code, error.message, arguments.directive.head.span, error.help) from None
 
 
 def _host_step(arguments: Arguments, parts: Parts) -> None:
     elements = arguments.integer("elements", 0)
-    parts.host_steps.append(HostWork(read_text(arguments), (), (), elements))
+    parts.host_steps.append(HostWork(_graph(arguments, parts), (), (), elements))
 
 
 def _step_ports(which: str) -> Callable[[Arguments, Parts], None]:

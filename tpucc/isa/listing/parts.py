@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from tpucc.diagnostics import printable
+from tpucc.ir.digests import Known
 from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, block_dtype
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
@@ -18,6 +19,8 @@ class Parts:
 
     name: str
     target: Target
+    known: Known | None = None
+    """The constants that stand in the text by their digests."""
     source: str = ""
     cores: int = 1
     lower_bound_rows: int = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
@@ -35,14 +35,13 @@ class LayerGraph:
         self._crossed: dict[str, str] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
 
-    @property
-    def nodes(self) -> Iterable[Node]:
-        return self._builder.nodes.values()
-
-    @property
-    def holders(self) -> dict[str, str]:
-        """For each value of the operator graph that the device has, the node that holds it."""
-        return {name: node.name for name, node in self._device.items()}
+    def nodes(self) -> Iterator[Node]:
+        """The nodes, each with the values of the operator graph that it has."""
+        held: dict[str, dict[str, None]] = {}
+        for value, holder in (*self._host.items(), *((value, node.name) for value, node in self._device.items())):
+            held.setdefault(holder, {})[value] = None
+        for node in self._builder.nodes.values():
+            yield node.holding(held.get(node.name, ()))
 
     def add(self, node: Node) -> Node:
         """Adds a node under a fresh name made from its own."""

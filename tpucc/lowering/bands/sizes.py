@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.graph import Node
+from tpucc.lowering.bands.maps import NO_SIDES, Lines, Maps, Sides, widest
 from tpucc.ops import OPS
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Matrix
-from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Sides, widest
 from tpucc.target import Target
 
 

@@ -15,7 +15,6 @@ from tpucc.ops.convolution import ConvolutionAttributes, unfused
 from tpucc.ops.opdef import Arithmetic, Clamp, Table, View
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.windows import Axis, PoolAttributes, pool_axes
-from tpucc.passes.place import Side, placement
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""
@@ -52,13 +51,9 @@ class Maps:
         return constant_values(self.graph)
 
     @cached_property
-    def sides(self) -> Mapping[str, Side]:
-        return placement(self.graph)
-
-    @cached_property
     def by_line(self) -> frozenset[str]:
         """The nodes of the device each line of whose image depends on some lines of their operands."""
-        return frozenset(node.name for node in self.graph if self.sides[node.name] == "device" and self._computes_by_line(node))
+        return frozenset(node.name for node in self.graph if node.on_device and self._computes_by_line(node))
 
     @cached_property
     def axes(self) -> Mapping[str, tuple[Axis, Axis]]:
@@ -76,7 +71,7 @@ class Maps:
         What the host gives or gets, and other views of a value, have none: convolutions read a copy (`tpucc.lowering.borders`).
         """
         node = self.graph[name]
-        if self.sides[name] == "host" or name in self.graph.output_nodes or isinstance(OPS[node.op].legalisation, View):
+        if not node.on_device or name in self.graph.output_nodes or isinstance(OPS[node.op].legalisation, View):
             return NO_SIDES
         users = self.graph.users[name] if readers is None else readers
         return widest(self.border(user) for user in users if user.operands[0] == name)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.maps import NO_SIDES, Lines, Maps, Reading, Sides, widest
+from tpucc.lowering.bands.maps import NO_SIDES, Lines, Maps, Reading, Sides, widest
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ class Run:
     @cached_property
     def device_entries(self) -> tuple[str, ...]:
         """Those of the entries that the device computes."""
-        return tuple(name for name in self.entries if self.maps.sides[name] == "device")
+        return tuple(name for name in self.entries if self.maps.graph[name].on_device)
 
     def is_read_on_device(self, name: str) -> bool:
         """Whether the device reads the value outside of the run."""
         users = self.maps.graph.users[name]
-        return any(self.maps.sides[user.name] == "device" and user.name not in self.names for user in users)
+        return any(user.on_device and user.name not in self.names for user in users)
 
     @property
     def most(self) -> int:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.maps import NO_SIDES, Lines, Sides, widest
-from tpucc.passes.bands.run import Band, Run, Supply, covering, shares
-from tpucc.passes.bands.sizes import Sizes
+from tpucc.lowering.bands.maps import NO_SIDES, Lines, Sides, widest
+from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
+from tpucc.lowering.bands.sizes import Sizes
 
 
 @dataclass(frozen=True, slots=True)

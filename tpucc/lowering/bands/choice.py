@@ -13,9 +13,9 @@ from functools import cached_property
 from itertools import accumulate
 
 from tpucc.ir.graph import Node
-from tpucc.passes.bands.estimate import Estimate, Way
-from tpucc.passes.bands.run import Piece, Run, Supply, run_of
-from tpucc.passes.bands.sizes import Sizes
+from tpucc.lowering.bands.estimate import Estimate, Way
+from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
+from tpucc.lowering.bands.sizes import Sizes
 
 LONGEST = 12
 """The most nodes from the first of a run to its last: the more, the more lines are computed again."""
@@ -92,8 +92,8 @@ class Chooser:
         maps = self.sizes.maps
         changes = [0] * (len(self._nodes) + 2)
         for at, node in enumerate(self._nodes):
-            readers = [self._place[user.name] for user in maps.graph.users[node.name] if maps.sides[user.name] == "device"]
-            if readers and maps.sides[node.name] == "device":
+            readers = [self._place[user.name] for user in maps.graph.users[node.name] if user.on_device]
+            if readers and node.on_device:
                 changes[at + 1] += self.sizes.item(node.name)
                 changes[max(readers) + 1] -= self.sizes.item(node.name)
         return tuple(accumulate(changes))
@@ -144,7 +144,7 @@ class Chooser:
         """Who on the device reads a value and is in no run, as far as can be told: operators that are too large should be in one."""
         maps = self.sizes.maps
         readers = (user for user in maps.graph.users[name] if user.name not in run.names)
-        return tuple(user for user in readers if maps.sides[user.name] == "device" and user.name not in self._large)
+        return tuple(user for user in readers if user.on_device and user.name not in self._large)
 
     def _leaves_room(self, name: str) -> bool:
         """Whether a value that is whole on the device can have others beside it."""
