@@ -15,10 +15,10 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
+from tpucc.ops.axis import Axis
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.evaluate import Extra, evaluate
-from tpucc.ops.windows import Axis
 
 
 def forward(graph: Graph, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:

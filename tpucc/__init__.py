@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tpucc.api import Executable, compile, compile_source, load
+    from tpucc.api import Executable, compile, compile_source, load, resume
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "compile", "compile_source", "load"),
+    "tpucc.api": ("Executable", "compile", "compile_source", "load", "resume"),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "ProgramError",
         "Source", "Span", "UsageError",
@@ -73,6 +73,7 @@ __all__ = [
     "compile_source",
     "load",
     "load_target",
+    "resume",
 ]
 
 

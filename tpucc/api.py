@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,13 @@ from tpucc.driver import Compilation, Options
 from tpucc.driver import compile_source as drive
 from tpucc.interop.sources import read_source
 from tpucc.ir.dtypes import BY_BITS
+from tpucc.ir.printer import print_graph
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.passes.base import Pass
+from tpucc.runtime.resume import Base
+from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.target import Target, load_target, with_overrides
 from tpucc.viz import pictures
@@ -36,14 +39,18 @@ class Shown:
 
     value: Any
     _title: str
-    _text: Callable[[], str]
+    _text: Callable[[bool], str]
     _svg: Callable[[], str]
 
     def __repr__(self) -> str:
         return f"<{self._title}>"
 
     def __str__(self) -> str:
-        return self._text()
+        return self.text()
+
+    def text(self, with_data: bool = False) -> str:
+        """The text form, from which `resume` goes on. Large constants stand by their digests; `with_data` it says everything alone."""
+        return self._text(with_data)
 
     def _repr_svg_(self) -> str:
         return self._svg()
@@ -101,43 +108,48 @@ class Executable:
     def graph(self) -> Shown:
         """The operator graph with its weights, as elaborated."""
         graph = self._stage("graph")
-        return self._shown(graph, "operator graph", lambda: str(graph), lambda: pictures.graph_svg(graph))
+        return self._shown(graph, "operator graph", lambda data: print_graph(graph, with_data=data), lambda: pictures.graph_svg(graph))
 
     @property
     def layers(self) -> Shown:
         """The layer graph: int8 layers between host operators."""
         layers = self._stage("layers")
-        return self._shown(layers, "layer graph", lambda: str(layers), lambda: pictures.layers_svg(layers, self.runtime.program.title))
+        return self._shown(
+            layers,
+            "layer graph",
+            lambda data: print_graph(layers, with_data=data),
+            lambda: pictures.layers_svg(layers, self.runtime.program.title),
+        )
 
     @property
     def tiles(self) -> Shown:
         """The tile program."""
         tiles = self._stage("tiles")
-        return self._shown(tiles, "tile program", lambda: print_tiles(tiles), lambda: pictures.tiles_svg(tiles))
+        return self._shown(tiles, "tile program", lambda data: print_tiles(tiles, data), lambda: pictures.tiles_svg(tiles))
 
     @property
     def program(self) -> Shown:
         """The machine program."""
         program = self.runtime.program
-        return self._shown(program, "machine program", lambda: disassemble(program), lambda: pictures.program_svg(program))
+        return self._shown(program, "machine program", lambda data: disassemble(program, data), lambda: pictures.program_svg(program))
 
     @property
     def timeline(self) -> Shown:
         """When every instruction starts and ends."""
         runtime = self.runtime
-        return self._shown(runtime.timeline, "timeline", lambda: timeline_table(runtime), lambda: pictures.timeline_of(runtime))
+        return self._shown(runtime.timeline, "timeline", lambda _: timeline_table(runtime), lambda: pictures.timeline_of(runtime))
 
     @property
     def memory(self) -> Shown:
         """Who lives in the unified buffer, where, and when."""
         residents = self.runtime.program.residents
-        return self._shown(residents, "unified buffer", lambda: memory_table(self.runtime), lambda: pictures.memory_of(self.runtime))
+        return self._shown(residents, "unified buffer", lambda _: memory_table(self.runtime), lambda: pictures.memory_of(self.runtime))
 
     @property
     def roofline(self) -> Shown:
         """How far each layer is from what the machine could do at its intensity; the value: the model's point, and the layers'."""
         runtime = self.runtime
-        return self._shown(pictures.works_of(runtime), "roofline", lambda: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
+        return self._shown(pictures.works_of(runtime), "roofline", lambda _: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
 
     def report(self) -> Page:
         """The page with everything in it: a notebook shows it, `save` writes it."""
@@ -147,7 +159,7 @@ class Executable:
         files = artifacts(self.compilation, self.runtime, Path(program.source).stem, ("report",)).files
         return Page(f"{program.title} on {program.machine}", files["report.html"].decode())
 
-    def _shown(self, value: Any, what: str, text: Callable[[], str], svg: Callable[[], str]) -> Shown:
+    def _shown(self, value: Any, what: str, text: Callable[[bool], str], svg: Callable[[], str]) -> Shown:
         return Shown(value, f"the {what} of {printable(self.runtime.program.title)}", text, svg)
 
     def _stage(self, name: str) -> Any:
@@ -205,6 +217,41 @@ def compile_source(
     """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
     options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores, activation_bits)
     return _executable(drive(Source(name, text), Path(folder), options))
+
+
+def resume(
+    text: str,
+    like: Executable | None = None,
+    *,
+    name: str = "edited",
+    target: str | Target | None = None,
+    calibration: PathLike | None = None,
+    level: int | None = None,
+    cores: int | None = None,
+    activation_bits: int | None = None,
+) -> Executable:
+    """Goes on from the text of a stage, as `exe.tiles` prints it or edited: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`.
+
+    `like` is the model that the text was printed from; a graph of operators with its data needs none. `name` stands in messages. The others
+    are as in `compile`, and where they are left out those of `like`. Raises `ProgramError`: what is wrong with the text, and by name what
+    an edit may not change (weights, inputs and outputs, the machine, the host's part).
+    """
+    base = None if like is None else Base(like.runtime.program, like.compilation)
+    given: dict[str, Any] = {
+        "target": _target(target, None) if target is not None else None,
+        "calibration": Path(calibration) if calibration is not None else None,
+        "level": level,
+        "cores": cores,
+        "activation_bits": activation_bits,
+    }
+    options = replace(_options_of(base), **{key: value for key, value in given.items() if value is not None})
+    return _executable(resume_text(Source(name, text), base, options))
+
+
+def _options_of(base: Base | None) -> Options:
+    if base is None:
+        return Options()
+    return base.compilation.options if base.compilation is not None else Options(target=base.program.target, cores=base.program.cores)
 
 
 def load(path: PathLike) -> Executable:

@@ -16,8 +16,9 @@ from tpucc.frontend.elaborate import Limits, Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
 from tpucc.ir.collector import collector_paused
-from tpucc.ir.dtypes import BY_BITS
+from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
+from tpucc.ir.printer import print_graph
 from tpucc.isa.disassembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
@@ -76,30 +77,33 @@ class Snapshot:
     changed: bool
     summary: str = ""
     """What a pass does, in a line."""
+    place: str = ""
+    """Of a pass's result: the pass, and which one it is where another of this name comes later."""
 
     @property
     def suffix(self) -> str:
         """The kind of its text form: `.graph`, `.tile`, `.asm`."""
         return ".graph" if isinstance(self.value, Graph) else ".tile" if isinstance(self.value, TileProgram) else ".asm"
 
-    def text(self) -> str:
-        """The value in its text form."""
+    def text(self, with_data: bool = False) -> str:
+        """The value in its text form, from which `tpucc.resume` goes on. Without data, large constants stand by their digests."""
         if isinstance(self.value, Source):
             return self.value.text
         if isinstance(self.value, TileProgram):
-            return print_tiles(self.value)
-        return disassemble(self.value) if isinstance(self.value, Program) else str(self.value)
+            return print_tiles(self.value, with_data)
+        if isinstance(self.value, Program):
+            return disassemble(self.value, with_data)
+        return print_graph(self.value, with_data=with_data, after=self.place)
 
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
     """All that a compilation made. What lies past `stop_after` is None.
 
-    `params` are the values that were given for the source's params, as they were written.
     """
 
     source: Source
-    params: Mapping[str, str]
+    options: Options
     model: Model | None
     graph: Graph | None
     calibration: Mapping[str, AnyArray] | None
@@ -109,23 +113,30 @@ class Compilation:
     warnings: list[str]
     snapshots: tuple[Snapshot, ...]
 
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The values that were given for the source's params, as they were written."""
+        return self.options.params
+
 
 class _Stopped(Exception):
     """The stage of `stop_after` is done."""
 
 
-class _Recorder:
+class Recorder:
     """Times each stage, hands it to the observer, and stops after the one that was asked for."""
 
-    def __init__(self, observer: Observer | None, stop_after: str | None) -> None:
-        self.snapshots: list[Snapshot] = []
+    def __init__(self, observer: Observer | None, stop_after: str | None, before: tuple[Snapshot, ...] = ()) -> None:
+        self.snapshots = list(before)
         self._observer = observer
         self._stop_after = stop_after
         self._started = time.perf_counter()
 
-    def done(self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True, summary: str = "") -> None:
+    def done(
+        self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True, summary: str = "", place: str = ""
+    ) -> None:
         seconds = time.perf_counter() - self._started
-        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed, summary)
+        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed, summary, place)
         self.snapshots.append(snapshot)
         if self._observer is not None:
             self._observer(snapshot)
@@ -135,11 +146,11 @@ class _Recorder:
 
 
 @dataclass
-class _State:
+class State:
     """What the stages have made so far."""
 
     source: Source
-    params: Mapping[str, str]
+    options: Options
     model: Model | None = None
     graph: Graph | None = None
     calibration: Mapping[str, AnyArray] | None = None
@@ -162,14 +173,19 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
     require_compilable(options.target)
     if options.stop_after is not None:
         require_stage(options.stop_after, options)
-    recorder, state = _Recorder(observer, options.stop_after), _State(source, options.params)
+    recorder = Recorder(observer, options.stop_after)
+    return recorded(State(source, options), recorder, lambda state: _stages(state, folder, options, recorder))
+
+
+def recorded(state: State, recorder: Recorder, stages: Callable[[State], None]) -> Compilation:
+    """What `stages` make of `state`, to the stage that was asked for; errors that speak of the source get it."""
     try:
-        _stages(state, folder, options, recorder)
+        stages(state)
     except _Stopped:
         pass
     except Error as error:
         if error.source is None and any(d.labels for d in error.diagnostics):
-            raise type(error)(error.diagnostics, source) from None
+            raise type(error)(error.diagnostics, state.source) from None
         raise
     return Compilation(**vars(state), snapshots=tuple(recorder.snapshots))
 
@@ -196,14 +212,13 @@ def require_stage(name: str, options: Options) -> None:
 
 
 @collector_paused()
-def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) -> None:
+def _stages(state: State, folder: Path, options: Options, recorder: Recorder) -> None:
     """Runs every stage; each leaves its result in `state` before the recorder may stop."""
     module = parse(state.source)
     recorder.done("parse", state.source)
     model = state.model = elaborate(module, state.source, options.params, options.limits)
     state.warnings.extend(w.render(state.source) for w in model.warnings)
     _require_supported(options.cores)
-    format = BY_BITS[options.activation_bits or model.activation_bits]
     state.graph = model.graph
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
@@ -213,23 +228,35 @@ def _stages(state: _State, folder: Path, options: Options, recorder: _Recorder) 
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
+    run_passes(state, state.graph, options, recorder)
+    back_end(state, options, recorder)
+
+
+def run_passes(state: State, graph: Graph, options: Options, recorder: Recorder, done: int = 0) -> None:
+    """Runs the passes on `graph`, which the first `done` of them have made."""
+    declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
+    format = BY_BITS[options.activation_bits] if options.activation_bits else declared
     context = Context(options.target, state.calibration, options.cores, format)
-    _run_passes(state, state.graph, context, options, recorder)
-    _back_end(state, options, recorder)
-
-
-def _run_passes(state: _State, graph: Graph, context: Context, options: Options, recorder: _Recorder) -> None:
-    steps = passes_of(options)
-    for index, step in enumerate(steps):
+    state.layers = graph
+    steps, places = passes_of(options), pass_places(options)
+    for index in range(done, len(steps)):
+        step, place = steps[index], places[index]
         made = run_pass(step, graph, context)
         state.warnings.extend(made.notes)
         state.layers = made.without_notes()
-        last = all(later.name != step.name for later in steps[index + 1 :])
-        recorder.done(step.name, state.layers, changed=state.layers != graph, last=last, summary=step.summary)
+        changed = state.layers != graph
+        recorder.done(step.name, state.layers, changed=changed, last=place == step.name, summary=step.summary, place=place)
         graph = state.layers
 
 
-def _back_end(state: _State, options: Options, recorder: _Recorder) -> None:
+def pass_places(options: Options) -> list[str]:
+    """The passes as the head of a graph names them: `fuse-bias`; `constant-folding 1` where another of this name comes later."""
+    names = [step.name for step in passes_of(options)]
+    return [name if name not in names[index + 1 :] else f"{name} {names[: index + 1].count(name)}" for index, name in enumerate(names)]
+
+
+def back_end(state: State, options: Options, recorder: Recorder) -> None:
+    """Lowers, schedules and verifies the layer graph."""
     assert state.layers is not None
     assert state.graph is not None
     parts = partition(state.layers)

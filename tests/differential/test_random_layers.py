@@ -15,7 +15,7 @@ from tests.support import slow_layers as slow
 from tpucc.diagnostics import Origin, Span
 from tpucc.ir.graph import Attributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import compute
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32
 
@@ -125,6 +125,10 @@ def folded(bias: Int32, weights: Int8, zero: int) -> Int32:
     return result
 
 
+def epilogue(result: slow.Result, scales: tuple[float, ...] = (), zeros: tuple[int, ...] = ()) -> Requantise:
+    return Requantise(result.zero, result.low, result.high, result.table is not None, scales, zeros)
+
+
 def table_of(result: slow.Result) -> tuple[DeviceInts, ...]:
     return () if result.table is None else (result.table,)
 
@@ -139,7 +143,7 @@ def check_product(draw: Draw) -> None:
     multiplier, taken_in = draw.multipliers(columns, sum(depths)), bias
     for w, zero in zip(weights, zeros, strict=True):
         taken_in = folded(taken_in, w, zero)
-    layer = Fc(result.zero, result.low, result.high, result.table is not None, len(xs))
+    layer = Fc(epilogue(result), len(xs))
     found = computed(layer, (*leading, columns), *xs, *weights, taken_in, multiplier, *table_of(result))
     np.testing.assert_array_equal(found, slow.product(xs, zeros, weights, bias, multiplier, result))
 
@@ -153,7 +157,7 @@ def check_convolution(draw: Draw) -> None:
     x, zero = draw.values(draw.integer(1, 2), height, width, channels), draw.zero()
     weights = draw.weights(*walk.size, channels, filters, depth=depth)
     bias, result, multiplier = draw.bias(filters), draw.result(), draw.multipliers(filters, depth)
-    layer = Conv(walk.stride, walk.sides, zero, result.zero, result.low, result.high, result.table is not None)
+    layer = Conv(walk.stride, walk.sides, zero, epilogue(result))
     shape = (len(x), *walk.outputs(height, width), filters)
     found = computed(layer, shape, x, weights, folded(bias, weights, zero), multiplier, *table_of(result))
     np.testing.assert_array_equal(found, slow.convolution(x, zero, weights, bias, walk, multiplier, result))
@@ -167,7 +171,7 @@ def check_pool(draw: Draw) -> None:
     shape = (len(x), *walk.outputs(height, width), x.shape[3])
     np.testing.assert_array_equal(computed(Pool("max", walk.size, walk.stride, walk.sides), shape, x), slow.largest(x, walk))
     scale, zero, result = draw.scale(), draw.zero(), slow.Result(draw.zero(), draw.low, draw.high, bits=draw.bits)
-    layer = Pool("average", walk.size, walk.stride, walk.sides, scale, zero, result.zero)
+    layer = Pool("average", walk.size, walk.stride, walk.sides, epilogue(result, (scale,), (zero,)))
     np.testing.assert_array_equal(computed(layer, shape, x), slow.mean(x, zero, walk, scale, result))
 
 
@@ -180,12 +184,11 @@ def check_element_wise(draw: Draw) -> None:
         a, b = b, a
     wide_a, wide_b = np.broadcast_arrays(a, b)
     scales, zeros, result = (draw.scale(), draw.scale()), (draw.zero(), draw.zero()), draw.result()
-    numbers = (scales[0], zeros[0], scales[1], zeros[1], result.zero, result.low, result.high, result.table is not None)
     for function, sign in (("add", 1), ("subtract", -1)):
-        found = computed(Vector(function, *numbers), shape, a, b, *table_of(result))
+        found = computed(Vector(function, epilogue(result, scales, zeros)), shape, a, b, *table_of(result))
         np.testing.assert_array_equal(found, slow.sum_of(sign, wide_a, wide_b, scales, zeros, result))
     scale = scales[0] * 2.0 ** (8 - draw.bits)
-    found = computed(Vector("multiply", scale, *numbers[1:]), shape, a, b, *table_of(result))
+    found = computed(Vector("multiply", epilogue(result, (scale,), zeros)), shape, a, b, *table_of(result))
     np.testing.assert_array_equal(found, slow.product_of(wide_a, wide_b, scale, zeros, result))
 
 
@@ -223,9 +226,9 @@ def test_a_pixel_outside_is_zero_and_not_counted() -> None:
     """One pixel of 5 with a zero point of 3, padded all round: the real value is 2 everywhere it is seen."""
     x, walk = np.full((1, 1, 1, 1), 5, np.int8), slow.Walk((2, 2), (1, 1), (1, 1, 1, 1))
     kernel, ones = np.array([[[[10]], [[20]]], [[[30]], [[40]]]], np.int8), np.ones(1, np.float32)
-    convolved = computed(Conv((1, 1), walk.sides, 3, 0), (1, 2, 2, 1), x, kernel, folded(np.zeros(1, np.int32), kernel, 3), ones)
+    convolved = computed(Conv((1, 1), walk.sides, 3, Requantise()), (1, 2, 2, 1), x, kernel, folded(np.zeros(1, np.int32), kernel, 3), ones)
     assert convolved[0, :, :, 0].tolist() == [[80, 60], [40, 20]]
-    averaged = computed(Pool("average", (2, 2), (1, 1), walk.sides, 1.0, 3, 0), (1, 2, 2, 1), x)
+    averaged = computed(Pool("average", (2, 2), (1, 1), walk.sides, Requantise(scales=(1.0,), zeros=(3,))), (1, 2, 2, 1), x)
     assert averaged[0, :, :, 0].tolist() == [[2, 2], [2, 2]]
     lowest = computed(Pool("max", (2, 2), (1, 1), walk.sides), (1, 2, 2, 1), np.full_like(x, -128))
     assert lowest.max() == -128
@@ -235,5 +238,6 @@ def test_the_mean_is_a_product_with_a_rounded_factor() -> None:
     """Of 1 and 2 the mean is a tie, and goes to the even 2. 91 / 14 would be one too, but 91 times the float32 nearest to 1/14 is above."""
     pair, many = np.array([1, 2], np.int8).reshape(1, 1, 2, 1), np.full((1, 2, 7, 1), 6, np.int8)
     many[0, 1] += 1
-    assert computed(Pool("average", (1, 2), (1, 1), (0, 0, 0, 0)), (1, 1, 1, 1), pair).item() == 2
-    assert computed(Pool("average", (2, 7), (1, 1), (0, 0, 0, 0)), (1, 1, 1, 1), many).item() == 7
+    as_it_is = Requantise(scales=(1.0,), zeros=(0,))
+    assert computed(Pool("average", (1, 2), (1, 1), (0, 0, 0, 0), as_it_is), (1, 1, 1, 1), pair).item() == 2
+    assert computed(Pool("average", (2, 7), (1, 1), (0, 0, 0, 0), as_it_is), (1, 1, 1, 1), many).item() == 7

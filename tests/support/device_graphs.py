@@ -13,7 +13,7 @@ from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
-from tpucc.layers.kinds import Conv, Fc, Move, Pool, Sides, Vector
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Sides, Vector
 from tpucc.layers.reference import compute
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.lowering.lower import lower
@@ -55,14 +55,14 @@ class Device:
         shape = self.builder.nodes[x].type.shape
         weights = weights or self.weights(f"{name}.w", shape[-1], width)
         operands = (x, weights, *self._tail(name, width, shape[-1]), *self._table(name, table))
-        return self._node(name, "fc", operands, Fc(zero=3, low=-120, table=table), _i8((*shape[:-1], width)))
+        return self._node(name, "fc", operands, Fc(Requantise(3, low=-120, table=table)), _i8((*shape[:-1], width)))
 
     def fc_sum(self, name: str, xs: Sequence[str], width: int) -> str:
         """The sum of a product for each of `xs`."""
         types = [self.builder.nodes[x].type for x in xs]
         weights = [self.weights(f"{name}.w{number}", type_.columns, width) for number, type_ in enumerate(types)]
         tail = self._tail(name, width, sum(type_.columns for type_ in types))
-        return self._node(name, "fc", (*xs, *weights, *tail), Fc(zero=-5, sources=len(xs)), _i8((*types[0].shape[:-1], width)))
+        return self._node(name, "fc", (*xs, *weights, *tail), Fc(Requantise(-5), len(xs)), _i8((*types[0].shape[:-1], width)))
 
     def conv(
         self,
@@ -80,15 +80,15 @@ class Device:
         image = self.builder.nodes[x].type.shape
         shape = (*kernel, image[3], filters)
         weights = weights or self._constant(f"{name}.w", self.random.integers(-127, 128, shape, np.int8))
-        attributes = Conv(stride, sides, outside=ZERO, zero=-7, high=99, table=table)
+        attributes = Conv(stride, sides, ZERO, Requantise(-7, high=99, table=table))
         found = conv_shape(attributes, image, shape)
         assert found is not None
         operands = (x, weights, *self._tail(name, filters, prod(shape[:3])), *self._table(name, table))
         return self._node(name, "conv", operands, attributes, _i8(found))
 
     def pool(self, name: str, function: str, x: str, size: Pair, *, stride: Pair = (1, 1), sides: Sides = NO_SIDES) -> str:
-        numbers = (1.0, 0, 0) if function == "max" else (0.75, ZERO, 4)
-        attributes = Pool(function, size, stride, sides, *numbers)
+        epilogue = None if function == "max" else Requantise(4, scales=(0.75,), zeros=(ZERO,))
+        attributes = Pool(function, size, stride, sides, epilogue)
         found = pool_shape(attributes, self.builder.nodes[x].type.shape)
         assert found is not None
         return self._node(name, "pool", (x,), attributes, _i8(found))
@@ -113,7 +113,8 @@ class Device:
 
     def vector(self, name: str, function: str, a: str, b: str, *, table: bool = False) -> str:
         shapes = [self.builder.nodes[operand].type.shape for operand in (a, b)]
-        attributes = Vector(function, 0.5, 2, 0.25 if function != "multiply" else 1.0, -3, 1, -100, 101, table)
+        scales = (0.5,) if function == "multiply" else (0.5, 0.25)
+        attributes = Vector(function, Requantise(1, -100, 101, table, scales, (2, -3)))
         return self._node(name, "vector", (a, b, *self._table(name, table)), attributes, _i8(np.broadcast_shapes(*shapes)))
 
     def look_up(self, name: str, a: str) -> str:

@@ -10,7 +10,7 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType, f32
-from tpucc.layers.kinds import Vector
+from tpucc.layers.kinds import Requantise, Vector
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
@@ -19,7 +19,7 @@ from tpucc.ops.quantize import QuantizeAttributes
 
 SCALE, ZERO = 0.03125, 3
 PARAMETERS = Quantisation(SCALE, ZERO)
-ADD = Vector("add", 0.5, ZERO, 0.75, ZERO, ZERO)
+ADD = Vector("add", Requantise(ZERO, scales=(0.5, 0.75), zeros=(ZERO, ZERO)))
 
 
 class Mixed:

@@ -12,7 +12,7 @@ from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, record
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, Resident, block_dtype
-from tpucc.layers.kinds import Fc
+from tpucc.layers.kinds import Fc, Requantise
 from tpucc.numerics import Int64
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
@@ -107,7 +107,8 @@ def layer_chain(name: str, batch: int, sizes: list[int]) -> Graph:
         weights = model.node(f"w{index}", "constant", (), (inputs, outputs), dtype="i8")
         bias = model.node(f"b{index}", "constant", (), (outputs,), dtype="i32")
         scales = model.node(f"m{index}", "constant", (), (outputs,))
-        x = model.node(f"fc{index}", "fc", (x, weights, bias, scales), (batch, outputs), 9, Fc(0), "i8", Quantisation(1 / 256, 5))
+        operands, attributes, held = (x, weights, bias, scales), Fc(Requantise()), Quantisation(1 / 256, 5)
+        x = model.node(f"fc{index}", "fc", operands, (batch, outputs), 9, attributes, "i8", held)
     x = model.node("real", "dequantize", (x,), (batch, sizes[-1]))
     model.output("y", model.node("probabilities", "softmax", (x,), (batch, sizes[-1])))
     return model.build()

@@ -108,7 +108,9 @@ def test_listings_assemble_back(small: Path, capsys: pytest.CaptureFixture[str])
     capsys.readouterr()
     assert run("disasm", "build/small/small.tpub") == 0
     Path("again.asm").write_text(capsys.readouterr().out)
-    assert run("asm", "again.asm", "-o", "again.tpub") == 0
+    assert run("asm", "again.asm", "-o", "again.tpub") == 3
+    assert "E0760" in capsys.readouterr().err
+    assert run("asm", "again.asm", "-o", "again.tpub", "--like", small) == 0
     assert Path("again.tpub").read_bytes() == Path("build/small/small.tpub").read_bytes()
     assert Path("build/small/small.asm").read_text() == Path("again.asm").read_text()
 
@@ -135,9 +137,9 @@ def test_passes_hold_values_in_as_many_bits_as_asked(small: Path, bits: str, hel
 def test_passes_divide_among_cores(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run("compile", small, "--quiet", "--emit", "layers", "-o", "whole")
     run("compile", small, "--quiet", "--emit", "layers", "-o", "part", "--cores", "2")
-    assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "2") == 0
+    assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "2", "--like", small) == 0
     assert capsys.readouterr().out == Path("part/small.layers.graph").read_text()
-    assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "3") == 2
+    assert run("opt", "whole/small.layers.graph", "-p", "divide-batch", "--cores", "3", "--like", small) == 2
     assert "E0508" in capsys.readouterr().err
     assert run("opt", "whole/small.layers.graph", "--cores", "0") == 2
 

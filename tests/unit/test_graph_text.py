@@ -21,7 +21,7 @@ from tpucc.ir.printer import print_graph
 from tpucc.ir.textdata import decode, encode, quote, unquote
 from tpucc.ir.types import Quantisation, Range, TensorType, f32
 from tpucc.ir.verify import verify_graph
-from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.kinds import Fc, Requantise, Vector
 from tpucc.ops.constant import ConstantAttributes
 
 IRIS = """\
@@ -46,6 +46,22 @@ AAAAAAAAgD8AAABAAABAQAAAgEAAAKBAAADAQAAA4EAAAABBAAAQQQAAIEEAADBBAABAQQAAUEEAAGBB
 
 
 @dataclass(frozen=True, slots=True)
+class Inner:
+    """A dataclass in an attribute."""
+
+    word: str
+    real: float = 0.0
+    array: Constant | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """One that holds others."""
+
+    parts: tuple[Inner, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Everything:
     """An attribute of each kind."""
 
@@ -59,6 +75,7 @@ class Everything:
     either: int | tuple[int, int] = 1
     nested: tuple[tuple[float, ...], ...] = ()
     array: Constant | None = None
+    record: Inner | Outer | None = None
 
 
 KNOWN = {**ATTRIBUTES, "fc": Fc, "vector": Vector, "everything": Everything, "none": NoAttributes}
@@ -159,6 +176,7 @@ def arrays(draw: st.DrawFn) -> Constant:
     return Constant(np.frombuffer(draw(st.binary(min_size=size, max_size=size)), dtype).reshape(shape))
 
 
+INNERS = st.builds(Inner, HOSTILE, FLOATS, st.none() | arrays())
 EVERYTHING = st.builds(
     Everything,
     SIZES,
@@ -171,6 +189,7 @@ EVERYTHING = st.builds(
     SIZES | st.tuples(SIZES, SIZES),
     st.lists(st.lists(FLOATS, max_size=3).map(tuple), max_size=3).map(tuple),
     st.none() | arrays(),
+    st.none() | INNERS | st.builds(Outer, st.lists(INNERS, max_size=2).map(tuple)),
 )
 
 
@@ -220,15 +239,20 @@ graph layers "m.tpu"
 
 x = input : i8[2, 3] scale 0.5 zero 1                           @ 1:1-2
 w = constant(value=i8[3, 2]{1, 2, 3, -4, 5, -128}) : i8[3, 2]   @ 2:1-2
-y = fc(x, w, w, w, zero=3, low=-5, table=true) : i8[2, 2] scale 0.25 zero -3 @ 3:1-2
-z = vector(y, y, function="multiply", scale_a=0.125) : i8[2, 2] scale 0.25 zero 0 @ by quantise
+y = fc(x, w, w, w, epilogue=requantise(zero=3, low=-5, table=true)) : i8[2, 2] scale 0.25 zero -3 @ 3:1-2
+z = vector(y, y, function="multiply", epilogue=requantise(scales=(0.125,), zeros=(0, 0))) : i8[2, 2] scale 0.25 zero 0 @ by quantise
 
 return z as "z"
 """
     text = text.replace(" zero -3 @", " zero -3  @").replace(" zero 0 @", " zero 0  @").replace("  @", " @")
     graph = read(text)
-    assert graph["y"].attributes == Fc(3, -5, table=True)
+    assert graph["y"].attributes == Fc(Requantise(3, -5, table=True))
     assert read(print_graph(graph)) == graph
+
+
+def test_records_say_what_is_wrong_with_them() -> None:
+    with pytest.raises(ProgramError, match=r"epilogue must be requantise\(zero=…, low=…, high=…, table=…, scales=…, zeros=…\)"):
+        read("graph g\nx = input : f32[2]\ny = fc(x, x, x, x, epilogue=requantize(zero=3)) : f32[2]\nreturn y")
 
 
 def test_values_that_compare_equal_but_differ_are_kept_apart() -> None:
@@ -269,6 +293,11 @@ BAD_LINES = [
     ("x = relu(a) : f32[2] in [3, 1]", "E0730", "3:26-27"),
     ("x = relu(a) : f32[2] in [0, nan]", "E0730", "3:26-27"),
     ("x = relu(a) : f32[2] scale 0.1", "E0730", "3:31-32"),
+    ("x = relu(a) : f32[2] on devise", "E0730", "3:25-31"),
+    ("x = relu(a) : f32[2] on device on host", "E0730", "3:32-34"),
+    ("x = relu(a) : f32[2] on host", "E0749", "2:1-2"),
+    ("x = relu(a) : f32[2] holds", "E0730", "3:27-28"),
+    ("x = relu(a) : f32[2] holds h on device", "E0730", "3:30-32"),
     ("x = relu(a) : f32[2] @ 13:1", "E0730", "3:24-26"),
     ("x = relu(a) : f32[0]", "E0746", "3:1-2"),
     ("x = relu(a) : f32[2] scale 0 zero 0", "E0746", "3:1-2"),
@@ -296,6 +325,16 @@ BAD_LINES = [
     (f"x = relu(a) : f32[{'9' * 5000}]", "E0730", "3:19-5019"),
     (f"x = leaky_relu(a, alpha={'9' * 5000}.0) : f32[1]", "E0730", "3:25-5027"),
     (f"x = everything(sizes={'(' * 5000}) : f32[1]", "E0730", "3:38-39"),
+    ("x = everything(record=inner()) : f32[1]", "E0733", "3:23-28"),
+    ('x = everything(record=inner(word="a", wrod=1)) : f32[1]', "E0733", "3:23-28"),
+    ("x = everything(record=inner(word=1)) : f32[1]", "E0733", "3:23-28"),
+    ('x = everything(record=inner(word="a", word="b")) : f32[1]', "E0730", "3:39-43"),
+    ('x = everything(record=inner("a")) : f32[1]', "E0730", "3:32-33"),
+    ('x = everything(record=inner(word="a") : f32[1]', "E0730", "3:39-40"),
+    ("x = everything(record=range(low=0, high=1)) : f32[1]", "E0733", "3:23-28"),
+    ("x = everything(interval=range(low=0, high=1)) : f32[1]", "E0733", "3:25-30"),
+    ("x = everything(record=other(a=1)) : f32[1]", "E0733", "3:23-28"),
+    (f"x = everything(record={'inner(word=' * 5000}) : f32[1]", "E0730", "3:199-204"),
 ]
 
 
@@ -395,6 +434,7 @@ def test_the_verifier_names_what_a_pass_did_wrong() -> None:
     assert codes(replace(good, nodes=(x, replace(x, name="y\n")))) == ["E0747"]
     assert codes(replace(good, nodes=(replace(x, attributes=Everything(text=Path("."))),))) == ["E0748"]  # type: ignore[arg-type]
     assert codes(replace(good, nodes=(replace(x, attributes=Everything(whole=10**30)),))) == ["E0748"]
+    assert codes(replace(good, nodes=(replace(x, attributes=Everything(record=Inner(Path(".")))),))) == ["E0748"]  # type: ignore[arg-type]
     deep: tuple[object, ...] = ()
     for _ in range(100_000):
         deep = (deep,)

@@ -12,6 +12,7 @@ import tpucc
 from tpucc.diagnostics import Source
 from tpucc.driver import Options, front_end
 from tpucc.frontend.elaborate import Model
+from tpucc.ir.dtypes import I16
 from tpucc.ir.types import Range
 
 FOLDER = Path(__file__).resolve().parents[1]
@@ -219,7 +220,7 @@ def test_the_range_of_integers_goes_to_the_ends_of_i32() -> None:
 def test_directives_are_read_in_any_order() -> None:
     text = 'model m(x: f32[2]):\n    return x\nactivations i16\ncalibration "c.npz"\nweights "w.npz"\n'
     found = model(text)
-    assert (found.weights, found.calibration, found.activation_bits, found.random_seed) == ("w.npz", "c.npz", 16, None)
+    assert (found.weights, found.calibration, found.activations, found.random_seed) == ("w.npz", "c.npz", I16, None)
     assert model("weights random(seed=7)\nmodel m(x: f32[2]):\n    return x\n").random_seed == 7
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.support.operator_graphs import Model, applied, layers_of, outputs_of, value_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector, looks_up
 from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.passes.fuse_activation import FuseActivation
@@ -65,7 +65,7 @@ def test_convolutions(activation: str, stride: Any, padding: Any) -> None:
     assert isinstance(attributes, Conv)
     assert (conv.name, conv.op) == ("c1", "conv")
     assert attributes.outside == held(layers[conv.operands[0]]).zero_point
-    assert attributes.table == (activation == "tanh")
+    assert attributes.epilogue.table == (activation == "tanh")
     weights = value_of(layers, conv.operands[1])
     assert weights.shape == kernel.shape
     assert np.abs(weights).reshape(-1, 4).max(axis=0).tolist() == [127] * 4
@@ -165,7 +165,7 @@ def test_arithmetic_with_an_activation_is_one_layer(of: str, activation: str) ->
     (layer,) = [node for node in layers if is_layer(node)]
     assert isinstance(layer.attributes, Vector)
     assert layer.attributes.function == {"add": "add", "sub": "subtract", "mul": "multiply"}[of]
-    assert layer.attributes.table == (activation == "tanh")
+    assert looks_up(layer.attributes) == (activation == "tanh")
     assert [node.op for node in applied(graph, FuseActivation(), calibration=inputs)] == ["input", "input", "arithmetic"]
 
 

@@ -10,9 +10,10 @@ import pytest
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import value_of
 from tpucc.diagnostics import Origin, Span
+from tpucc.ir.dtypes import I8
 from tpucc.ir.graph import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector
 from tpucc.layers.reference import LAYER_REFERENCES, compute
 from tpucc.layers.summary import is_layer, macs, weight_shape
 from tpucc.numerics import AnyArray
@@ -38,7 +39,7 @@ def slow_fc(layer: Fc, x: AnyArray, weights: AnyArray, bias: AnyArray, factors: 
     for r, row in enumerate(rows.tolist()):
         for n in range(weights.shape[1]):
             total = int(bias[n]) + sum(a * int(w) for a, w in zip(row, weights[:, n].tolist(), strict=True))
-            value = clamped(rounded(np.float32(total) * factors[n]) + layer.zero, layer.low, layer.high)
+            value = clamped(rounded(np.float32(total) * factors[n]) + layer.epilogue.zero, *layer.epilogue.bounds(I8))
             result[r, n] = value if table is None else table[value + 128]
     return result.reshape(*x.shape[:-1], weights.shape[1])
 
@@ -51,7 +52,7 @@ def test_fc_is_what_loops_compute(leading: tuple[int, ...], k: int, n: int, tabl
     bias = generator.integers(-(10**6), 10**6, n).astype(np.int32)
     factors = generator.uniform(1e-5, 1e-3, n).astype(np.float32)
     entries = generator.integers(-128, 128, 256).astype(np.int8) if table else None
-    layer = Fc(zero=-9, low=-120, high=101, table=table)
+    layer = Fc(Requantise(-9, -120, 101, table))
     operands = [x, weights, bias, factors, *([entries] if entries is not None else [])]
     found = compute(node(layer, *leading, n, op="fc"), operands)
     assert found.dtype == np.int8
@@ -60,7 +61,7 @@ def test_fc_is_what_loops_compute(leading: tuple[int, ...], k: int, n: int, tabl
 
 def test_fc_rounds_ties_to_even() -> None:
     x, weights = np.array([[1], [3], [5], [-1], [-3]], np.int8), np.array([[1]], np.int8)
-    result = compute(node(Fc(zero=0), 5, 1, op="fc"), [x, weights, np.zeros(1, np.int32), np.full(1, 0.5, np.float32)])
+    result = compute(node(Fc(Requantise()), 5, 1, op="fc"), [x, weights, np.zeros(1, np.int32), np.full(1, 0.5, np.float32)])
     assert result[:, 0].tolist() == [0, 2, 2, 0, -2]
 
 
@@ -69,14 +70,14 @@ def test_fc_is_exact_past_the_mantissa_of_float32() -> None:
     x, weights = np.full((1, 2001), 127, np.int8), np.full((2001, 1), 127, np.int8)
     x[0, -1], weights[-1, 0] = 1, 1
     bias = np.array([-2000 * 127 * 127], np.int32)
-    assert compute(node(Fc(zero=0), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])[0, 0] == 1
+    assert compute(node(Fc(Requantise()), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])[0, 0] == 1
 
 
 def test_fc_refuses_to_overflow() -> None:
     x, weights = np.full((1, 3), 127, np.int8), np.full((3, 1), 127, np.int8)
     bias = np.array([2**31 - 1], np.int32)
     with pytest.raises(OverflowError):
-        compute(node(Fc(zero=0), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])
+        compute(node(Fc(Requantise()), 1, 1, op="fc"), [x, weights, bias, np.ones(1, np.float32)])
 
 
 SHAPES = [((4, 5), (4, 5)), ((4, 5), (5,)), ((5,), (4, 5)), ((4, 1), (1, 5)), ((), (3,)), ((2, 3, 1), (3, 4)), ((1,), (2, 1, 3))]
@@ -88,14 +89,13 @@ def test_vector_is_what_loops_compute(function: str, a_shape: tuple[int, ...], b
     generator = np.random.default_rng(len(a_shape) * 7 + len(b_shape))
     a, b = (generator.integers(-128, 128, shape).astype(np.int8) for shape in (a_shape, b_shape))
     entries = generator.integers(-128, 128, 256).astype(np.int8)
-    layer = Vector(function, 0.3, 5, 0.11, -7, 2, -99, 100, table=True)
-    if function == "multiply":
-        layer = Vector(function, 0.013, 5, 1.0, -7, 2, -99, 100, table=True)
+    scales = (0.013,) if function == "multiply" else (0.3, 0.11)
+    layer = Vector(function, Requantise(2, -99, 100, True, scales, (5, -7)))
     left, right = np.broadcast_arrays(a, b)
     expected = np.empty(left.shape, np.int8)
     for place in np.ndindex(left.shape):
         p, q = np.float32(int(left[place]) - 5), np.float32(int(right[place]) + 7)
-        scale_a, scale_b = np.float32(layer.scale_a), np.float32(layer.scale_b)
+        scale_a, scale_b = np.float32(scales[0]), np.float32(scales[-1])
         real = {"add": scale_a * p + scale_b * q, "subtract": scale_a * p - scale_b * q, "multiply": scale_a * (p * q)}[function]
         expected[place] = entries[clamped(rounded(real) + 2, -99, 100) + 128]
     found = compute(node(layer, *left.shape), [a, b, entries])
@@ -148,7 +148,7 @@ def test_a_sum_of_products_is_a_product_of_joined_operands() -> None:
     generator = np.random.default_rng(2)
     a, b = (generator.integers(-128, 128, (5, columns)).astype(np.int8) for columns in (3, 4))
     w, v, bias, factors = (value_of(graph, f"y.{part}") for part in ("w0", "w1", "b", "m"))
-    joined = slow_fc(Fc(zero=-5), np.concatenate([a, b], axis=1), np.concatenate([w, v]), bias, factors, None)
+    joined = slow_fc(Fc(Requantise(-5)), np.concatenate([a, b], axis=1), np.concatenate([w, v]), bias, factors, None)
     np.testing.assert_array_equal(compute(graph["y"], [a, b, w, v, bias, factors]), joined)
 
 
@@ -156,7 +156,7 @@ def test_a_convolution_of_one_pixel_is_fully_connected_and_one_of_the_image_s_si
     generator = np.random.default_rng(5)
     x = generator.integers(-128, 128, (2, 3, 4, 5)).astype(np.int8)
     bias, factors = generator.integers(-999, 999, 6).astype(np.int32), generator.uniform(1e-4, 1e-3, 6).astype(np.float32)
-    conv, fc = Conv((1, 1), (0, 0, 0, 0), 0, zero=3, low=-50), Fc(zero=3, low=-50)
+    conv, fc = Conv((1, 1), (0, 0, 0, 0), 0, Requantise(3, low=-50)), Fc(Requantise(3, low=-50))
     small, large = (generator.integers(-127, 128, shape).astype(np.int8) for shape in ((1, 1, 5, 6), (3, 4, 5, 6)))
     found = compute(node(conv, 2, 3, 4, 6, op="conv"), [x, small, bias, factors])
     np.testing.assert_array_equal(found, slow_fc(fc, x, small[0, 0], bias, factors, None))
@@ -166,7 +166,7 @@ def test_a_convolution_of_one_pixel_is_fully_connected_and_one_of_the_image_s_si
 
 def test_a_convolution_refuses_to_overflow() -> None:
     x, weights = np.full((1, 2, 2, 1), -128, np.int8), np.full((2, 2, 1, 1), -127, np.int8)
-    layer, factors = Conv((1, 1), (0, 0, 0, 0), 0, zero=0), np.ones(1, np.float32)
+    layer, factors = Conv((1, 1), (0, 0, 0, 0), 0, Requantise()), np.ones(1, np.float32)
     just = np.array([2**31 - 1 - 4 * 128 * 127], np.int32)
     assert compute(node(layer, 1, 1, 1, 1, op="conv"), [x, weights, just, factors]).item() == 127
     with pytest.raises(OverflowError):
@@ -178,9 +178,9 @@ def test_pixels_outside_win_no_maximum_and_count_in_no_mean() -> None:
     windows = ((2, 2), (1, 1), (1, 1, 1, 1))
     largest = compute(node(Pool("max", *windows), 1, 3, 3, 1, op="pool"), [x])
     assert largest[0, :, :, 0].tolist() == [[-100, -90, -90], [-80, -70, -70], [-80, -70, -70]]
-    mean = compute(node(Pool("average", *windows, scale=1.0, zero_x=-100, zero=-100), 1, 3, 3, 1, op="pool"), [x])
+    mean = compute(node(Pool("average", *windows, Requantise(-100, scales=(1.0,), zeros=(-100,))), 1, 3, 3, 1, op="pool"), [x])
     assert mean[0, :, :, 0].tolist() == [[-100, -95, -90], [-90, -85, -80], [-80, -75, -70]]
-    halves = compute(node(Pool("average", *windows, scale=0.5, zero_x=-100, zero=7), 1, 3, 3, 1, op="pool"), [x])
+    halves = compute(node(Pool("average", *windows, Requantise(7, scales=(0.5,), zeros=(-100,))), 1, 3, 3, 1, op="pool"), [x])
     assert halves[0, :, :, 0].tolist() == [[7, 9, 12], [12, 15, 17], [17, 19, 22]]
 
 

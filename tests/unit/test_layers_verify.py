@@ -14,7 +14,7 @@ from tpucc.diagnostics import ProgramError
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Vector
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes
 
@@ -79,14 +79,24 @@ CONV = sound()["k"].attributes
 MEAN = sound()["a"].attributes
 assert isinstance(CONV, Conv)
 assert isinstance(MEAN, Pool)
+AVERAGE = MEAN.epilogue
+assert AVERAGE is not None
+ONE, TWO = Requantise(scales=(1.0,), zeros=(0, 0)), Requantise(scales=(1.0, 1.0), zeros=(0, 0))
 CASES: list[tuple[str, str, Callable[[Node], Node]]] = [
     ("E0820", "x", computed),
-    ("E0821", "h", with_attributes(Vector("add"))),
+    ("E0821", "h", with_attributes(Vector("add", TWO))),
     ("E0821", "h", reading("x", "h.w", "h.b", "h.m")),
     ("E0821", "g", reading("x", "g.w", "g.b", "g.m", "h.t")),
-    ("E0821", "s", with_attributes(Vector("divide", table=True))),
+    ("E0821", "s", with_attributes(Vector("divide", TWO))),
     ("E0821", "s", reading("h", "g")),
     ("E0821", "t", reading("r")),
+    ("E0821", "s", with_attributes(Vector("add", replace(ONE, table=True)))),
+    ("E0821", "m", with_attributes(Vector("multiply"))),
+    ("E0821", "m", with_attributes(Vector("multiply", TWO))),
+    ("E0821", "t", with_attributes(Vector("table", Requantise()))),
+    ("E0821", "g", with_attributes(Fc(Requantise(zeros=(0,))))),
+    ("E0821", "a", with_attributes(replace(MEAN, epilogue=None))),
+    ("E0821", "p", with_attributes(Pool("max", (2, 3), (1, 2), (1, 0, 0, 2), Requantise()))),
     ("E0822", "x", typed(quantisation=None)),
     ("E0822", "x", typed(dtype="f32")),
     ("E0822", "t", typed(quantisation=None)),
@@ -104,24 +114,24 @@ CASES: list[tuple[str, str, Callable[[Node], Node]]] = [
     ("E0823", "h.t", computed),
     ("E0823", "c", typed(shape=(4,))),
     ("E0823", "m", typed(shape=(4, 1))),
-    ("E0824", "g", with_attributes(Fc(zero=128))),
-    ("E0824", "g", with_attributes(Fc(zero=0, low=5, high=4))),
-    ("E0824", "g", with_attributes(Fc(zero=0, low=-129))),
-    ("E0824", "m", with_attributes(Vector("multiply", zero_a=-129))),
-    ("E0824", "m", with_attributes(Vector("multiply", high=128))),
+    ("E0824", "g", with_attributes(Fc(Requantise(128)))),
+    ("E0824", "g", with_attributes(Fc(Requantise(low=5, high=4)))),
+    ("E0824", "g", with_attributes(Fc(Requantise(low=-129)))),
+    ("E0824", "m", with_attributes(Vector("multiply", replace(ONE, zeros=(-129, 0))))),
+    ("E0824", "m", with_attributes(Vector("multiply", replace(ONE, high=128)))),
     ("E0825", "g.m", valued([1, 0, 1], np.float32)),
     ("E0825", "g.m", valued([1, np.inf, 1], np.float32)),
     ("E0825", "g.m", valued([1, np.nan, 1], np.float32)),
-    ("E0825", "m", with_attributes(Vector("multiply", scale_a=float("nan")))),
-    ("E0825", "s", with_attributes(Vector("add", scale_b=-0.5, table=True))),
+    ("E0825", "m", with_attributes(Vector("multiply", replace(ONE, scales=(float("nan"),))))),
+    ("E0825", "s", with_attributes(Vector("add", replace(TWO, scales=(1.0, -0.5), table=True)))),
     ("E0820", "i", computed),
     ("E0820", "cut", computed),
-    ("E0821", "j", with_attributes(Fc(zero=0, sources=2))),
-    ("E0821", "j", with_attributes(Fc(zero=0, sources=0))),
-    ("E0821", "j", with_attributes(Fc(zero=0, sources=3, table=True))),
+    ("E0821", "j", with_attributes(Fc(Requantise(), sources=2))),
+    ("E0821", "j", with_attributes(Fc(Requantise(), sources=0))),
+    ("E0821", "j", with_attributes(Fc(Requantise(table=True), sources=3))),
     ("E0821", "k", reading("i", "k.w", "k.b", "k.m")),
-    ("E0821", "k", with_attributes(replace(CONV, table=False))),
-    ("E0821", "k", with_attributes(Fc(zero=0))),
+    ("E0821", "k", with_attributes(replace(CONV, epilogue=replace(CONV.epilogue, table=False)))),
+    ("E0821", "k", with_attributes(Fc(Requantise()))),
     ("E0821", "p", with_attributes(Pool("least", (2, 3), (1, 2), (1, 0, 0, 2)))),
     ("E0821", "p", reading("k", "k")),
     ("E0821", "n", with_attributes(Move("swap", 1))),
@@ -157,17 +167,17 @@ CASES: list[tuple[str, str, Callable[[Node], Node]]] = [
     ("E0823", "d", with_attributes(Move("pad", pads=((0, 1), (2, 0), (0, 0))))),
     ("E0823", "d", with_attributes(Move("pad", pads=((0, 1), (2, 0), (0, 0), (0, 1))))),
     ("E0823", "d", with_attributes(Move("pad", pads=((0, 1), (3, -1), (0, 0), (0, 0))))),
-    ("E0824", "j", with_attributes(Fc(zero=-129, sources=3))),
+    ("E0824", "j", with_attributes(Fc(Requantise(-129), sources=3))),
     ("E0824", "k", with_attributes(replace(CONV, outside=0))),
-    ("E0824", "k", with_attributes(replace(CONV, zero=128))),
-    ("E0824", "k", with_attributes(replace(CONV, low=100))),
-    ("E0824", "a", with_attributes(replace(MEAN, zero=-129))),
-    ("E0824", "a", with_attributes(replace(MEAN, zero_x=128))),
+    ("E0824", "k", with_attributes(replace(CONV, epilogue=replace(CONV.epilogue, zero=128)))),
+    ("E0824", "k", with_attributes(replace(CONV, epilogue=replace(CONV.epilogue, low=100)))),
+    ("E0824", "a", with_attributes(replace(MEAN, epilogue=replace(AVERAGE, zero=-129)))),
+    ("E0824", "a", with_attributes(replace(MEAN, epilogue=replace(AVERAGE, zeros=(128,))))),
     ("E0824", "d", with_attributes(Move("pad", pads=((0, 1), (2, 0), (0, 0), (0, 0)), value=128))),
     ("E0825", "j.m", valued([1, -1], np.float32)),
     ("E0825", "k.m", valued([1, 1, np.inf, 1], np.float32)),
-    ("E0825", "a", with_attributes(replace(MEAN, scale=0.0))),
-    ("E0825", "a", with_attributes(replace(MEAN, scale=float("nan")))),
+    ("E0825", "a", with_attributes(replace(MEAN, epilogue=replace(AVERAGE, scales=(0.0,))))),
+    ("E0825", "a", with_attributes(replace(MEAN, epilogue=replace(AVERAGE, scales=(float("nan"),))))),
     ("E0803", "k.b", valued([0, 2**31 - 1, 0, 0], np.int32)),
     ("E0803", "j.b", valued([2**31 - 1, 0], np.int32)),
     ("E0803", "g.b", valued([0, 2**31 - 1, 0], np.int32)),
@@ -211,7 +221,11 @@ def test_views_that_no_layer_reads_are_the_host_s() -> None:
 
 def test_all_faults_are_told_at_once() -> None:
     graph = sound()
-    bad = {"g": with_attributes(Fc(zero=128)), "m": with_attributes(Vector("multiply", zero=1000)), "h.t": valued(np.zeros(3), np.int8)}
+    bad = {
+        "g": with_attributes(Fc(Requantise(128))),
+        "m": with_attributes(Vector("multiply", replace(ONE, zero=1000))),
+        "h.t": valued(np.zeros(3), np.int8),
+    }
     assert codes(graph.with_nodes(bad.get(node.name, lambda n: n)(node) for node in graph)) == {"E0823", "E0824"}
 
 
@@ -219,6 +233,6 @@ def test_shapes_of_absurd_size_are_only_numbers() -> None:
     device = Device()
     a = device.input("a", 2**40, 1)
     b = device.input("b", 1, 2**40)
-    node = Node("y", "vector", (a, b), Vector("add"), TensorType("i8", (2**40, 2**40), None, I8), device.builder.nodes[a].origin)
+    node = Node("y", "vector", (a, b), Vector("add", TWO), TensorType("i8", (2**40, 2**40), None, I8), device.builder.nodes[a].origin)
     device.builder.add(node)
     verify_layers(device.build("y"))

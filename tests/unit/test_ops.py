@@ -16,7 +16,7 @@ from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Range, TensorType
 from tpucc.ops import INTERNAL, OPS
-from tpucc.ops.arithmetic import FUSIBLE
+from tpucc.ops.arithmetic import FUSIBLE, ArithmeticAttributes
 from tpucc.ops.fused import Fused
 from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
 from tpucc.ops.rules import CODES
@@ -141,10 +141,12 @@ def test_clamps_are_the_reference() -> None:
 
 
 def test_arithmetic_names_are_the_vector_units() -> None:
+    units = {"add": "add", "sub": "subtract", "mul": "multiply"}
     found = {name: op.legalisation.function for name, op in OPS.items() if isinstance(op.legalisation, Arithmetic)}
-    assert found == {"add": "add", "sub": "subtract", "mul": "multiply", "arithmetic": None}
-    assert set(FUSIBLE) == {name for name, function in found.items() if function is not None}
-    assert all(FUSIBLE[name] is OPS[name] for name in FUSIBLE)
+    assert {name: found.pop(name)(NoAttributes()) for name in units} == units
+    assert {of: found["arithmetic"](ArithmeticAttributes(of=of)) for of in units} == units
+    assert found.keys() == {"arithmetic"}
+    assert {name: FUSIBLE[name] for name in units} == FUSIBLE == {name: OPS[name] for name in units}
 
 
 def test_internal_operators_take_in_activations_and_the_language_has_none() -> None:

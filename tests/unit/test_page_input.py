@@ -14,6 +14,7 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
+from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Quantisation
 from tpucc.isa.disassembler import disassemble
 from tpucc.isa.effects import effects
@@ -210,16 +211,23 @@ def test_what_opens_is_laid_out_from_the_full_diagrams_for_a_while(monkeypatch: 
 def test_files_hold_what_their_names_say(both: Executable) -> None:
     made, runtime = both.compilation, both.runtime
     assert made is not None
+    assert made.graph is not None
+    assert made.layers is not None
     assert made.tiles is not None
     found = artifacts(made, runtime, "both", ("graph", "layers", "tile", "asm", "tpub", "stats"))
     texts = {
-        "both.graph": str(made.graph),
-        "both.layers.graph": str(made.layers),
-        "both.tile": print_tiles(made.tiles),
-        "both.asm": disassemble(runtime.program),
+        "both.graph": print_graph(made.graph, with_data=False),
+        "both.layers.graph": print_graph(made.layers, with_data=False),
+        "both.tile": print_tiles(made.tiles, with_data=False),
+        "both.asm": disassemble(runtime.program, with_data=False),
     }
     assert {name: found.files[name].decode() for name in texts} == texts
     assert len(set(texts.values())) == 4
+    whole = artifacts(made, runtime, "both", ("graph", "layers", "tile", "asm"), with_data=True).files
+    assert whole["both.graph"].decode() == str(made.graph)
+    assert whole["both.layers.graph"].decode() == str(made.layers)
+    assert whole["both.tile"].decode() == print_tiles(made.tiles)
+    assert whole["both.asm"].decode() == disassemble(runtime.program)
     assert json.loads(found.files["stats.json"]) == runtime.stats
     assert found.files["stats.json"].endswith(b"}\n")
     assert list(found.files) == [*texts, "both.tpub", "stats.json"]
@@ -228,9 +236,10 @@ def test_files_hold_what_their_names_say(both: Executable) -> None:
 
 def test_notes_begin_with_the_params_that_were_given(both: Executable) -> None:
     assert both.compilation is not None
-    said = replace(both.compilation, params={"n": "3", "m": "4"}, warnings=["that is wide"])
+    made = both.compilation
+    said = replace(made, options=replace(made.options, params={"n": "3", "m": "4"}), warnings=["that is wide"])
     assert _notes(said) == ["compiled with n = 3, m = 4", "that is wide"]
-    assert _notes(replace(said, params={})) == ["that is wide"]
+    assert _notes(replace(said, options=made.options)) == ["that is wide"]
 
 
 def test_a_report_says_who_laid_out_its_diagrams(both: Executable, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,8 +171,8 @@ def test_the_clamp_stays_before_the_table() -> None:
     """Device's fc clamps at -120: entries below are never looked up, though the second table has others there."""
     device = Device()
     result = composed(device.build(device.look_up("y", device.fc("h", device.input("x", 50, 40), 8))))
-    assert result["h"].attributes.low == -120  # type: ignore[union-attr]
-    assert result["h"].attributes.table  # type: ignore[union-attr]
+    assert result["h"].attributes.epilogue.low == -120  # type: ignore[union-attr]
+    assert result["h"].attributes.epilogue.table  # type: ignore[union-attr]
 
 
 def compiled_chain(source: str, **options: object) -> tuple[int, int, list[np.ndarray]]:

@@ -10,9 +10,10 @@ import pytest
 
 from tests.support.operator_graphs import FUSIONS, Model, applied, context, layers_of, outputs_of, placed, value_of
 from tpucc.diagnostics import CompileError, ProgramError, UsageError
+from tpucc.ir.dtypes import I8
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Fc, Vector
+from tpucc.layers.kinds import Fc, Requantise, Vector
 from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import Calibrate
@@ -66,7 +67,7 @@ def test_an_fc_layer_by_hand() -> None:
     assert value_of(layers, "fc.multiplier").tolist() == [float(np.float32(scale) / np.float32(y.scale)) for scale in (1.0, 0.5)]
     # the largest is 255 · 191 + 3 = 48,708, the smallest -255 · 63.5 - 2.25 = -16,194.75; outwards to ten bits
     assert y == Quantisation(float(np.float32((48768 + 16208) / 255)), round(-128 + 16208 * 255 / (48768 + 16208)))
-    assert layers["fc"].attributes == Fc(zero=y.zero_point)
+    assert layers["fc"].attributes == Fc(Requantise(y.zero_point))
 
 
 def test_per_tensor_scales() -> None:
@@ -79,11 +80,11 @@ def test_per_tensor_scales() -> None:
 @pytest.mark.parametrize(("activation", "top"), [("relu", math.inf), ("relu6", 6.0)])
 def test_a_fused_clamp_is_bounds_in_the_results_own_steps(activation: str, top: float) -> None:
     layers = layers_of(hand_model([3.0, -2.25], activation), {"x": np.array([[0, 0], [0.25, 0]], np.float32)}, fused=True)
-    y, attributes = held(layers, "fc"), layers["fc"].attributes
-    assert isinstance(attributes, Fc)
-    assert attributes.low == attributes.zero == y.zero_point == -128
-    assert attributes.high == (127 if math.isinf(top) else min(127, round(top / y.scale) - 128))
-    assert not attributes.table
+    y, layer = held(layers, "fc"), layers["fc"].attributes
+    assert isinstance(layer, Fc)
+    high = 127 if math.isinf(top) else min(127, round(top / y.scale) - 128)
+    assert layer.epilogue == Requantise(y.zero_point, None, None if high == 127 else high)
+    assert layer.epilogue.bounds(I8) == (y.zero_point, high) == (-128, high)
 
 
 def test_a_fused_table_requantises_for_the_range_before_it() -> None:
@@ -91,7 +92,7 @@ def test_a_fused_table_requantises_for_the_range_before_it() -> None:
     layers = layers_of(hand_model([-2.0, 1.0], "sigmoid"), x, fused=True)
     separate = layers_of(hand_model([-2.0, 1.0], "sigmoid"), x)
     before, y = held(separate, "fc_sum"), held(layers, "fc")
-    assert layers["fc"].attributes == Fc(zero=before.zero_point, table=True)
+    assert layers["fc"].attributes == Fc(Requantise(before.zero_point, table=True))
     assert held(separate, "fc_sigmoid") == y
     expected = [
         max(-128, min(127, round(1 / (1 + math.exp(-before.scale * (q - before.zero_point))) / y.scale) + y.zero_point))
@@ -124,14 +125,17 @@ def test_vector_layers_by_hand() -> None:
     scales = {name: np.float32(held(layers, name).scale) for name in ("add", "sub", "mul", "scaled")}
     zeros = {name: held(layers, name).zero_point for name in scales}
     third = np.float32(1) / scales["add"]
-    assert layers["add"].attributes == Vector("add", float(third), -128, float(third), 0, zeros["add"])
+    assert layers["add"].attributes == Vector("add", Requantise(zeros["add"], scales=(float(third),) * 2, zeros=(-128, 0)))
     third = np.float32(1) / scales["sub"]
-    assert layers["sub"].attributes == Vector("subtract", float(third), -128, float(third), 0, zeros["sub"])
-    assert layers["mul"].attributes == Vector("multiply", float(np.float32(1) / scales["mul"]), -128, 1.0, 0, zeros["mul"])
+    assert layers["sub"].attributes == Vector("subtract", Requantise(zeros["sub"], scales=(float(third),) * 2, zeros=(-128, 0)))
+    one = float(np.float32(1) / scales["mul"])
+    assert layers["mul"].attributes == Vector("multiply", Requantise(zeros["mul"], scales=(one,), zeros=(-128, 0)))
     half = np.float32(127.5 / 255)
     assert held(layers, "c") == Quantisation(float(half), -127)
     assert value_of(layers, "c").tolist() == [[-128], [127]]
-    assert layers["scaled"].attributes == Vector("multiply", float(half / scales["scaled"]), -128, 1.0, -127, zeros["scaled"])
+    assert layers["scaled"].attributes == Vector(
+        "multiply", Requantise(zeros["scaled"], scales=(float(half / scales["scaled"]),), zeros=(-128, -127))
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, placed, value_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Fc
+from tpucc.layers.kinds import Fc, Requantise
 from tpucc.layers.partition import partition
 from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise
@@ -50,7 +50,7 @@ def test_the_pair_goes_and_the_layer_requantises_with_its_parameters() -> None:
     layers = layers_of(graph, {"x": drawn(3, 6, 5)}, fused=True)
     assert layer_ops(layers) == ["fc"]
     assert layers["fc"].type.quantisation == FIXED
-    assert layers["fc"].attributes == Fc(zero=Z)
+    assert layers["fc"].attributes == Fc(Requantise(Z))
 
 
 def test_no_second_rounding_happens() -> None:

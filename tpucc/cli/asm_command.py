@@ -7,8 +7,10 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.diagnostics import Diagnostic, ProgramError, counted
-from tpucc.interop.files import read_file, write_file
+from tpucc.cli.resumed import base_at, read_text
+from tpucc.diagnostics import counted
+from tpucc.driver import Options
+from tpucc.interop.files import write_file
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
@@ -17,13 +19,12 @@ from tpucc.isa.verify import check
 @click.command("asm")
 @click.argument("listing", type=FILE)
 @click.option("-o", "--output", type=FILE, metavar="PROGRAM.tpub", help="Where to write it (default: beside the listing).")
-def command(listing: Path, output: Path | None) -> None:
+@click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in LISTING by their digests.")
+def command(listing: Path, output: Path | None, like: Path | None) -> None:
     """Assemble LISTING into a program. The verifier checks it before it is written."""
-    try:
-        text = read_file(listing).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ProgramError(Diagnostic("E0101", f"{listing.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
-    program, places = read_listing(text, listing.name)
+    text = read_text(listing)
+    known = None if like is None else base_at(like, Options()).constants
+    program, places = read_listing(text.text, text.name, known)
     check(program, places)
     place = output or listing.with_suffix(".tpub")
     write_file(place, encode(program))

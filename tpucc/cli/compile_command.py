@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
-from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.options import FILE, compile_options, data_option, like_option
 from tpucc.cli.progress import Progress
+from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy, print_json
 from tpucc.diagnostics import did_you_mean
@@ -18,9 +19,9 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 
 
-def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...]:
+def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str, ...] | None:
     if text is None:
-        return EMIT
+        return None
     kinds = tuple(kind.strip() for kind in text.split(",") if kind.strip())
     for kind in kinds:
         if kind not in EMIT:
@@ -33,9 +34,11 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @click.argument("model", type=FILE)
 @click.option("-o", "--output", type=FILE, metavar="DIR", help="Where to write the files (default: build/MODEL).")
 @compile_options
+@like_option
 @click.option("--emit", callback=_kinds, metavar="KIND,…", help=f"Only these files: {', '.join(EMIT)}.")
 @click.option("--print-after", metavar="STAGE|all", help="Print the result of a stage in its text form.")
 @click.option("--dump-dir", type=FILE, metavar="DIR", help="Write every stage's result there, numbered.")
+@data_option
 @click.option("--stop-after", metavar="STAGE", help="Stop after this stage; write nothing.")
 @chart_option
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -43,25 +46,31 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 def command(
     model: Path,
     output: Path | None,
-    emit: tuple[str, ...],
+    emit: tuple[str, ...] | None,
     print_after: str | None,
     dump_dir: Path | None,
+    with_data: bool,
     stop_after: str | None,
     chart: bool | None,
     as_json: bool,
     quiet: bool,
     **given: Any,
 ) -> None:
-    """Compile MODEL; write its files and pictures; print a summary."""
+    """Compile MODEL; write its files and pictures; print a summary.
+
+    MODEL is a source (.tpu), or the text of a stage, as printed or edited (.graph, .layers.graph, .tile, .asm): then --like names the model
+    that it was printed from, and the stages from there on are run and their files written.
+    """
+    stem, kinds = stem_of(model), kinds_after(model, EMIT) if emit is None else emit
     with Progress(not quiet and not as_json) as progress:
-        compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress), stop_after, print_after, progress)
+        compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)
         if compilation.program is None or stop_after is not None:
             return
         runtime = Runtime(compilation.program, progress.rounds)
-        accuracy = held_out_accuracy(compilation, runtime, model)
+        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given))
         progress.stage("draw and write the files")
-        made = artifacts(compilation, runtime, model.stem, emit, accuracy)
-    folder = output or Path("build") / model.stem
+        made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)
+    folder = output or Path("build") / stem
     write_files(folder, made.files)
     files = [folder / name for name in made.files]
     if as_json:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from tpucc.cli.options import FILE
+from tpucc.cli.options import FILE, data_option
 from tpucc.interop.files import read_file
 from tpucc.isa.container import decode
 from tpucc.isa.disassembler import disassemble
@@ -14,6 +14,10 @@ from tpucc.isa.disassembler import disassemble
 
 @click.command("disasm")
 @click.argument("program", type=FILE)
-def command(program: Path) -> None:
-    """Print the listing of PROGRAM; `tpucc asm` makes an equal program of it."""
-    click.echo(disassemble(decode(read_file(program), str(program))), nl=False)
+@data_option
+def command(program: Path, with_data: bool) -> None:
+    """Print the listing of PROGRAM; `tpucc asm --like PROGRAM` makes an equal program of it.
+
+    With --with-data the listing says everything, and `tpucc asm` needs no --like.
+    """
+    click.echo(disassemble(decode(read_file(program), str(program)), with_data), nl=False)

@@ -9,12 +9,15 @@ from pathlib import Path
 
 import click
 
-from tpucc.cli.options import FILE, bits_option, one_count, set_option, target_option
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean
+from tpucc.cli.options import FILE, bits_option, data_option, one_count, set_option, target_option
+from tpucc.cli.resumed import base_at, read_text
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
+from tpucc.driver import Options
 from tpucc.interop.archive import read_arrays
-from tpucc.interop.files import read_file, write_file
+from tpucc.interop.files import write_file
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.parser import parse_graph
+from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.passes.base import Context, Pass, options_of
 from tpucc.passes.pipeline import PASSES
@@ -34,6 +37,8 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 @click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Inputs for the pass calibrate.")
 @bits_option
 @one_count
+@click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in GRAPH by their digests.")
+@data_option
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
 def command(
     graph: Path,
@@ -44,27 +49,28 @@ def command(
     calibrate: Path | None,
     activation_bits: str | None,
     cores: int,
+    like: Path | None,
+    with_data: bool,
     output: Path | None,
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
-    try:
-        text = read_file(graph).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise ProgramError(Diagnostic("E0101", f"{graph.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
+    text = read_text(graph)
     steps = list(_steps(wanted, _known(pass_files)))
     calibration = None if calibrate is None else read_arrays(calibrate)
     format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[int(activation_bits)]
     context = Context(load_target(target, overrides), calibration, cores=cores, format=format)
-    result = parse_graph(text, graph.name, ATTRIBUTES)
+    known = None if like is None else base_at(like, Options(target=context.target)).constants
+    result = parse_graph(text.text, text.name, ATTRIBUTES, known)
     verify_stage(result)
     for step in steps:
         result = run_pass(step, result.without_notes(), context)
         for note in result.notes:
             click.echo(f"note: {note}", err=True)
+    printed = print_graph(result, with_data=with_data)
     if output is None:
-        click.echo(str(result), nl=False)
+        click.echo(printed, nl=False)
     else:
-        write_file(output, str(result).encode())
+        write_file(output, printed.encode())
 
 
 def _known(pass_files: Sequence[Path]) -> dict[str, Pass]:

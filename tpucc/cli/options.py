@@ -47,6 +47,10 @@ set_option = click.option(
     help="Change a number of the target.",
 )
 bits_option = click.option("--activation-bits", type=click.Choice(["8", "16"]), help="Width of quantised activations.")
+like_option = click.option(
+    "--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model that MODEL, the text of a stage, was printed from."
+)
+data_option = click.option("--with-data", is_flag=True, help="Write all constants into text forms, so that they read back alone.")
 
 
 @dataclass(frozen=True)

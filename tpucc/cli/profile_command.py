@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
-from tpucc.cli.options import FILE, compile_options, several_counts
+from tpucc.cli.options import FILE, compile_options, like_option, several_counts
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from, print_json
 from tpucc.interop.files import write_file
@@ -26,6 +26,7 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
 @click.command("profile")
 @click.argument("model", type=FILE)
 @partial(compile_options, cores=several_counts)
+@like_option
 @click.option(
     "--timing",
     type=click.Choice([OVERLAPPED, SERIAL]),

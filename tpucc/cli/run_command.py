@@ -10,8 +10,9 @@ import click
 import numpy as np
 
 from tpucc.api import Executable
-from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
+from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import LABELS, executable_from, held_out, print_json
 from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
@@ -36,6 +37,7 @@ from tpucc.runtime.runtime import Runtime
 @click.command("run")
 @click.argument("model", type=FILE)
 @compile_options
+@like_option
 @click.option("--input", "input_file", type=FILE, metavar="X.npz", help="An array for each input of the model, by name.")
 @click.option("--output", "output_file", type=FILE, metavar="Y.npz", help="Where to write the outputs.")
 @click.option("--quantized-output", type=FILE, metavar="Q.npz", help="Where to write the integers that the device computed.")
@@ -70,7 +72,7 @@ def command(
         if quantized_output is not None:
             write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
         summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
-        summary.update(_accuracy(exe, model, inputs if input_file else None, labels))
+        summary.update(_accuracy(exe, source_of(model, given), inputs if input_file else None, labels))
         if check:
             progress.stage("compare with the reference")
             summary["check"] = _check(exe, inputs, outputs)

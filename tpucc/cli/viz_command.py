@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from tpucc.api import Executable
-from tpucc.cli.options import FILE, compile_options
+from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import Diagnostic, UsageError, printable
@@ -24,6 +24,7 @@ from tpucc.viz.tables import wrapped
 @click.option("--kind", type=click.Choice(KINDS), default="layers", show_default=True, help="What to draw.")
 @click.option("-o", "--output", type=FILE, metavar="FILE.svg", help="Where to write it (default: KIND.svg). A diagram may end in .dot.")
 @compile_options
+@like_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: Any) -> None:
     """Draw one picture of MODEL, a source (.tpu) or a program (.tpub)."""

@@ -14,6 +14,7 @@ import msgspec
 from tpucc.api import Executable
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
+from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.driver import Compilation, Observer, Snapshot, compile_source, require_stage
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import write_file
@@ -36,18 +37,21 @@ class Dump:
     print_after: str | None = None
     folder: Path | None = None
     progress: Progress = SILENT
+    with_data: bool = False
 
     def __call__(self, snapshot: Snapshot) -> None:
         if self.print_after in ("all", snapshot.stage) and snapshot.stage not in ("parse", "verify"):
             with self.progress.aside():
-                click.echo(f"; after {snapshot.stage}\n{snapshot.text()}")
+                click.echo(f"; after {snapshot.stage}\n{snapshot.text(self.with_data)}")
         if self.folder is not None and snapshot.stage not in ("parse", "verify"):
-            write_file(self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}", snapshot.text().encode())
+            place = self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}"
+            write_file(place, snapshot.text(self.with_data).encode())
 
 
 def executable_from(path: Path, given: Mapping[str, Any], quiet: bool, progress: Progress = SILENT) -> Executable:
     """The executable of a source or of a program. Options of compiling have no effect on a program, and are refused."""
     if path.suffix == PROGRAM_SUFFIX:
+        refuse_like(given)
         _refuse_options(given)
         return Executable(Runtime(load_program(path).program, progress.rounds))
     compilation = compiled(path, given, quiet, progress=progress)
@@ -64,7 +68,7 @@ def compiled(
     print_after: str | None = None,
     progress: Progress = SILENT,
 ) -> Compilation:
-    """Compiles a source with the options of the command line; prints its warnings to standard error."""
+    """Compiles a source, or goes on from the text of a stage, with the options of the command line; prints warnings to standard error."""
     options = options_from(given, stop_after)
     if print_after not in (None, "all"):
         require_stage(str(print_after), options)
@@ -75,7 +79,11 @@ def compiled(
         if observer is not None:
             observer(snapshot)
 
-    compilation = compile_source(read_source(path), path.parent, options, observe)
+    if path.suffix in TEXT_SUFFIXES:
+        compilation = resumed(path, given["like"], options, observe)
+    else:
+        refuse_like(given)
+        compilation = compile_source(read_source(path), path.parent, options, observe)
     if not quiet:
         with progress.aside():
             _print_warnings(compilation.warnings)

@@ -10,7 +10,7 @@ from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, Run
 from tpucc.frontend.reports import Problem
 from tpucc.frontend.values import Poison, Value, describe, is_integer
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 
 
 @dataclass(eq=False)
@@ -22,7 +22,7 @@ class Directives:
     random_seed: int | None = None
     calibration: str | None = None
     calibration_span: Span | None = None
-    activation_bits: int = 8
+    activations: DeviceFormat = DEFAULT_FORMAT
 
 
 def read_directives(module: ast.Module, run: Run) -> Directives:
@@ -44,7 +44,7 @@ def read_directives(module: ast.Module, run: Run) -> Directives:
 
 def _read(found: Directives, item: ast.Directive, frame: Frame) -> None:
     if item.keyword == "activations":
-        found.activation_bits = _width(item.value)
+        found.activations = _format(item.value)
     elif item.keyword == "calibration":
         found.calibration, found.calibration_span = _path(item, frame), item.value.span
     elif _is_random(item.value):
@@ -54,11 +54,11 @@ def _read(found: Directives, item: ast.Directive, frame: Frame) -> None:
         found.weights, found.weights_span = _path(item, frame), item.value.span
 
 
-def _width(value: ast.Expression) -> int:
+def _format(value: ast.Expression) -> DeviceFormat:
     name = value.text if isinstance(value, ast.Name) else ""
     if name not in DEVICE_FORMATS:
         raise Problem("E0227", f"activations are {listed([*DEVICE_FORMATS], 'or')}", value.span, "", (did_you_mean(name, DEVICE_FORMATS),))
-    return DEVICE_FORMATS[name].bits
+    return DEVICE_FORMATS[name]
 
 
 def _path(item: ast.Directive, frame: Frame) -> str | None:

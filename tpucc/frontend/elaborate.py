@@ -17,6 +17,7 @@ from tpucc.frontend.results import declare_outputs
 from tpucc.frontend.statements import run_block
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Poison
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph, NoAttributes
 
 __all__ = ["Limits", "Model", "elaborate"]
@@ -36,7 +37,7 @@ class Model:
     random_seed: int | None
     calibration: str | None
     calibration_span: Span | None
-    activation_bits: int
+    activations: DeviceFormat
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -93,7 +94,7 @@ def _model(run: Run, directives: Directives) -> Model:
         random_seed=directives.random_seed,
         calibration=directives.calibration,
         calibration_span=directives.calibration_span,
-        activation_bits=directives.activation_bits,
+        activations=directives.activations,
         warnings=tuple(run.reports.warnings),
     )
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeAlias, TypeGuard, Union, get_args, get_origin, get_type_hints
 
 from tpucc.diagnostics import listed
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes
-from tpucc.ir.literals import Value
 from tpucc.ir.types import Range
 
+Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | Record | Attributes | None"
+"""What an attribute may be. A frozen dataclass of such values is one, too."""
 _WORDS: Mapping[object, str] = {
     int: "an integer",
     float: "a number",
@@ -27,6 +28,24 @@ _WORDS: Mapping[object, str] = {
 
 class Misfit(Exception):
     """A value that doesn't fit a field."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dataclass as text has it, `requantise(zero=3)`: which one it is, the type of the attribute says (see `conform`)."""
+
+    name: str
+    parts: Mapping[str, Value]
+
+
+def record_name(kind: type) -> str:
+    """What stands for the dataclass in the text form."""
+    return kind.__name__.lower()
+
+
+def is_record(value: object) -> TypeGuard[Attributes]:
+    """Whether a value is shown as the name and the fields of its dataclass."""
+    return _is_record_type(type(value))
 
 
 def non_default(attributes: Attributes) -> Iterator[tuple[str, Value]]:
@@ -47,7 +66,7 @@ def identity(value: object) -> object:
         return value
     if isinstance(value, tuple):
         return tuple(map(identity, value))
-    return repr(value)
+    return (type(value), *identities(value)) if is_record(value) else repr(value)
 
 
 def identities(attributes: Attributes) -> tuple[object, ...]:
@@ -79,6 +98,8 @@ def conform(value: Value, expected: object) -> Value:
         return _each_of(value, get_args(expected))
     if get_origin(expected) is Literal and value in get_args(expected):
         return value
+    if isinstance(value, Record) and isinstance(expected, type) and _is_record_type(expected) and value.name == record_name(expected):
+        return _made(value.parts, expected)
     raise Misfit
 
 
@@ -91,7 +112,21 @@ def described(expected: object) -> str:
         return f"a tuple ({', '.join(map(described, kinds))}{', …' if ... in get_args(expected) else ''})" if kinds else "a tuple"
     if get_origin(expected) is Literal:
         return listed([repr(choice) for choice in get_args(expected)], "or")
+    if isinstance(expected, type) and _is_record_type(expected):
+        return f"{record_name(expected)}({', '.join(f'{name}=…' for name in field_types(expected))})"
     return _WORDS.get(expected, "another value")
+
+
+def _is_record_type(kind: type) -> bool:
+    return is_dataclass(kind) and kind not in (Constant, Range)
+
+
+def _made(parts: Mapping[str, Value], kind: type) -> Attributes:
+    known = field_types(kind)
+    if not parts.keys() <= known.keys() or not parts.keys() >= set(required(kind)):
+        raise Misfit
+    made: Attributes = kind(**{name: conform(value, known[name]) for name, value in parts.items()})
+    return made
 
 
 def _any_of(value: Value, kinds: tuple[object, ...]) -> Value:

@@ -11,7 +11,7 @@ def constant_values(graph: Graph) -> frozenset[str]:
     """The nodes that depend on no input: constants, weights, and whatever is computed from these alone."""
     found: set[str] = set()
     for node in graph:
-        if node.op != "input" and all(name in found for name in node.operands):
+        if not node.is_input and all(name in found for name in node.operands):
             found.add(node.name)
     return frozenset(found)
 

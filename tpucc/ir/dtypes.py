@@ -63,6 +63,11 @@ class IntegerFormat(Format):
         return -self.low
 
     @property
+    def zero_points(self) -> range:
+        """The integers that may stand for zero, where the source or a listing says which."""
+        return range(self.low, self.high + 1)
+
+    @property
     def table_entries(self) -> int:
         """256 of i8; 257 of i16, the last of them one past `high`."""
         return -(-(self.high - self.low) // self.table_step) + 1
@@ -85,7 +90,7 @@ F32 = Format("f32", np.dtype("<f4"))
 
 DeviceFormat = IntegerFormat
 """What the device may hold values in. A format of another kind makes this a union, and mypy names every place that must learn of it."""
-DEFAULT_FORMAT: DeviceFormat = I8
+DEFAULT_FORMAT = I8
 """The device's, where nobody says another."""
 FORMATS: Mapping[str, Format] = MappingProxyType({format.name: format for format in (F32, I32, I8, I16)})
 """All formats, by name."""
@@ -93,8 +98,12 @@ DEVICE_FORMATS: Mapping[str, DeviceFormat] = MappingProxyType(
     {format.name: format for format in FORMATS.values() if isinstance(format, DeviceFormat)}
 )
 """Those in which the device holds values, by name."""
-BY_BITS: Mapping[int, DeviceFormat] = MappingProxyType({format.bits: format for format in DEVICE_FORMATS.values()})
-"""Those in which the device holds values, by their bits."""
+INTEGER_FORMATS: Mapping[str, IntegerFormat] = MappingProxyType(
+    {format.name: format for format in DEVICE_FORMATS.values() if isinstance(format, IntegerFormat)}
+)
+"""Those among them that values are quantised to, by name."""
+BY_BITS: Mapping[int, IntegerFormat] = MappingProxyType({format.bits: format for format in INTEGER_FORMATS.values()})
+"""The same, by their bits."""
 OF_NUMPY: Mapping[np.dtype[Any], Format] = MappingProxyType({format.numpy: format for format in FORMATS.values()})
 """All formats, by the NumPy type of their arrays."""
 
@@ -104,8 +113,8 @@ def _require_complete() -> None:
     missing = {name for format in DEVICE_FORMATS.values() for name in (format.weights, format.accumulator)} - FORMATS.keys()
     if missing:
         raise TypeError(f"no format is named {', '.join(sorted(missing))}")
-    if len(OF_NUMPY) < len(FORMATS) or len(BY_BITS) < len(DEVICE_FORMATS):
-        raise TypeError("two formats have one NumPy type, or two of the device's as many bits: neither would say which is meant")
+    if len(OF_NUMPY) < len(FORMATS) or len(BY_BITS) < len(INTEGER_FORMATS):
+        raise TypeError("two formats have one NumPy type, or two integer formats as many bits: neither would say which is meant")
 
 
 _require_complete()

@@ -19,7 +19,8 @@ from tpucc.ir.types import TensorType
 
 
 class Attributes(Protocol):
-    """Attributes of a node: any frozen dataclass of ints, floats, strings, booleans, None, tuples of these, and `Array`s."""
+    """Attributes of a node: any frozen dataclass of ints, floats, strings, booleans, None, `Constant`s, tuples of these, and such
+    dataclasses themselves."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
@@ -61,6 +62,11 @@ class Node:
         held = tuple(values)
         held = () if held == (self.name,) else held
         return self if held == self.holds else replace(self, holds=held)
+
+    @property
+    def is_input(self) -> bool:
+        """Whether the value comes from outside the graph."""
+        return self.op == "input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +144,7 @@ class Graph:
 
     @property
     def inputs(self) -> tuple[Node, ...]:
-        return tuple(node for node in self.nodes if node.op == "input")
+        return tuple(node for node in self.nodes if node.is_input)
 
     def with_nodes(self, nodes: Iterable[Node]) -> Graph:
         return replace(self, nodes=tuple(nodes))

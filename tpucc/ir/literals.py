@@ -1,4 +1,4 @@
-"""Values of attributes as text: `3`, `0.5`, `"key"`, `true`, `none`, `(1, 2)`, `[0.0, 6.0]`, `f32[2]{1.0, 2.0}`.
+"""Values of attributes as text: `3`, `0.5`, `"key"`, `true`, `none`, `(1, 2)`, `[0.0, 6.0]`, `f32[2]{1.0, 2.0}`, `requantise(zero=3)`.
 
 Arrays of up to 16 elements stand in the line; drawn ones by their recipe, `f32[2000, 2000] random(0, "w1")`; the others in a section of
 their own at the end of the text, `f32[64, 256] data d0`, which has their bytes or only their digest (`tpucc.ir.digests`).
@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
 from tpucc.diagnostics import printable
+from tpucc.ir.attributes import Record, Value, is_record, non_default, record_name
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.digests import Known, Missing, found, header
 from tpucc.ir.dtypes import FORMATS
@@ -21,8 +21,6 @@ from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
 from tpucc.ir.types import Range, TensorType
 
-Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | None"
-"""What an attribute may be."""
 INLINE = 16
 MAX_DEPTH = 16
 MAX_ELEMENTS = 2**28
@@ -122,6 +120,9 @@ def print_value(value: Value, data: DataWriter, depth: int = 0) -> str:
         case tuple() if depth < MAX_DEPTH:
             items = ", ".join(print_value(item, data, depth + 1) for item in value)
             return f"({items},)" if len(value) == 1 else f"({items})"
+        case _ if is_record(value) and depth < MAX_DEPTH:
+            parts = ", ".join(f"{name}={print_value(part, data, depth + 1)}" for name, part in non_default(value))
+            return f"{record_name(type(value))}({parts})"
         case _:
             raise TypeError(f"a value of type {type(value).__name__} has no text form")
 
@@ -141,6 +142,8 @@ def parse_value(cursor: Cursor, data: DataReader, depth: int = 0) -> Value:
         return _parse_tuple(cursor, data, token, depth + 1)
     if token.text == "[":
         return parse_range(cursor)
+    if token.kind == "name" and cursor.accept("("):
+        return _parse_record(cursor, data, token, depth + 1)
     raise cursor.error(f"expected a value, found {token}", token)
 
 
@@ -185,6 +188,21 @@ def _parse_tuple(cursor: Cursor, data: DataReader, opening: Token, depth: int) -
         if cursor.next.text != ")":
             cursor.expect(",", "or ) after a value")
     return tuple(items)
+
+
+def _parse_record(cursor: Cursor, data: DataReader, name: Token, depth: int) -> Record:
+    if depth > MAX_DEPTH:
+        raise cursor.error(f"values are nested more than {MAX_DEPTH} deep", name)
+    parts: dict[str, Value] = {}
+    while not cursor.accept(")"):
+        if parts:
+            cursor.expect(",", f"or ) after a part of {name}")
+        key, token = cursor.name(f"the name of a part of {name}")
+        cursor.expect("=", "after the name of a part")
+        if key in parts:
+            raise cursor.error(f"{printable(key)} is given twice", token)
+        parts[key] = parse_value(cursor, data, depth)
+    return Record(name.text, parts)
 
 
 def _print_array(array: Constant, data: DataWriter) -> str:

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
-from tpucc.ir.attributes import Misfit, conform, described, field_types, required
+from tpucc.ir.attributes import Misfit, Value, conform, described, field_types, required
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
-from tpucc.ir.literals import DataReader, Section, Value, parse_float, parse_range, parse_shape, parse_value
+from tpucc.ir.literals import DataReader, Section, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
@@ -42,6 +42,31 @@ def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Kno
     return graph
 
 
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What the first line of a graph says: `graph NAME "SOURCE" after PASS`.
+
+    `after` is the pass that made the graph, empty when the text doesn't say; `which` counts those of one name, 0 stands for the last.
+    """
+
+    name: str = ""
+    source: str = ""
+    after: str = ""
+    which: int = 0
+
+
+def head_of(text: str) -> Head:
+    """The head of a graph's text; an empty one when there is none that can be read."""
+    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        cursor = Cursor(line, number)
+        if cursor.next.kind != "end":
+            try:
+                return _header(cursor) if cursor.next.text == "graph" else Head()
+            except LineError:
+                return Head()
+    return Head()
+
+
 @dataclass(slots=True)
 class _NodeLine:
     """A node and the places of its name and operands."""
@@ -60,7 +85,7 @@ class _Reader:
     nodes: list[_NodeLine] = field(default_factory=list)
     outputs: list[tuple[Output, Span]] = field(default_factory=list)
     failed: set[str] = field(default_factory=set)
-    header: tuple[str, str] | None = None
+    header: Head | None = None
     returned: bool = False
     data: DataReader = field(default_factory=lambda: DataReader({}))
 
@@ -109,7 +134,7 @@ class _Reader:
             self.errors.append(error.diagnostic)
             self.failed.add(first.text.strip('"'))
             self.returned |= first.text == "return"
-            self.header = self.header or ("", "") if first.text == "graph" else self.header
+            self.header = self.header or Head() if first.text == "graph" else self.header
 
     def _return(self, cursor: Cursor) -> None:
         if self.returned:
@@ -118,7 +143,8 @@ class _Reader:
         self.outputs += _outputs(cursor)
 
     def _graph(self) -> Graph:
-        name, source = self.header or ("", "")
+        head = self.header or Head()
+        name, source = head.name, head.source
         placed = any(line.node.on_device for line in self.nodes)
         nodes = [_completed(line, named=bool(source), placed=placed) for line in self.nodes]
         own = not source and any(not line.node.origin for line in self.nodes)
@@ -210,22 +236,17 @@ class _NodeParser:
         return made
 
 
-def _header(cursor: Cursor) -> tuple[str, str]:
-    """Reads `graph NAME "SOURCE" after PASS`: the name and the source, empty when there is none."""
+def _header(cursor: Cursor) -> Head:
+    """Reads `graph NAME "SOURCE" after PASS`, or `after PASS 1` for the first of several passes by this name."""
     cursor.take()
     name, _ = cursor.name("the name of the graph")
     source = cursor.string(cursor.take()) if cursor.next.kind == "string" else ""
-    after(cursor)
+    after, which = "", 0
+    if cursor.accept("after"):
+        after, _ = cursor.name("the name of a pass")
+        which = cursor.integer("which of the passes by this name", 1) if cursor.next.kind == "number" else 0
     cursor.done()
-    return name, source
-
-
-def after(cursor: Cursor) -> tuple[str, int]:
-    """Reads `after PASS`, or `after PASS 1` for the first of several by this name: the pass and which one it is, 0 for the last."""
-    if not cursor.accept("after"):
-        return "", 0
-    name, _ = cursor.name("the name of a pass")
-    return name, cursor.integer("which of the passes by this name", 1) if cursor.next.kind == "number" else 0
+    return Head(name, source, after, which)
 
 
 def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:

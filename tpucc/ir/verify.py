@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean, printable
+from tpucc.ir.attributes import is_record, non_default
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import Graph, Node
@@ -133,6 +134,8 @@ def _has_text(value: object, depth: int = 0) -> bool:
         return -_TOO_LARGE < value < _TOO_LARGE
     if isinstance(value, tuple):
         return depth < MAX_DEPTH and all(_has_text(item, depth + 1) for item in value)
+    if is_record(value):
+        return depth < MAX_DEPTH and all(_has_text(part, depth + 1) for _, part in non_default(value))
     return value is None or isinstance(value, float | str | Range | Constant)
 
 

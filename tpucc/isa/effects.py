@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.instructions import ENGINE_OF, ROWS_OF_WIDE, Flag, Function, Opcode, Records
+from tpucc.isa.formats import bytes_per_value, format_of
+from tpucc.isa.instructions import ENGINE_OF, SPECS, Place, Records
+from tpucc.isa.record import FLAGS, ROWS
 from tpucc.numerics import Int64
 
 Bools = npt.NDArray[np.bool_]
@@ -23,10 +25,21 @@ Bools = npt.NDArray[np.bool_]
 FAR = 2**60
 """Stands for every product from here on: beyond any memory, and five of them still add up in int64."""
 
-MATRIX = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE)
-BINARY = (Function.ADD, Function.SUBTRACT, Function.MULTIPLY)
-WALKED = (Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL)
-"""Instructions whose walks have an outer dimension, a pitch and a stride; the others move consecutive rows."""
+
+def _tables() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16], Bools]:
+    """What each kind of instruction reads and writes, a `Place` each, whatever its flags; and whether each opcode has walks."""
+    reads, writes, walked = np.zeros(1 << 16, np.uint16), np.zeros(1 << 16, np.uint16), np.zeros(256, np.bool_)
+    for opcode, spec in SPECS.items():
+        own = slice(opcode << 8, (opcode + 1) << 8)
+        reads[own], writes[own] = spec.reads_for(-1), spec.writes
+        for function in spec.functions:
+            reads[opcode << 8 | function] = spec.reads_for(function)
+        walked[opcode] = any(operand.field == "outer" for operand in spec.operands)
+    return reads, writes, walked
+
+
+_READS, _WRITES, _WALKED = _tables()
+_READ_BY_FLAG = [(np.uint8(flag), np.uint16(row.reads)) for flag, row in FLAGS.items() if row.reads]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -58,11 +71,12 @@ class Walks:
     def steps(self, index: int) -> tuple[tuple[int, int], ...]:
         """The dimensions of the walk as (count, step in rows): outer, inner, those of a pooling window, low and high bytes."""
         record = self.records[index]
-        both = ((ROWS_OF_WIDE, 1),) if record["flags"] & Flag.WIDE else ()
-        if record["opcode"] not in WALKED:
-            return ((1, 0), (int(record["inner"]), ROWS_OF_WIDE if both else 1), *both)
+        size = format_of(record["flags"]).bytes_per_value
+        both = ((size, 1),)
+        if not _WALKED[record["opcode"]]:
+            return ((1, 0), (int(record["inner"]), size), *both)
         walk = (int(record["outer"]), int(record[f"{self.field}_pitch"])), (int(record["inner"]), int(record[f"{self.field}_stride"]))
-        if record["opcode"] != Opcode.POOL or self.field != "ub":
+        if self.field != "ub" or not _any(_READS[_kind(record)], Place.WINDOWS):
             return (*walk, *both)
         window = ((int(record[f"window_{d}"]), int(record[f"ub2_{s}"])) for d, s in (("outer", "pitch"), ("inner", "stride")))
         return (*walk, *window, *both)
@@ -77,10 +91,16 @@ class Effects:
 
     engine: npt.NDArray[np.uint8]
     """See `Engine`."""
+    moves: Bools
+    """Moves or computes rows."""
     rows: Int64
     """Rows that are moved or computed: outer × inner; 0 for instructions without rows."""
     bytes_per_value: Int64
     """Rows of the unified buffer for each of these: 2 where values have 16 bits."""
+    window: Int64
+    """Rows that are read for each of these: those of a pooling window, else 1."""
+    walked: Bools
+    """Has walks with an outer dimension, pitches and strides."""
     source: Walks
     source2: Walks
     target: Walks
@@ -111,43 +131,57 @@ class Effects:
 
 def effects(records: Records) -> Effects:
     """What each of `records` touches; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
-    opcode = records["opcode"]
-    multiplies, vector = _among(opcode, MATRIX), opcode == Opcode.VECTOR
-    activates, pools = opcode == Opcode.ACTIVATE, opcode == Opcode.POOL
-    reads_host, writes_host = opcode == Opcode.READ_HOST_MEMORY, opcode == Opcode.WRITE_HOST_MEMORY
-    function, accumulates = records["function"], (records["flags"] & Flag.ACCUMULATE) != 0
-    outer = np.where(_among(opcode, WALKED), records["outer"], 1)
-    rows = np.where(multiplies | vector | activates | pools | reads_host | writes_host, _times(outer, records["inner"]), 0)
-    acc_start, acc_end = _interval(records["acc"], rows, multiplies | activates)
-    host_start, host_end = _interval(records["host"], rows, reads_host | writes_host)
+    opcode, reads, writes = records["opcode"], _reads(records), _WRITES[_kind(records)]
+    walked, windows, moves = _WALKED[opcode], _any(reads, Place.WINDOWS), _any(reads | writes, ROWS)
+    outer = np.where(walked, records["outer"], 1)
+    rows = np.where(moves, _times(outer, records["inner"]), 0)
+    acc_start, acc_end = _interval(records["acc"], rows, _any(reads | writes, Place.ACC))
+    host_start, host_end = _interval(records["host"], rows, _any(reads | writes, Place.HOST))
     return Effects(
         engine=ENGINE_OF[opcode],
+        moves=moves,
         rows=rows,
-        bytes_per_value=_bytes_per_value(records),
-        source=_walks(records, "ub", outer, multiplies | vector | pools | writes_host),
-        source2=_walks(records, "ub2", outer, vector & _among(function, BINARY)),
-        target=_walks(records, "dest", outer, vector | pools | activates | reads_host),
+        bytes_per_value=bytes_per_value(records),
+        window=np.where(windows, _times(records["window_outer"], records["window_inner"]), 1),
+        walked=walked,
+        source=_walks(records, "ub", outer, _any(reads, Place.UB | Place.WINDOWS), windows),
+        source2=_walks(records, "ub2", outer, _any(reads, Place.UB2)),
+        target=_walks(records, "dest", outer, _any(writes, Place.DEST)),
         acc_start=acc_start,
         acc_end=acc_end,
-        acc_reads=activates | (multiplies & accumulates),
-        acc_writes=multiplies,
+        acc_reads=_any(reads, Place.ACC),
+        acc_writes=_any(writes, Place.ACC),
         host_start=host_start,
         host_end=host_end,
-        host_reads=reads_host,
-        host_writes=writes_host,
-        pushes=opcode == Opcode.READ_WEIGHTS,
-        pops=multiplies & ((records["flags"] & Flag.SWITCH) != 0),
-        multiplies=multiplies,
-        configures=opcode == Opcode.SET_CONFIGURATION,
-        configured=activates | (vector & (function != Function.COPY)) | (pools & (function != Function.MAX)),
-        interrupts=opcode == Opcode.INTERRUPT_HOST,
+        host_reads=_any(reads, Place.HOST),
+        host_writes=_any(writes, Place.HOST),
+        pushes=_any(writes, Place.FIFO),
+        pops=_any(reads, Place.FIFO),
+        multiplies=_any(reads, Place.TILE),
+        configures=_any(writes, Place.BLOCK),
+        configured=_any(reads, Place.BLOCK),
+        interrupts=_any(reads, Place.PORTS),
     )
 
 
-def _among(column: npt.NDArray[np.uint8], values: Iterable[int]) -> Bools:
-    known = np.zeros(256, np.bool_)
-    known[list(values)] = True
-    return known[column]
+def _any(places: npt.NDArray[np.uint16], wanted: Place) -> Bools:
+    """Where some of the wanted places are among `places`."""
+    found: Bools = (places & np.uint16(wanted)) != 0
+    return found
+
+
+def _kind(records: Records) -> npt.NDArray[np.uint16]:
+    """The kind of each instruction: opcode × 256 + function."""
+    kind: npt.NDArray[np.uint16] = records["opcode"].astype(np.uint16) << 8 | records["function"]
+    return kind
+
+
+def _reads(records: Records) -> npt.NDArray[np.uint16]:
+    """What each instruction reads: by its kind, and by its flags."""
+    reads = _READS[_kind(records)]
+    for flag, places in _READ_BY_FLAG:
+        reads |= np.where(records["flags"] & flag != 0, places, np.uint16(0))
+    return reads
 
 
 def _interval(start: npt.NDArray[np.uint32], rows: Int64, used: Bools) -> tuple[Int64, Int64]:
@@ -156,23 +190,21 @@ def _interval(start: npt.NDArray[np.uint32], rows: Int64, used: Bools) -> tuple[
     return first, np.where(used, first + rows, 0)
 
 
-def _bytes_per_value(records: Records) -> Int64:
-    return np.where((records["flags"] & Flag.WIDE) != 0, ROWS_OF_WIDE, 1).astype(np.int64)
+def _walks(records: Records, field: str, outer: Int64, used: Bools, windows: Bools | None = None) -> Walks:
+    """The bounds of a walk: the first row is its start, for no step is negative; the last one adds the longest reach of each dimension.
 
-
-def _walks(records: Records, field: str, outer: Int64, used: Bools) -> Walks:
-    """The bounds of a walk: the first row is its start, for no step is negative; the last one adds the longest reach of each dimension."""
-    walked, inner, width = _among(records["opcode"], WALKED), records["inner"].astype(np.int64), _bytes_per_value(records)
+    `windows`: at these instructions it visits a window at each of its steps.
+    """
+    walked, inner, width = _WALKED[records["opcode"]], records["inner"].astype(np.int64), bytes_per_value(records)
     pitch = np.where(walked, records[f"{field}_pitch"], 0).astype(np.int64)
     stride = np.where(walked, records[f"{field}_stride"], width).astype(np.int64)
     across, along = _times(inner - 1, stride), _times(outer - 1, pitch)
     reach, empty = across + along, (inner <= 0) | (outer <= 0)
     dense = ((stride <= width) | (inner <= 1)) & ((outer <= 1) | (pitch <= across + width))
-    if field == "ub":
-        pool = records["opcode"] == Opcode.POOL
-        reach = reach + np.where(pool, _window_reach(records), 0)
-        empty = empty | (pool & ((records["window_outer"] == 0) | (records["window_inner"] == 0)))
-        dense = dense & ~pool
+    if windows is not None:
+        reach = reach + np.where(windows, _window_reach(records), 0)
+        empty = empty | (windows & ((records["window_outer"] == 0) | (records["window_inner"] == 0)))
+        dense = dense & ~windows
     used = used & ~empty
     low = np.where(used, records[field], 0).astype(np.int64)
     return Walks(records, field, low, np.where(used, low + reach + width, 0), dense)

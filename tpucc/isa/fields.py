@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from functools import cache
+from typing import assert_never
 
 import numpy as np
 
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import RECORD, SPECS, Engine, Opcode, OperandSpec, Records
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Opcode, OperandSpec, Records
 from tpucc.numerics import Int64
 
 FIELDS: tuple[str, ...] = RECORD.names or ()
 OPERANDS = tuple(field for field in FIELDS if field not in ("opcode", "flags"))
-UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
-"""Engines that execute something, and so can wait or be waited for."""
 ALL_UNITS = sum(1 << unit for unit in UNITS)
 MAXIMUM = {field: int(np.iinfo(RECORD[field]).max) for field in FIELDS}
 
@@ -47,8 +46,10 @@ def known(operand: OperandSpec, opcode: Opcode, value: int) -> bool:
             return 0 < value <= ALL_UNITS
         case "function":
             return value in SPECS[opcode].functions
-        case _:
+        case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
             return True
+        case _:
+            assert_never(operand.space)
 
 
 def well_formed(records: Records) -> Bools:

@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+import numpy as np
+
 from tpucc.ir.dtypes import DEVICE_FORMATS, I8, I16, DeviceFormat
-from tpucc.isa.instructions import Flag
+from tpucc.isa.record import Flag, Records
+from tpucc.numerics import Int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,3 +42,16 @@ def format_of(flags: int) -> DeviceFormat:
 if ENCODINGS.keys() != DEVICE_FORMATS.keys():
     raise TypeError(f"the formats of the device are {', '.join(DEVICE_FORMATS)}, and instructions know {', '.join(ENCODINGS)}")
 _BY_FLAG = {int(row.flag): row.format for row in ENCODINGS.values()}
+_BYTES = np.array([format_of(flags).bytes_per_value for flags in range(256)], np.int64)
+
+
+def bytes_per_value(records: Records) -> Int64:
+    """For each instruction the bytes of one of its values: so many rows of the unified buffer hold a row of them."""
+    found: Int64 = _BYTES[records["flags"]]
+    return found
+
+
+def largest_input(flags: int) -> int:
+    """The largest magnitude of a value that a multiply with these flags reads."""
+    values = format_of(flags)
+    return values.high - values.low if flags & Flag.UNSIGNED else values.largest

@@ -1,22 +1,46 @@
-"""The instruction set: one fixed-width record for every instruction, and what each mnemonic uses of it.
+"""The instruction set: one row for each mnemonic, which says all that there is to know about it.
 
-A program's instructions are one NumPy array of `RECORD`. `SPECS` is the single place that says which fields an instruction has; the
-assembler, the encoder's checks and the reference in the documentation are made from it.
+`SPECS` is the single place for it: an instruction's fields and flags, the engine that executes it, what it reads and writes, its
+meaning, and the cycles that it takes. The assembler, the verifier, both simulators, the clock, the scheduler and the reference in the
+documentation ask the row. What `vector` and `pool` compute stands in `FUNCTIONS` in the same way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
-from types import MappingProxyType
-from typing import Any
+from enum import IntEnum
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Records = npt.NDArray[np.void]
-"""Instructions: a structured array of `RECORD`."""
+from tpucc.isa.arithmetic import activate, matrix_product, unsigned
+from tpucc.isa.cycles import Cycles, host_step, no_time, one_a_row, one_cycle, tile_fetch, transfer
+from tpucc.isa.functions import FUNCTIONS, Function, Meaning, Operands, functions
+from tpucc.isa.record import FLAGS, NO_FLAGS, NOWHERE, OPERAND_OF, RECORD, ROWS, UNITS, Engine, Flag, Place, Records
+from tpucc.isa.table import one_row_each
+from tpucc.numerics import DeviceInts, Int32
+
+__all__ = [
+    "ENGINE_OF",
+    "FUNCTIONS",
+    "RECORD",
+    "SPECS",
+    "UNITS",
+    "Engine",
+    "Flag",
+    "Function",
+    "Instruction",
+    "Opcode",
+    "OperandSpec",
+    "Place",
+    "Records",
+    "Space",
+    "Spec",
+    "activated",
+    "multiplied",
+    "record",
+]
 
 
 class Opcode(IntEnum):
@@ -41,134 +65,99 @@ class Opcode(IntEnum):
         return self.name.lower()
 
 
-class Engine(IntEnum):
-    """The units that work at the same time, each on its own instructions in order."""
-
-    HOST = 0
-    """Transfers between host memory and the unified buffer, both ways, and what the host computes between two of them."""
-    WEIGHTS = 1
-    """Fetches of tiles from weight memory to the FIFO."""
-    MATRIX = 2
-    ACTIVATION = 3
-    """Activate, vector, pool and their configuration."""
-    CONTROL = 4
-    """Instructions that no unit executes: nop, synchronize, tags, halt."""
-
-
-class Flag(IntFlag):
-    """Bits of the record's `flags`."""
-
-    SWITCH = 1
-    """The next tile of the FIFO becomes the tile in use."""
-    ACCUMULATE = 2
-    """Add to the accumulators instead of overwriting them."""
-    UNSIGNED = 4
-    """Input bytes are 0…255 instead of -128…127."""
-    SPLAT = 8
-    """Lane 0 of the first source stands for all its lanes."""
-    SPLAT2 = 16
-    """Lane 0 of the second source stands for all its lanes."""
-    WIDE = 32
-    """Values have 16 bits: a row of them is two rows of the unified buffer, the low bytes and, after them, the high bytes."""
-
-
-class Function(IntEnum):
-    """What a `vector` or `pool` instruction computes."""
-
-    COPY = 0
-    TABLE = 1
-    ADD = 2
-    SUBTRACT = 3
-    MULTIPLY = 4
-    MAX = 5
-    AVERAGE = 6
-
-
-UNARY = (Function.COPY, Function.TABLE)
-"""Functions of `vector` with one source."""
-ROWS_OF_WIDE = 2
-"""Rows of the unified buffer that a row of 16-bit values takes, and cycles: the buffer moves one row a cycle."""
-
-RECORD = np.dtype(
-    [
-        ("opcode", "u1"),
-        ("flags", "u1"),
-        ("function", "u1"),
-        ("engines", "u1"),
-        ("host", "<u4"),
-        ("ub", "<u4"),
-        ("ub2", "<u4"),
-        ("dest", "<u4"),
-        ("acc", "<u4"),
-        ("index", "<u4"),
-        ("outer", "<u4"),
-        ("inner", "<u4"),
-        ("ub_pitch", "<u4"),
-        ("ub_stride", "<u4"),
-        ("ub2_pitch", "<u4"),
-        ("ub2_stride", "<u4"),
-        ("dest_pitch", "<u4"),
-        ("dest_stride", "<u4"),
-        ("window_outer", "<u2"),
-        ("window_inner", "<u2"),
-    ]
-)
-"""64 bytes, little endian. Fields that an instruction doesn't use are zero; `outer` is 1 where `inner` is used and `outer` isn't.
-
-`ub`, `ub2`, `dest` are unified-buffer rows, `acc` is an accumulator row, `host` a row of host memory; `index` is a weight tile, a
-parameter block, an engine, a host step or a tag. Rows are walked in two dimensions: row (o, i) of a walk lies at
-`start + o * pitch + i * stride` for o below `outer` and i below `inner`. The accumulators' walk is always
-dense: row `acc + o * inner + i`. With the flag `wide`, rows of the unified buffer are those of the low bytes of 16-bit values, and the high
-bytes lie in the row after each; the rows that `matrix_multiply` finds one after the other are then two apart.
-"""
+Space = Literal["ub", "acc", "host", "count", "step", "tile", "block", "host step", "engine", "engines", "function", "tag"]
+"""What a field's value is: a row of the unified buffer, of the accumulators or of host memory, a count, a step between rows, the number of
+a weight tile, a parameter block or a host step, one engine, several, a function, or a plain number."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperandSpec:
     """A field as the assembler shows it: the record's field, its key in the text, what it means, and the value it may be left out at.
 
-    `space` says what the value is: a row of "ub", "acc" or "host", a "count", a "step", an index of a "tile", "block" or "host step", an
-    "engine", "engines", a "function", or a plain "tag".
+    An operand `of` a place is there only where the instruction's function reads that place.
     """
 
     field: str
     key: str
-    space: str
+    space: Space
     meaning: str
     default: int | None = None
+    of: Place = NOWHERE
+
+
+Waits = Callable[[int, int], tuple[tuple[int, int], ...]]
+"""From the fields `index` and `engines`: each engine that waits, and the engines that it waits for (bit 1 << e stands for engine e)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spec:
-    """One mnemonic: the engine that executes it, its operands in the order of the text, and its flags."""
+    """One mnemonic. `operands` stand in the order of the text.
+
+    `reads` and `writes` hold for every instruction of it; flags and functions add what they read. Its `meaning` makes of the rows that it
+    reads those that it writes; an instruction with `functions` has theirs. It occupies its engine for `cycles`, and makes engines wait
+    (`waits`). Raises `TypeError` when these don't fit each other.
+    """
 
     opcode: Opcode
     engine: Engine
     summary: str
-    operands: tuple[OperandSpec, ...]
-    flags: tuple[tuple[Flag, str], ...] = ()
+    cycles: Cycles
+    operands: tuple[OperandSpec, ...] = ()
+    flags: Flag = NO_FLAGS
     functions: tuple[Function, ...] = ()
+    reads: Place = NOWHERE
+    writes: Place = NOWHERE
+    meaning: Meaning | None = None
+    waits: Waits = lambda index, engines: ()
+
+    def __post_init__(self) -> None:
+        fields = {operand.field for operand in self.operands}
+        missing = [field for place, field in OPERAND_OF.items() if self._touched & place and field not in fields]
+        if missing:
+            raise TypeError(f"{self.opcode.mnemonic} reads or writes rows that no operand names: {', '.join(missing)}")
+        if (self.meaning is not None or bool(self.functions)) is not bool(self.writes & ROWS):
+            raise TypeError(f"{self.opcode.mnemonic} writes rows without a meaning, or has a meaning and writes none")
+
+    def reads_for(self, function: int, flags: int = 0) -> Place:
+        """What an instruction with this function and these flags reads; with an unknown function, all that any function reads."""
+        places = self.reads
+        for each in self.functions:
+            if each == function or function not in self.functions:
+                places |= FUNCTIONS[each].reads
+        for flag in self.flags:
+            if flags & flag:
+                places |= FLAGS[flag].reads
+        return places
 
     def operands_for(self, function: int) -> tuple[OperandSpec, ...]:
-        """The operands in use: copy and table have no second source."""
-        if self.opcode is not Opcode.VECTOR or function not in UNARY:
-            return self.operands
-        return tuple(operand for operand in self.operands if not operand.field.startswith("ub2"))
+        """The operands in use: a function with one source has none of the second."""
+        reads = self.reads_for(function)
+        return tuple(operand for operand in self.operands if not operand.of or operand.of & reads)
 
     def flags_for(self, function: int) -> tuple[tuple[Flag, str], ...]:
-        """The flags that mean something: without a second source there is no `splat_b`."""
-        unary = self.opcode is Opcode.VECTOR and function in UNARY
-        return tuple((flag, name) for flag, name in self.flags if not (unary and flag is Flag.SPLAT2))
+        """The flags that mean something, with their names: without a second source there is no `splat_b`."""
+        reads = self.reads_for(function)
+        known = (FLAGS[flag] for flag in self.flags)
+        return tuple((row.flag, row.name) for row in known if not row.of or row.of & reads)
+
+    def meaning_of(self, function: int) -> Meaning | None:
+        """What an instruction with this function computes; None when it writes no rows."""
+        return FUNCTIONS[Function(function)].meaning if self.functions else self.meaning
+
+    @property
+    def _touched(self) -> Place:
+        """All places that some instruction of this mnemonic reads or writes."""
+        return self.reads_for(-1, int(self.flags)) | self.writes
 
 
 _ROWS = OperandSpec("inner", "rows", "count", "rows to move or compute; consecutive")
 
 
-def _walk(field: str, key: str, meaning: str) -> tuple[OperandSpec, ...]:
+def _walk(field: str, key: str, meaning: str, of: Place = NOWHERE) -> tuple[OperandSpec, ...]:
     return (
-        OperandSpec(field, key, "ub", meaning),
-        OperandSpec(f"{field}_pitch", f"{key}_pitch", "step", f"rows from one outer step to the next of {key}", 0),
-        OperandSpec(f"{field}_stride", f"{key}_stride", "step", f"rows from one inner step to the next of {key}; 0 repeats a row", 1),
+        OperandSpec(field, key, "ub", meaning, of=of),
+        OperandSpec(f"{field}_pitch", f"{key}_pitch", "step", f"rows from one outer step to the next of {key}", 0, of),
+        OperandSpec(f"{field}_stride", f"{key}_stride", "step", f"rows from one inner step to the next of {key}; 0 repeats a row", 1, of),
     )
 
 
@@ -176,123 +165,193 @@ _OUTER = OperandSpec("outer", "outer", "count", "outer steps of the walks", 1)
 _INNER = OperandSpec("inner", "inner", "count", "inner steps of the walks")
 _ACC = OperandSpec("acc", "acc", "acc", "first accumulator row; dense")
 _FUNCTION = OperandSpec("function", "function", "function", "what is computed")
-_WIDE = (Flag.WIDE, "wide")
-_MATRIX_FLAGS = (
-    (Flag.SWITCH, "switch"),
-    (Flag.ACCUMULATE, "accumulate"),
-    (Flag.UNSIGNED, "unsigned"),
-    _WIDE,
-)
+_MATRIX_FLAGS = Flag.SWITCH | Flag.ACCUMULATE | Flag.UNSIGNED | Flag.WIDE
 
-_ALL = (
-    Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", ()),
-    Spec(
-        Opcode.READ_HOST_MEMORY,
-        Engine.HOST,
-        "Host memory to unified buffer.",
-        (
-            OperandSpec("host", "host", "host", "first row in host memory"),
-            OperandSpec("dest", "ub", "ub", "first row in the unified buffer"),
-            _ROWS,
-        ),
-    ),
-    Spec(
-        Opcode.WRITE_HOST_MEMORY,
-        Engine.HOST,
-        "Unified buffer to host memory.",
-        (
-            OperandSpec("ub", "ub", "ub", "first row in the unified buffer"),
-            OperandSpec("host", "host", "host", "first row in host memory"),
-            _ROWS,
-        ),
-    ),
-    Spec(
-        Opcode.READ_WEIGHTS,
-        Engine.WEIGHTS,
-        "Asks for a weight tile; retires at once, and the tile arrives in the FIFO.",
-        (OperandSpec("index", "tile", "tile", "tile in weight memory"),),
-    ),
-    Spec(
-        Opcode.MATRIX_MULTIPLY,
-        Engine.MATRIX,
-        "Rows of the unified buffer times the tile in use, into the accumulators.",
-        (OperandSpec("ub", "ub", "ub", "first input row"), _ACC, _ROWS),
-        _MATRIX_FLAGS,
-    ),
-    Spec(
-        Opcode.CONVOLVE,
-        Engine.MATRIX,
-        "A matrix multiply over a two-dimensional walk of rows: one tap of a convolution.",
-        (*_walk("ub", "ub", "first input row"), _ACC, _OUTER, _INNER),
-        _MATRIX_FLAGS,
-    ),
-    Spec(
-        Opcode.ACTIVATE,
-        Engine.ACTIVATION,
-        "Accumulators plus bias, requantised, clamped, through the table if there is one, into the unified buffer.",
-        (_ACC, *_walk("dest", "ub", "first output row"), _OUTER, _INNER),
-        (_WIDE,),
-    ),
-    Spec(
-        Opcode.VECTOR,
-        Engine.ACTIVATION,
-        "Element by element in the unified buffer: copy, table, add, subtract, multiply.",
-        (
-            _FUNCTION,
-            *_walk("ub", "a", "first source row"),
-            *_walk("ub2", "b", "first row of the second source (add, subtract, multiply)"),
-            *_walk("dest", "ub", "first output row"),
-            _OUTER,
-            _INNER,
-        ),
-        ((Flag.SPLAT, "splat_a"), (Flag.SPLAT2, "splat_b"), _WIDE),
-        (Function.COPY, Function.TABLE, Function.ADD, Function.SUBTRACT, Function.MULTIPLY),
-    ),
-    Spec(
-        Opcode.POOL,
-        Engine.ACTIVATION,
-        "The largest or the mean of a window of rows around each step of a walk.",
-        (
-            _FUNCTION,
-            *_walk("ub", "a", "first row of the first window"),
-            OperandSpec("window_outer", "window_outer", "count", "outer steps of the window"),
-            OperandSpec("window_inner", "window_inner", "count", "inner steps of the window"),
-            OperandSpec("ub2_pitch", "window_pitch", "step", "rows from one outer step of the window to the next", 0),
-            OperandSpec("ub2_stride", "window_stride", "step", "rows from one inner step of the window to the next", 1),
-            *_walk("dest", "ub", "first output row"),
-            _OUTER,
-            _INNER,
-        ),
-        (_WIDE,),
-        (Function.MAX, Function.AVERAGE),
-    ),
-    Spec(
-        Opcode.SET_CONFIGURATION,
-        Engine.ACTIVATION,
-        "Makes a parameter block the one that activate, vector and pool use.",
-        (OperandSpec("index", "block", "block", "parameter block"),),
-    ),
-    Spec(
-        Opcode.SYNCHRONIZE,
-        Engine.CONTROL,
-        "The engine's next instruction waits until the named engines have finished all that stands before this.",
-        (OperandSpec("index", "engine", "engine", "engine that waits"), OperandSpec("engines", "wait", "engines", "engines to wait for")),
-    ),
-    Spec(Opcode.SYNCHRONIZE_HOST, Engine.CONTROL, "Every engine waits for the host.", ()),
-    Spec(
-        Opcode.INTERRUPT_HOST,
-        Engine.HOST,
-        "The host runs one of its steps: it reads output ports, computes, and fills input ports. The last interrupt, numbered after all "
-        "steps, says that all outputs are there.",
-        (OperandSpec("index", "step", "host step", "number of the host step, from 0", 0),),
-    ),
-    Spec(Opcode.DEBUG_TAG, Engine.CONTROL, "Leaves a number in the trace.", (OperandSpec("index", "tag", "tag", "number"),)),
-    Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", ()),
-)
 
-SPECS: Mapping[Opcode, Spec] = MappingProxyType({spec.opcode: spec for spec in _ALL})
-ENGINE_OF = np.array([SPECS[opcode].engine for opcode in Opcode], np.uint8)
+def moved(x: Operands) -> DeviceInts:
+    """The rows as they are."""
+    return x.a
+
+
+def multiplied(x: Operands) -> Int32:
+    """The rows times the tile in use, added to the accumulators that are read."""
+    return x.sums + matrix_product(unsigned(x.a) if Flag.UNSIGNED in x.flags else x.a, x.tile)
+
+
+def activated(x: Operands) -> DeviceInts:
+    """The sums as values again, as the parameter block says."""
+    return activate(x.sums, x.block, x.format)
+
+
+def _one_engine(index: int, engines: int) -> tuple[tuple[int, int], ...]:
+    return ((index, engines),)
+
+
+def _all_for_the_host(index: int, engines: int) -> tuple[tuple[int, int], ...]:
+    return tuple((unit.value, 1 << Engine.HOST) for unit in UNITS if unit is not Engine.HOST)
+
+
+SPECS: Mapping[Opcode, Spec] = one_row_each(
+    "SPECS (tpucc/isa/instructions.py)",
+    Opcode,
+    (
+        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time),
+        Spec(
+            Opcode.READ_HOST_MEMORY,
+            Engine.HOST,
+            "Host memory to unified buffer.",
+            transfer,
+            (
+                OperandSpec("host", "host", "host", "first row in host memory"),
+                OperandSpec("dest", "ub", "ub", "first row in the unified buffer"),
+                _ROWS,
+            ),
+            reads=Place.HOST,
+            writes=Place.DEST,
+            meaning=moved,
+        ),
+        Spec(
+            Opcode.WRITE_HOST_MEMORY,
+            Engine.HOST,
+            "Unified buffer to host memory.",
+            transfer,
+            (
+                OperandSpec("ub", "ub", "ub", "first row in the unified buffer"),
+                OperandSpec("host", "host", "host", "first row in host memory"),
+                _ROWS,
+            ),
+            reads=Place.UB,
+            writes=Place.HOST,
+            meaning=moved,
+        ),
+        Spec(
+            Opcode.READ_WEIGHTS,
+            Engine.WEIGHTS,
+            "Asks for a weight tile; retires at once, and the tile arrives in the FIFO.",
+            tile_fetch,
+            (OperandSpec("index", "tile", "tile", "tile in weight memory"),),
+            writes=Place.FIFO,
+        ),
+        Spec(
+            Opcode.MATRIX_MULTIPLY,
+            Engine.MATRIX,
+            "Rows of the unified buffer times the tile in use, into the accumulators.",
+            one_a_row,
+            (OperandSpec("ub", "ub", "ub", "first input row"), _ACC, _ROWS),
+            _MATRIX_FLAGS,
+            reads=Place.UB | Place.TILE,
+            writes=Place.ACC,
+            meaning=multiplied,
+        ),
+        Spec(
+            Opcode.CONVOLVE,
+            Engine.MATRIX,
+            "A matrix multiply over a two-dimensional walk of rows: one tap of a convolution.",
+            one_a_row,
+            (*_walk("ub", "ub", "first input row"), _ACC, _OUTER, _INNER),
+            _MATRIX_FLAGS,
+            reads=Place.UB | Place.TILE,
+            writes=Place.ACC,
+            meaning=multiplied,
+        ),
+        Spec(
+            Opcode.ACTIVATE,
+            Engine.ACTIVATION,
+            "Accumulators plus bias, requantised, clamped, through the table if there is one, into the unified buffer.",
+            one_a_row,
+            (_ACC, *_walk("dest", "ub", "first output row"), _OUTER, _INNER),
+            Flag.WIDE,
+            reads=Place.ACC | Place.BLOCK,
+            writes=Place.DEST,
+            meaning=activated,
+        ),
+        Spec(
+            Opcode.VECTOR,
+            Engine.ACTIVATION,
+            "Element by element in the unified buffer.",
+            one_a_row,
+            (
+                _FUNCTION,
+                *_walk("ub", "a", "first source row"),
+                *_walk("ub2", "b", "first row of the second source, of a function of two rows", Place.UB2),
+                *_walk("dest", "ub", "first output row"),
+                _OUTER,
+                _INNER,
+            ),
+            Flag.SPLAT | Flag.SPLAT2 | Flag.WIDE,
+            functions(windows=False),
+            writes=Place.DEST,
+        ),
+        Spec(
+            Opcode.POOL,
+            Engine.ACTIVATION,
+            "The largest or the mean of a window of rows around each step of a walk.",
+            one_a_row,
+            (
+                _FUNCTION,
+                *_walk("ub", "a", "first row of the first window"),
+                OperandSpec("window_outer", "window_outer", "count", "outer steps of the window"),
+                OperandSpec("window_inner", "window_inner", "count", "inner steps of the window"),
+                OperandSpec("ub2_pitch", "window_pitch", "step", "rows from one outer step of the window to the next", 0),
+                OperandSpec("ub2_stride", "window_stride", "step", "rows from one inner step of the window to the next", 1),
+                *_walk("dest", "ub", "first output row"),
+                _OUTER,
+                _INNER,
+            ),
+            Flag.WIDE,
+            functions(windows=True),
+            writes=Place.DEST,
+        ),
+        Spec(
+            Opcode.SET_CONFIGURATION,
+            Engine.ACTIVATION,
+            "Makes a parameter block the one that activate, vector and pool use.",
+            one_cycle,
+            (OperandSpec("index", "block", "block", "parameter block"),),
+            writes=Place.BLOCK,
+        ),
+        Spec(
+            Opcode.SYNCHRONIZE,
+            Engine.CONTROL,
+            "The engine's next instruction waits until the named engines have finished all that stands before this.",
+            no_time,
+            (
+                OperandSpec("index", "engine", "engine", "engine that waits"),
+                OperandSpec("engines", "wait", "engines", "engines to wait for"),
+            ),
+            waits=_one_engine,
+        ),
+        Spec(
+            Opcode.SYNCHRONIZE_HOST,
+            Engine.CONTROL,
+            "Every engine waits for the host.",
+            no_time,
+            waits=_all_for_the_host,
+        ),
+        Spec(
+            Opcode.INTERRUPT_HOST,
+            Engine.HOST,
+            "The host runs one of its steps: it reads output ports, computes, and fills input ports. The last interrupt, numbered after "
+            "all steps, says that all outputs are there.",
+            host_step,
+            (OperandSpec("index", "step", "host step", "number of the host step, from 0", 0),),
+            reads=Place.PORTS,
+            writes=Place.PORTS,
+        ),
+        Spec(
+            Opcode.DEBUG_TAG,
+            Engine.CONTROL,
+            "Leaves a number in the trace.",
+            no_time,
+            (OperandSpec("index", "tag", "tag", "number"),),
+        ),
+        Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time),
+    ),
+    lambda row: row.opcode,
+)
+ENGINE_OF = np.full(256, Engine.CONTROL, np.uint8)
 """The engine of each opcode, for whole columns at once."""
+ENGINE_OF[list(SPECS)] = [spec.engine for spec in SPECS.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +367,14 @@ class Instruction:
         opcode = Opcode(int(record["opcode"]))
         fields = (operand.field for operand in SPECS[opcode].operands)
         return cls(opcode, Flag(int(record["flags"])), {field: int(record[field]) for field in fields})
+
+    @property
+    def reads(self) -> Place:
+        return SPECS[self.opcode].reads_for(self.values.get("function", 0), self.flags)
+
+    @property
+    def writes(self) -> Place:
+        return SPECS[self.opcode].writes
 
     def __getitem__(self, field: str) -> int:
         return self.values[field]

@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.isa.instructions import RECORD, SPECS, Flag, OperandSpec, Spec
+from tpucc.diagnostics import listed
+from tpucc.isa.functions import FUNCTIONS, FunctionSpec
+from tpucc.isa.instructions import RECORD, SPECS, OperandSpec, Place, Spec
 from tpucc.isa.program import block_dtype
+from tpucc.isa.record import FLAGS
 
+PLACES = {
+    Place.UB: "rows of the unified buffer",
+    Place.UB2: "rows of a second source",
+    Place.WINDOWS: "windows of rows of the unified buffer",
+    Place.DEST: "rows of the unified buffer",
+    Place.ACC: "accumulators",
+    Place.HOST: "rows of host memory",
+    Place.FIFO: "the weight FIFO",
+    Place.TILE: "the tile in use",
+    Place.BLOCK: "the parameter block in use",
+    Place.PORTS: "the host rows of ports",
+}
 LANES = 256
 """Lanes of the machine whose parameter block the page shows."""
 
@@ -41,8 +56,9 @@ def _record() -> Iterator[str]:
     for name in RECORD.names or ():
         kind, offset = RECORD.fields[name][:2]
         yield f"| {offset}–{offset + kind.itemsize - 1} | `{name}` | {_kind(kind.str)} |"
-    bits = ", ".join(f"bit {flag.value.bit_length() - 1} `{flag.name.lower()}`" for flag in Flag if flag.name)
-    yield f"\nThe bits of `flags`: {bits}.\n"
+    yield "\nThe bits of `flags`, where an instruction has them:\n\n| bit | flag | meaning |\n|---|---|---|"
+    yield from (f"| {row.flag.bit_length() - 1} | `{row.name}` | {row.meaning} |" for row in FLAGS.values())
+    yield ""
 
 
 def _kind(text: str) -> str:
@@ -56,10 +72,22 @@ def _mnemonic(spec: Spec) -> str:
         parts.extend(_operand(operand) for operand in spec.operands)
         parts.append("")
     if spec.functions:
-        parts.append(f"Functions: {', '.join(f'`{function.name.lower()}`' for function in spec.functions)}.\n")
+        parts.append("| function | computes | reads |\n|---|---|---|")
+        parts.extend(_function(FUNCTIONS[function]) for function in spec.functions)
+        parts.append("")
     if spec.flags:
-        parts.append(f"Flags: {', '.join(f'`{name}`' for _, name in spec.flags)}.\n")
-    return "\n".join(parts)
+        parts.append(f"Flags: {', '.join(f'`{FLAGS[flag].name}`' for flag in spec.flags)}.\n")
+    places = {"Reads": spec.reads, "Writes": spec.writes}
+    touches = [f"{verb} {_places(touched)}." for verb, touched in places.items() if touched]
+    return "\n".join([*parts, " ".join([*touches, (spec.cycles.__doc__ or "").partition("\n")[0]]), ""])
+
+
+def _function(row: FunctionSpec) -> str:
+    return f"| `{row.function.name.lower()}` | {row.summary} | {_places(row.reads)} |"
+
+
+def _places(places: Place) -> str:
+    return listed([PLACES[place] for place in places])
 
 
 def _operand(operand: OperandSpec) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.dtypes import DeviceFormat
+from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import AnyArray, DeviceInts, Float64
 
@@ -126,7 +126,7 @@ class Noise:
 class ErrorMeter:
     """Collects a layer's values, batch by batch. `held` says how they are held."""
 
-    def __init__(self, held: Quantisation, format: DeviceFormat) -> None:
+    def __init__(self, held: Quantisation, format: IntegerFormat) -> None:
         self._held = held
         self._format = format
         self._bounds = format.low - held.zero_point, format.high - held.zero_point

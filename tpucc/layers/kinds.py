@@ -2,47 +2,75 @@
 
 | node | operands |
 |---|---|
-| `fc` | for each source x: i8 [..., K]; for each weights: i8 [K, N]; bias: i32 [N]; multiplier: f32 [N]; table: i8 [256] if `table` |
-| `conv` | x: i8 [B, H, W, C]; weights: i8 [R, S, C, F]; bias: i32 [F]; multiplier: f32 [F]; table: i8 [256] if `table` |
-| `pool` | x: i8 [B, H, W, C] |
-| `vector` | a: i8; b: i8 (add, subtract, multiply); table: i8 [256] if `table` |
-| `move` | i8 values that are quantised alike |
+| `fc` | for each source x: v [..., K]; for each weights: w [K, N]; bias: s [N]; multiplier: f32 [N]; table if the epilogue has one |
+| `conv` | x: v [B, H, W, C]; weights: w [R, S, C, F]; bias: s [F]; multiplier: f32 [F]; table if the epilogue has one |
+| `pool` | x: v [B, H, W, C] |
+| `vector` | a: v; b: v (add, subtract, multiply); table if the epilogue has one, or the function is "table" |
+| `move` | v, quantised alike |
 
-Values are i8 here; with 16-bit activations all of them are i16, and a table has the function's values at 257 points: i16 [257]. Weights
-stay i8. The arithmetic is that of `tpucc.numerics`; shapes broadcast as in NumPy, and leading sizes are rows. Beside the layers, the device
-has `reshape`, `slice` and `transpose` of values that leave the last axis alone: they move nothing, for they only say how rows are walked.
+The letters are number formats, rows of `tpucc.ir.dtypes`: v that of the graph's values, the same for all of them, w that of their weights
+and s that of their accumulators. A table is v [v.table_entries].
+
+A layer is structure and epilogue: what is added and multiplied, and how the sums become values again. Another number format on the device
+is another epilogue, and no other structure. The arithmetic is that of `tpucc.numerics`; shapes broadcast as in NumPy, and leading sizes are
+rows. Beside the layers, the device has `reshape`, `slice` and `transpose` of values that leave the last axis alone: they move nothing, for
+they only say how rows are walked.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.dtypes import I8
+from tpucc.ir.dtypes import IntegerFormat
 
 Sides = tuple[int, int, int, int]
 """Rows or columns of pixels at the top, the bottom, the left and the right."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fc:
-    """A fully connected layer: `table[clamp(requantise(Σ x_i @ weights_i + bias, multiplier) + zero)]`.
+class Requantise:
+    """From sums to integers: `table[clamp(round(sum · multiplier) + zero)]`.
 
-    The sum goes over `sources` operands, one unless said; their zero points are folded into the bias. Without a table, `zero` is the
-    result's zero point; with one, it is that of the value before the function. A layer that `moves` has weights of zeros and ones that
-    only pick lanes and place them: none of its products are the model's.
+    Without a table, `zero` is the result's zero point; with one, it is that of the value before the function. `low` and `high` bound the
+    clamp; None is the format's own end.
+
+    The sums of products have multipliers among their operands. Those of other layers are made of their operands, less the zero points
+    `zeros`, times the `scales`: two of each for add and subtract, one scale for the product of two operands, one of each for an average.
     """
 
-    zero: int
-    low: int = I8.low
-    high: int = I8.high
+    zero: int = 0
+    low: int | None = None
+    high: int | None = None
     table: bool = False
+    scales: tuple[float, ...] = ()
+    zeros: tuple[int, ...] = ()
+
+    def bounds(self, of: IntegerFormat) -> tuple[int, int]:
+        """The integers that the clamp leaves, of the format `of`."""
+        return of.low if self.low is None else self.low, of.high if self.high is None else self.high
+
+
+Epilogue = Requantise
+"""How the sums of a layer become values. With another kind (`Cast`, of a device that holds floats) this is a union."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fc:
+    """A fully connected layer: `Σ x_i @ weights_i + bias`.
+
+    The sum goes over `sources` operands, one unless said; their zero points are folded into the bias. A layer that `moves` has weights of
+    zeros and ones that only pick lanes and place them: none of its products are the model's.
+    """
+
+    epilogue: Epilogue
     sources: int = 1
     moves: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """A convolution, requantised as a fully connected layer is. Around the image, `sides` of pixels have the value `outside`.
+    """A convolution: each window of the image, flattened, times the flattened kernel, plus bias. Around the image, `sides` of pixels have
+    the value `outside`.
 
     `outside` is x's zero point: zero in real numbers, so that the bias can take in the zero point of every product alike.
     """
@@ -50,47 +78,34 @@ class Conv:
     stride: tuple[int, int]
     sides: Sides
     outside: int
-    zero: int
-    low: int = I8.low
-    high: int = I8.high
-    table: bool = False
+    epilogue: Epilogue
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """The largest pixel of each window ("max"), or their mean ("average"), channel by channel; only real pixels count.
 
-    average: `round(float32(scale / count) * Σ(a - zero_x)) + zero`, clamped, for a window of `count` real pixels. A maximum keeps the
-    parameters of x and uses none of these numbers.
+    average: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels. A maximum has the
+    parameters of x, and no epilogue.
     """
 
     function: str
     size: tuple[int, int]
     stride: tuple[int, int]
     sides: Sides
-    scale: float = 1.0
-    zero_x: int = 0
-    zero: int = 0
+    epilogue: Epilogue | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
     """An element-wise layer.
 
-    `function` is "add", "subtract", "multiply" or "table". add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b)) +
-    zero`; multiply: `round(scale_a * ((a - zero_a) * (b - zero_b))) + zero`, all in float32; then the clamp and the table if there is
-    one. "table" only looks up.
+    `function` is "add", "subtract", "multiply" or "table". add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b))`;
+    multiply: `round(scale * ((a - zero_a) * (b - zero_b)))`, all in float32; then the epilogue. "table" only looks up, and has none.
     """
 
     function: str
-    scale_a: float = 1.0
-    zero_a: int = 0
-    scale_b: float = 1.0
-    zero_b: int = 0
-    zero: int = 0
-    low: int = I8.low
-    high: int = I8.high
-    table: bool = False
+    epilogue: Epilogue | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +125,17 @@ Layer = Fc | Conv | Pool | Vector | Move
 LAYERS: dict[str, type[Layer]] = {"fc": Fc, "conv": Conv, "pool": Pool, "vector": Vector, "move": Move}
 VIEWS = ("reshape", "slice", "transpose")
 """Operators that are the device's too, where they leave the last axis of a value alone."""
+
+
+def looks_up(layer: Layer) -> bool:
+    """Whether the layer's last operand is a table."""
+    if isinstance(layer, Vector) and layer.function == "table":
+        return True
+    return not isinstance(layer, Move) and layer.epilogue is not None and layer.epilogue.table
+
+
+def scaled(layer: Pool | Vector) -> Requantise:
+    """The epilogue of a layer that has scales and zero points. Raises `TypeError` when there is none."""
+    if layer.epilogue is None:
+        raise TypeError(f"{layer.function} has no epilogue")
+    return layer.epilogue

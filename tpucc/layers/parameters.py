@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.dtypes import I8, DeviceFormat
+from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import (
     INT32_MAX,
@@ -58,7 +58,7 @@ class Requantisation:
     multiplier: Float32
 
 
-def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool, of: DeviceFormat = I8) -> Float32:
+def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_channel: bool, of: IntegerFormat) -> Float32:
     """Scales float32 [N] of the weights [K, N], such that the bias [N] fits the accumulators; `of` and `x` are how the input is held.
 
     They are those of `weight_scales`, but where a bias would be beyond `BIAS_BOUND` in units of s_x · s_w (a column of weights that are all
@@ -72,7 +72,7 @@ def fitting_scales(weights: AnyArray, bias: AnyArray, x: Quantisation, per_chann
     return _roomy(weights, bias, x, scales, per_channel, of) if of.makes_room else scales
 
 
-def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, per_channel: bool, of: DeviceFormat) -> Float32:
+def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, per_channel: bool, of: IntegerFormat) -> Float32:
     """The scales, larger where the int32 accumulators could overflow: weights then use fewer than eight bits, and inputs all of theirs.
 
     Where `MOST_GROWTH` isn't enough they still could, which `require_accumulators` finds.
@@ -89,9 +89,7 @@ def _roomy(weights: AnyArray, bias: AnyArray, x: Quantisation, scales: Float32, 
         scales = np.minimum(grown.astype(np.float32), limit)
 
 
-def requantisation(
-    weights: Int8, scales: Float32, bias: AnyArray, x: Quantisation, y: Quantisation, of: DeviceFormat = I8
-) -> Requantisation:
+def requantisation(weights: Int8, scales: Float32, bias: AnyArray, x: Quantisation, y: Quantisation, of: IntegerFormat) -> Requantisation:
     """Bias and multiplier of an FC layer with int8 weights [K, N] of these scales [N] and a real bias [N], from x to y, both held as `of`.
 
     Raises `UnfitError` when the int32 accumulators could overflow, whatever the input, or a multiplier is no finite float32 number.
@@ -103,7 +101,7 @@ def requantisation(
     return Requantisation(folded.astype(np.int32), factors)
 
 
-def require_accumulators(weights: Int8, bias: Int64 | Int32, of: DeviceFormat = I8) -> None:
+def require_accumulators(weights: Int8, bias: Int64 | Int32, of: IntegerFormat) -> None:
     """Raises `UnfitError` unless `max|x| · Σ|w| + |bias|` fits int32 for every column: the verifier's rule 9. `of` is how x is held."""
     largest = int((column_bound(weights, of.largest) + np.abs(bias.astype(np.int64))).max(initial=0))
     if largest > INT32_MAX:
@@ -131,18 +129,19 @@ def scaling(scale: float, by: float, result: float) -> float:
     return float(factor)
 
 
-def quantisation_of(values: AnyArray, to: DeviceFormat = I8) -> Quantisation:
+def quantisation_of(values: AnyArray, to: IntegerFormat) -> Quantisation:
     """The parameters that cover a constant's own values."""
     low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
     return Quantisation(*affine_parameters(low, high, to))
 
 
-def clamp_bounds(low: float, high: float, y: Quantisation, to: DeviceFormat = I8) -> tuple[int, int]:
-    """The integers between which a clamp of real values to low…high keeps the quantised ones; infinite ends are open."""
-    return _bound(low, y, to), _bound(high, y, to)
+def clamp_bounds(low: float, high: float, y: Quantisation, to: IntegerFormat) -> tuple[int | None, int | None]:
+    """The integers between which a clamp of real values to low…high keeps the quantised ones; None where the format ends before."""
+    first, last = (_bound(real, y, to) for real in (low, high))
+    return None if first == to.low else first, None if last == to.high else last
 
 
-def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: DeviceFormat = I8) -> DeviceInts:
+def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Quantisation, of: IntegerFormat) -> DeviceInts:
     """The quantised values of `function`; all in float64. `of` is how x and y are held.
 
     Entry i is the value at the integer `of.table_inputs[i]`; what lies between two of them is interpolated (see `numerics.interpolate`).
@@ -158,7 +157,7 @@ def function_table(function: Callable[[Float64], Float64], x: Quantisation, y: Q
     return table
 
 
-def _bound(real: float, y: Quantisation, to: DeviceFormat) -> int:
+def _bound(real: float, y: Quantisation, to: IntegerFormat) -> int:
     if math.isinf(real):
         return to.low if real < 0 else to.high
     rounded = np.rint(np.float64(real) / float(np.float32(y.scale))) + y.zero_point

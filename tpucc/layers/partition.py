@@ -18,10 +18,9 @@ from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS
 from tpucc.layers.summary import is_layer
+from tpucc.ops import facts_of
+from tpucc.ops.facts import Values
 from tpucc.ops.transpose import TransposeAttributes
-
-UNCOUNTED = ("input", "constant", "reshape", "flatten")
-"""Operators that compute nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class HostStep:
     @property
     def elements(self) -> int:
         """The measure of its time: over all operators the larger of operands and result, and for a product all that it multiplies."""
-        return sum(_elements(self.graph, node) for node in self.graph if node.op not in UNCOUNTED)
+        return sum(_elements(self.graph, node) for node in self.graph)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +102,7 @@ class _Cut:
         needed = set(self._graph.output_nodes)
         for node in reversed(self._graph.nodes):
             time = times[node.name]
-            kept = time > 0 or node.name in needed or node.op == "input"
+            kept = time > 0 or node.name in needed or node.is_input
             if node.name in self._device or kept:
                 needed.update(node.operands)
             if node.name not in self._device and kept and (node.op != "constant" or node.name in self._graph.output_nodes):
@@ -192,10 +191,11 @@ def _leading(graph: Graph, device: frozenset[str]) -> frozenset[str]:
 
 
 def _elements(graph: Graph, node: Node) -> int:
-    computed = [operand.type for operand in graph.operands(node) if operand.op != "constant"]
-    if node.op == "matmul":
-        return node.type.size * graph[node.operands[0]].type.columns
-    return max([node.type.size, *(type_.size for type_ in computed)])
+    facts, operands = facts_of(node.op), graph.operands(node)
+    if facts.values in (Values.GIVEN, Values.VIEWED):
+        return 0
+    multiplied = node.type.size * facts.terms([operand.type.shape for operand in operands])
+    return max([multiplied, *(operand.type.size for operand in operands if operand.op != "constant")])
 
 
 def _input(node: Node) -> Node:

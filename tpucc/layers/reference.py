@@ -12,9 +12,9 @@ from types import MappingProxyType
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tpucc.ir.dtypes import DEVICE_FORMATS, I8, DeviceFormat
+from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
 from tpucc.ir.graph import Node
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Sides, Vector
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Sides, Vector, scaled
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Float64, Int8, Int64, interpolate, requantise, saturate
 
 
@@ -49,11 +49,11 @@ def fully_connected(
     multiplier: Float32,
     table: DeviceInts | None = None,
     *,
-    to: DeviceFormat = I8,
+    to: IntegerFormat,
 ) -> DeviceInts:
     """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
-    return _requantised(layer, np.asarray(sums), multiplier, table, to)
+    return _requantised(layer.epilogue, np.asarray(sums), multiplier, table, to)
 
 
 def convolution(
@@ -64,7 +64,7 @@ def convolution(
     multiplier: Float32,
     table: DeviceInts | None = None,
     *,
-    to: DeviceFormat = I8,
+    to: IntegerFormat,
 ) -> DeviceInts:
     """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
     times the flattened kernel."""
@@ -72,20 +72,21 @@ def convolution(
     images, height, width = windows.shape[:3]
     kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])
     sums = windows.reshape(images, height, width, -1).astype(np.float64) @ kernel.astype(np.float64) + bias
-    return _requantised(layer, sums, multiplier, table, to)
+    return _requantised(layer.epilogue, sums, multiplier, table, to)
 
 
-def pooled(layer: Pool, x: DeviceInts, to: DeviceFormat = I8) -> DeviceInts:
+def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
     """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
     if layer.function == "max":
         around = _surrounded(x, layer.sides, to.low)
         return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
-    centred = _surrounded(x.astype(np.int32) - layer.zero_x, layer.sides, 0)
+    end = scaled(layer)
+    centred = _surrounded(x.astype(np.int32) - end.zeros[0], layer.sides, 0)
     totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int64)
     real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.sides, 0)
     counts = _windows(real, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
-    factors = np.float32(layer.scale) / counts.astype(np.float32)
-    return saturate(np.rint(factors * totals.astype(np.float32)), layer.zero, to.low, to.high, to)
+    factors = np.float32(end.scales[0]) / counts.astype(np.float32)
+    return saturate(np.rint(factors * totals.astype(np.float32)), end.zero, *end.bounds(to), to)
 
 
 def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
@@ -95,23 +96,24 @@ def moved(layer: Move, operands: Sequence[AnyArray]) -> DeviceInts:
     return np.pad(operands[0], layer.pads, constant_values=layer.value)
 
 
-def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: DeviceFormat = I8) -> DeviceInts:
+def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts | None = None, *, to: IntegerFormat) -> DeviceInts:
     """a and b, of shapes that broadcast → their common shape, held as they are. Every step is rounded to float32, in this order."""
-    left = a.astype(np.float32) - np.float32(layer.zero_a)
-    right = b.astype(np.float32) - np.float32(layer.zero_b)
+    end = scaled(layer)
+    left, right = (x.astype(np.float32) - np.float32(zero) for x, zero in zip((a, b), end.zeros, strict=True))
+    scales = [np.float32(scale) for scale in end.scales]
     match layer.function:
         case "add":
-            real = np.float32(layer.scale_a) * left + np.float32(layer.scale_b) * right
+            real = scales[0] * left + scales[1] * right
         case "subtract":
-            real = np.float32(layer.scale_a) * left - np.float32(layer.scale_b) * right
+            real = scales[0] * left - scales[1] * right
         case "multiply":
-            real = np.float32(layer.scale_a) * (left * right)
+            real = scales[0] * (left * right)
         case other:
             raise TypeError(f"no vector function is named {other}")
-    return _through(table, saturate(np.rint(real), layer.zero, layer.low, layer.high, to), to)
+    return _through(table, saturate(np.rint(real), end.zero, *end.bounds(to), to), to)
 
 
-def look_up(table: DeviceInts, values: DeviceInts, of: DeviceFormat) -> DeviceInts:
+def look_up(table: DeviceInts, values: DeviceInts, of: IntegerFormat) -> DeviceInts:
     """The table's entry of each value, both of the format `of`: entry 0 is that of `of.low`. What lies between entries is interpolated."""
     return table[values.astype(np.intp) - of.low] if of.has_exact_tables else interpolate(values, table, of)
 
@@ -127,12 +129,12 @@ def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> Any
     return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
 
 
-def _requantised(layer: Fc | Conv, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: DeviceFormat) -> DeviceInts:
-    values = requantise(_int32(sums.astype(np.int64)), multiplier, layer.zero, layer.low, layer.high, to)
+def _requantised(end: Requantise, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: IntegerFormat) -> DeviceInts:
+    values = requantise(_int32(sums.astype(np.int64)), multiplier, end.zero, *end.bounds(to), to)
     return _through(table, values, to)
 
 
-def _through(table: DeviceInts | None, values: DeviceInts, to: DeviceFormat) -> DeviceInts:
+def _through(table: DeviceInts | None, values: DeviceInts, to: IntegerFormat) -> DeviceInts:
     return values if table is None else look_up(table, values, to)
 
 

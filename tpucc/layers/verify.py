@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterator, Sequence
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEVICE_FORMATS, I8, DeviceFormat
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Fc, Move, Pool, Vector
+from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Move, Pool, Vector, looks_up
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.layers.summary import is_layer
@@ -19,7 +19,8 @@ from tpucc.numerics import AnyArray
 
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
-FUNCTIONS = ("add", "subtract", "multiply")
+TAKES: dict[str, tuple[int, int] | None] = {"add": (2, 2), "subtract": (2, 2), "multiply": (1, 2), "table": None}
+"""The numbers of scales and of zero points that the epilogue of a vector function has; None where it has no epilogue."""
 TABLES = {name: TensorType(name, (format.table_entries,)) for name, format in DEVICE_FORMATS.items()}
 """Of the functions of values of these types."""
 REPORTED = 20
@@ -29,11 +30,14 @@ REPORTED = 20
 def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
     """Raises `ProgramError` with what is wrong with the layers of a graph, or with those in `changed` only.
 
-    E0820 a layer reads what is no value of the device; E0821 number of operands, or attributes of another kind; E0822 an edge without scale
-    and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit; E0824 zero points and clamps outside
-    the integers; E0825 multipliers that aren't
-    positive and finite; E0803 accumulators that could overflow. Host operators have their own check.
+    E0820 a layer reads what is no value of the device; E0821 number of operands, attributes of another kind, or an epilogue that isn't the
+    layer's; E0822 an edge without scale and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit;
+    E0824 zero points and clamps outside the integers; E0825 multipliers that aren't positive and finite; E0803 accumulators that could
+    overflow; E0749 nodes with places. Host operators have their own check.
     """
+    if placed := next((node for node in graph if node.place is not None), None):
+        message = f"{placed.name} has a place, as nodes of operator graphs have: in a layer graph, layers are the device's"
+        raise ProgramError(Diagnostic("E0749", message, placed.origin.labels()))
     layers = (node for node in graph if node.op in LAYERS and (changed is None or node.name in changed))
     found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node in layers for code, text in _faults(graph, node)]
     if found:
@@ -80,9 +84,10 @@ def _layer_faults(node: Node, layer: Fc | Conv | Pool | Vector | Move, operands:
 def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
     """What is wrong with the values that the layer reads and with its result; constants may stand for values."""
     bare = [edge for edge in (*sources, node) if _is_bare(edge)]
+    held = listed([*DEVICE_FORMATS], "or")
     hosts = [edge for edge in sources if not is_layer(edge) and edge.op not in ENTRANCES]
     return [
-        *(("E0822", f"{edge.name} is {edge.type}, and the device holds i8 or i16 with scale and zero point") for edge in bare),
+        *(("E0822", f"{edge.name} is {edge.type}, and the device holds {held} with scale and zero point") for edge in bare),
         *(("E0822", f"{edge.name} is {edge.type.dtype}, and the result {node.type.dtype}") for edge in sources if _differs(edge, node)),
         *(("E0820", f"it reads {edge.name}, which {edge.op} computes on the host: only quantize leads to the device") for edge in hosts),
     ]
@@ -97,43 +102,44 @@ def _differs(edge: Node, node: Node) -> bool:
 
 
 def _format(node: Node) -> DeviceFormat:
-    return DEVICE_FORMATS.get(node.type.dtype, I8)
+    return DEVICE_FORMATS.get(node.type.dtype, DEFAULT_FORMAT)
 
 
 def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Fault]:
     count = layer.sources
-    if count < 1 or len(operands) != 2 * count + 2 + layer.table:
+    if count < 1 or len(operands) != 2 * count + 2 + looks_up(layer):
         pairs = "x, weights" if count == 1 else f"{count} values, as many weights"
-        yield "E0821", f"it has {len(operands)} operands, and takes {pairs}, bias, multiplier{', table' if layer.table else ''}"
+        yield "E0821", f"it has {len(operands)} operands, and takes {pairs}, bias, multiplier{', table' if looks_up(layer) else ''}"
         return
     xs, weights = [o.type for o in operands[:count]], [o.type for o in operands[count : 2 * count]]
     n = node.type.columns
-    wrong = _misfits(operands[count:], (*(TensorType("i8", (x.columns, n)) for x in xs), *_tail_types(n, node)))
+    wrong = _misfits(operands[count:], (*(TensorType(_format(node).weights, (x.columns, n)) for x in xs), *_tail_types(n, node)))
     for x, w in zip(xs, weights, strict=True):
         if (*x.shape[:-1], n) != node.type.shape or not x.shape:
             wrong.append(("E0823", f"{x.brief} times {w.brief} isn't {node.type.brief}"))
     yield from wrong or _product_constants(node, operands[count : 2 * count], operands[2 * count :])
-    yield from _clamp_faults(node, layer, (layer.zero,))
+    yield from _epilogue_faults(node, layer.epilogue, (0, 0))
 
 
 def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[Fault]:
-    if len(operands) != 4 + layer.table:
-        yield "E0821", f"it has {len(operands)} operands, and takes x, weights, bias, multiplier{', table' if layer.table else ''}"
+    if len(operands) != 4 + looks_up(layer):
+        yield "E0821", f"it has {len(operands)} operands, and takes x, weights, bias, multiplier{', table' if looks_up(layer) else ''}"
         return
     x, weights = operands[0].type, operands[1].type
     wrong = _misfits(operands[2:], _tail_types(node.type.columns, node))
-    if weights.dtype != "i8" or conv_shape(layer, x.shape, weights.shape) != node.type.shape:
+    if weights.dtype != _format(node).weights or conv_shape(layer, x.shape, weights.shape) != node.type.shape:
         wrong.append(("E0823", f"{x.brief} under the kernel {weights.brief} isn't {node.type.brief}"))
     held = x.quantisation
     if held is not None and layer.outside != held.zero_point:
         wrong.append(("E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"))
     yield from wrong or _product_constants(node, operands[1:2], operands[2:])
-    yield from _clamp_faults(node, layer, (layer.zero,))
+    yield from _epilogue_faults(node, layer.epilogue, (0, 0))
 
 
 def _tail_types(n: int, node: Node) -> tuple[TensorType, TensorType, TensorType]:
     """Bias, multiplier and table."""
-    return TensorType("i32", (n,)), TensorType("f32", (n,)), TABLES[_format(node).name]
+    format = _format(node)
+    return TensorType(format.accumulator, (n,)), TensorType("f32", (n,)), TABLES[format.name]
 
 
 def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
@@ -159,15 +165,12 @@ def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[
         yield "E0823", f"windows of {layer.size[0]}×{layer.size[1]} of {operands[0].type.brief} don't give {node.type.brief}"
     elif layer.function == "max" and operands[0].type.quantisation != node.type.quantisation:
         yield "E0823", "a maximum has the scale and zero point of what it is taken of"
-    if not 0 < layer.scale < float("inf"):
-        yield "E0825", "its multiplier must be positive and finite"
-    yield from _zero_faults(node, (layer.zero, layer.zero_x))
+    yield from _epilogue_faults(node, layer.epilogue, (1, 1) if layer.function == "average" else None)
 
 
 def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Iterator[Fault]:
-    sources = _sources(layer, operands)
-    tables = 1 if layer.table or layer.function == "table" else 0
-    if layer.function not in (*FUNCTIONS, "table"):
+    sources, tables = _sources(layer, operands), int(looks_up(layer))
+    if layer.function not in TAKES:
         yield "E0821", f"there is no vector function {layer.function}"
         return
     if len(operands) != sources + tables:
@@ -178,9 +181,7 @@ def _vector_faults(node: Node, layer: Vector, operands: Sequence[Node]) -> Itera
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands[:sources])} don't give {node.type.brief}"
     if any(_value(operand) is None for operand in operands[sources:]):
         yield "E0823", "its table must be a constant"
-    if not all(0 < scale < float("inf") for scale in (layer.scale_a, layer.scale_b)):
-        yield "E0825", "its multipliers must be positive and finite"
-    yield from _clamp_faults(node, layer, (layer.zero, layer.zero_a, layer.zero_b))
+    yield from _epilogue_faults(node, layer.epilogue, TAKES[layer.function])
 
 
 def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -199,17 +200,29 @@ def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[F
     return [("E0823", f"{o.name} is {o.type.brief}, and the layer takes {wanted.brief}") for o, wanted in pairs if o.type.plain() != wanted]
 
 
-def _clamp_faults(node: Node, layer: Fc | Conv | Vector, zeros: Sequence[int]) -> Iterator[Fault]:
+def _epilogue_faults(node: Node, epilogue: Epilogue | None, takes: tuple[int, int] | None) -> Iterator[Fault]:
+    """What is wrong with the epilogue of a layer that `takes` so many scales and zero points of its operands, or no epilogue."""
+    if epilogue is None or takes is None:
+        if epilogue is not None or takes is not None:
+            yield "E0821", "it has an epilogue, and takes none" if takes is None else "it has no epilogue, and takes one"
+        return
+    scales, zeros = len(epilogue.scales), len(epilogue.zeros)
+    if (scales, zeros) != takes:
+        found = f"{counted(scales, 'scale')} and {counted(zeros, 'zero point')} of operands"
+        yield "E0821", f"its epilogue has {found}, and the layer {takes[0]} and {takes[1]}"
+    if not all(0 < scale < float("inf") for scale in epilogue.scales):
+        yield "E0825", "its multipliers must be positive and finite"
     of = _format(node)
-    if not of.low <= layer.low <= layer.high <= of.high:
-        yield "E0824", f"it clamps to {layer.low}…{layer.high}, outside {of.low}…{of.high}"
-    yield from _zero_faults(node, zeros)
+    low, high = epilogue.bounds(of)
+    if not of.low <= low <= high <= of.high:
+        yield "E0824", f"it clamps to {low}…{high}, outside {of.low}…{of.high}"
+    yield from _zero_faults(node, (epilogue.zero, *epilogue.zeros))
 
 
 def _zero_faults(node: Node, zeros: Sequence[int]) -> Iterator[Fault]:
-    of = _format(node)
-    if not all(of.low <= zero <= of.high for zero in zeros):
-        yield "E0824", f"its zero points must be in {of.low}…{of.high}"
+    allowed = _format(node).zero_points
+    if not all(zero in allowed for zero in zeros):
+        yield "E0824", f"its zero points must be in {allowed[0]}…{allowed[-1]}"
 
 
 def _common_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:

@@ -110,8 +110,8 @@ class Layout:
 
 
 def _packed(tensor: Tensor, parts: Sequence[int], mxu: int) -> Iterator[Int8]:
-    """The column blocks of a constant, part by part, each filled up with zero lanes: int8 [rows of the part, mxu]; twice as many rows
-    when it has 16 bits, the low bytes of each before the high ones."""
+    """The column blocks of a constant, part by part, each filled up with zero lanes: int8 [rows of the part, mxu], a row for each
+    byte of a value, the lowest first."""
     assert tensor.data is not None
     count = tensor.blocks(mxu)
     padded = np.zeros((tensor.rows, count * mxu), tensor.data.dtype.newbyteorder("<"))

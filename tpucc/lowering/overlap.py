@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from math import prod
+from typing import assert_never
 
 from tpucc.lowering.blocking import choose_blocking
 from tpucc.lowering.nests import product_nest
@@ -88,6 +89,8 @@ class _Estimate:
                 self.others += step.y.rows * blocks
             case Moving(copies=copies):
                 self.others += sum(copy.target.rows for copy in copies) * blocks
+            case _:
+                assert_never(step.work)
 
     def _transfer(self, tensor: Tensor) -> int:
         target = self._plan.target

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import assert_never
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph
@@ -18,7 +19,7 @@ from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, shard
 from tpucc.lowering.splitting import Split
 from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import Moving, Product, Step
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -71,7 +72,10 @@ class Plan:
                 return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, self._choice(step, work, splits))
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
-        return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
+            case ElementWise() | Pooling():
+                return LayerInfo(step.name, step.work.kind, step.origin, 0, (0, 0), ())
+            case _:
+                assert_never(step.work)
 
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
         parted = len(splits) > 1 and self.sharding.splits(step.result)

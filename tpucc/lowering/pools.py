@@ -9,8 +9,9 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Node
+from tpucc.isa.formats import encoding_of
 from tpucc.isa.program import block_dtype
-from tpucc.layers.kinds import Conv, Fc, Pool, Vector
+from tpucc.layers.kinds import Epilogue, Requantise
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, Int64
 from tpucc.target import Target
 
@@ -32,7 +33,7 @@ class TilePool:
         indices = np.empty((-(-depth // mxu), across), np.int64)
         for k in range(len(indices)):
             rows = weights[k * mxu : (k + 1) * mxu]
-            strip = np.zeros((mxu, across * mxu), np.int8)
+            strip = np.zeros((mxu, across * mxu), weights.dtype)
             strip[: len(rows), :width] = rows
             tiles = np.ascontiguousarray(strip.reshape(mxu, across, mxu).swapaxes(0, 1))
             indices[k] = [self._one(node, tile) for tile in tiles]
@@ -68,40 +69,41 @@ class BlockPool:
         self._blocks: list[AnyArray] = []
         self._index: dict[bytes, int] = {}
 
-    def product(self, layer: Fc | Conv, bias: Int32, multiplier: Float32, table: DeviceInts | None) -> tuple[int, ...]:
+    def product(self, epilogue: Epilogue, bias: Int32, multiplier: Float32, table: DeviceInts | None) -> tuple[int, ...]:
         """One block for each `mxu` columns of a product; `bias` and `multiplier` are [N]."""
         width = len(bias)
-        blocks = self._fresh(-(-width // self._mxu))
+        blocks = self._fresh(-(-width // self._mxu), epilogue, table)
         biases, multipliers = np.zeros(blocks["bias"].size, np.int32), np.ones(blocks["multiplier"].size, np.float32)
         biases[:width], multipliers[:width] = bias, multiplier
         blocks["bias"], blocks["multiplier"] = biases.reshape(blocks["bias"].shape), multipliers.reshape(blocks["multiplier"].shape)
-        _set_result(blocks, layer, table)
         return tuple(self._one(block) for block in blocks)
 
-    def vector(self, layer: Vector, table: DeviceInts | None) -> int:
+    def element_wise(self, epilogue: Epilogue | None, table: DeviceInts | None) -> int:
         """The block of an element-wise layer: all its columns share one."""
-        block = self._fresh(1)
-        for field in ("scale_a", "scale_b", "zero_a", "zero_b"):
-            block[field] = getattr(layer, field)
-        _set_result(block, layer, table)
-        return self._one(block[0])
+        return self._one(self._fresh(1, epilogue or Requantise(), table)[0])
 
-    def average(self, layer: Pool, pixels: int) -> int:
+    def average(self, epilogue: Epilogue, pixels: int) -> int:
         """The block of the averages of windows that see so many pixels."""
-        block = self._fresh(1)
-        block["scale_a"], block["zero_a"] = np.float32(layer.scale) / np.float32(pixels), layer.zero_x
-        block["zero"], block["low"], block["high"] = layer.zero, self._format.low, self._format.high
+        block = self._fresh(1, epilogue, None)
+        block["scale_a"] /= np.float32(pixels)
         return self._one(block[0])
 
     def stacked(self) -> AnyArray:
         """All blocks: a structured array of `block_dtype(mxu)`."""
         return np.array(self._blocks, block_dtype(self._mxu))
 
-    def _fresh(self, count: int) -> AnyArray:
-        """Blocks whose unused numbers are harmless: bias 0, multipliers and scales 1."""
+    def _fresh(self, count: int, epilogue: Epilogue, table: DeviceInts | None) -> AnyArray:
+        """Blocks of one epilogue, whose unused numbers are harmless: bias 0, multipliers and scales 1."""
         blocks = np.zeros(count, block_dtype(self._mxu))
         for field in ("multiplier", "scale_a", "scale_b"):
             blocks[field] = 1
+        blocks["zero"] = epilogue.zero
+        blocks["low"], blocks["high"] = epilogue.bounds(self._format)
+        operands = [*zip(("scale_a", "scale_b"), epilogue.scales, strict=False), *zip(("zero_a", "zero_b"), epilogue.zeros, strict=False)]
+        for field, value in operands:
+            blocks[field] = value
+        if table is not None:
+            blocks["has_table"], blocks[encoding_of(self._format).table] = 1, table
         return blocks
 
     def _one(self, block: AnyArray) -> int:
@@ -123,9 +125,3 @@ def weights_do_not_fit(target: Target, why: str, origin: Origin | None = None) -
     tile = f"a tile takes {target.tile_bytes:,} bytes on {target.name}, however few weights it holds"
     labels = origin.labels() if origin else ()
     return LimitError(Diagnostic("E0622", message, labels, (tile, "use fewer or narrower layers, or a larger target")))
-
-
-def _set_result(blocks: AnyArray, layer: Fc | Conv | Vector, table: DeviceInts | None) -> None:
-    blocks["zero"], blocks["low"], blocks["high"] = layer.zero, layer.low, layer.high
-    if table is not None:
-        blocks["has_table"], blocks["table" if table.dtype == np.int8 else "points"] = 1, table

@@ -12,7 +12,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, looks_up
 from tpucc.layers.summary import is_layer
 from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
 from tpucc.lowering.pools import BlockPool, TilePool
@@ -37,7 +37,7 @@ class Reader:
     def __init__(self, device: Graph, target: Target, segments: Mapping[str, int]) -> None:
         self.steps: list[Step] = []
         self.tiles = TilePool(target)
-        self.format = precision_of(device)
+        self.format = format_of(device)
         self.blocks = BlockPool(target.mxu, self.format)
         self._device = device
         self._mxu = target.mxu
@@ -73,7 +73,7 @@ class Reader:
                 return self._values[node.operands[0]].sliced(starts[:-1], stops[:-1], squeeze)
             case TransposeAttributes(perm):
                 return self._values[node.operands[0]].transposed([axis % len(perm) for axis in perm[:-1]])
-        return whole(Tensor(node.name, node.type, is_input=True)) if node.op == "input" else self._regrouped(node)
+        return whole(Tensor(node.name, node.type, is_input=True)) if node.is_input else self._regrouped(node)
 
     def _regrouped(self, node: Node) -> Access:
         """Another shape of a value; rows that no walk visits in that order are copied first."""
@@ -162,7 +162,7 @@ class Reader:
         self, node: Node, layer: Fc | Conv, levels: list[tuple[Access, int, list[int]]], weights: tuple[str, ...], tail: tuple[str, ...]
     ) -> Product:
         bias, multiplier, *table = (self._data(name) for name in tail)
-        blocks = self.blocks.product(layer, bias, multiplier, table[0] if table else None)
+        blocks = self.blocks.product(layer.epilogue, bias, multiplier, table[0] if table else None)
         shapes = [self._device[name].type.shape for name in weights]
         kept = self._without_zeros([row for _, _, row in levels])
         depth = sum(int(np.prod(shape[:-1])) for shape in shapes)
@@ -200,9 +200,8 @@ class Reader:
         return self._cut[weights]
 
     def _vector(self, node: Node, layer: Vector, y: Access) -> ElementWise:
-        looks_up = layer.table or layer.function == "table"
-        names = node.operands[:-1] if looks_up else node.operands
-        block = self.blocks.vector(layer, self._data(node.operands[-1]) if looks_up else None)
+        names = node.operands[:-1] if looks_up(layer) else node.operands
+        block = self.blocks.element_wise(layer.epilogue, self._data(node.operands[-1]) if looks_up(layer) else None)
         return ElementWise(tuple(self._operand(name, node, y.shape) for name in names), FUNCTIONS[layer.function], block)
 
     def _operand(self, name: str, user: Node, shape: Shape) -> Operand:
@@ -219,7 +218,7 @@ class Reader:
                 outputs = (rows.outputs, columns.outputs)
                 first = x.windows((rows.pixel, columns.pixel), layer.stride, outputs)
                 part = y.sliced((0, rows.first, columns.first), (y.shape[0], rows.first + outputs[0], columns.first + outputs[1]))
-                block = self.blocks.average(layer, rows.pixels * columns.pixels) if layer.function == "average" else 0
+                block = 0 if layer.epilogue is None else self.blocks.average(layer.epilogue, rows.pixels * columns.pixels)
                 regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), block))
         return Pooling(POOLINGS[layer.function], tuple(regions))
 
@@ -253,7 +252,7 @@ class Reader:
         return tensor.type.quantisation.zero_point
 
 
-def precision_of(device: Graph) -> DeviceFormat:
+def format_of(device: Graph) -> DeviceFormat:
     """How the values of a device graph are held, all alike."""
-    held = (node.type.dtype for node in device if is_layer(node) or node.op == "input")
+    held = (node.type.dtype for node in device if is_layer(node) or node.is_input)
     return DEVICE_FORMATS[next(held, DEFAULT_FORMAT.name)]

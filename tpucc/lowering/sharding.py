@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
+from typing import assert_never
 
 from tpucc.lowering.tensors import Access, Tensor
-from tpucc.lowering.workload import Moving, Pooling, Step
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,6 +107,10 @@ def _accesses(step: Step) -> Iterator[Access]:
             yield from (copy.target for copy in copies)
         case Pooling(regions=regions):
             yield from (region.y for region in regions)
+        case Product() | ElementWise():
+            pass
+        case _:
+            assert_never(step.work)
 
 
 def _is_apart(access: Access, batch: int, tensors: frozenset[Tensor]) -> bool:

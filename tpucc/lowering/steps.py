@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import assert_never
 
 from tpucc.isa.instructions import Function
 from tpucc.lowering.blocking import Chunk, choose_blocking
@@ -43,6 +44,8 @@ class _StepEmission:
                 self._pool(work)
             case Moving() as work:
                 self._move(work)
+            case _:
+                assert_never(self._step.work)
 
     def _block(self, access: Access, block: int) -> int:
         """The buffer of a column block, which is in the unified buffer from here on."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import counted, did_you_mean, printable
 from tpucc.isa.fields import MAXIMUM
-from tpucc.isa.instructions import SPECS, Flag, Opcode, OperandSpec, Records
+from tpucc.isa.instructions import SPECS, Flag, Opcode, OperandSpec, Place, Records
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.parsing import instruction_fields
 from tpucc.isa.listing.printing import instruction_texts, label_text
@@ -19,7 +19,7 @@ from tpucc.isa.listing.words import Word, label_in, line_error
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer
 from tpucc.numerics import Int64
 
-MULTIPLIES = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE)
+MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
 NO_TILE = MAXIMUM["index"]
 _TILE = OperandSpec("index", "tile", "tile", "weight tile to switch to", NO_TILE)
 

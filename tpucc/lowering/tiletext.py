@@ -39,6 +39,7 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     program = surrounding_program(tiles)
     before, after = surroundings(program, with_data)
     head = f"; tiles of {printable(tiles.name)} for {printable(tiles.target.name)}: {counted(len(tiles.instructions), 'instruction')}"
+    before[0] += " stage=tile"
     return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *_code(tiles, program), *after]) + "\n"
 
 

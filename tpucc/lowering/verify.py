@@ -31,7 +31,6 @@ ALLOWED = (
     *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
 """What a tile program has. Fetches, waits and the end are scheduling's."""
-ROWLESS = (Opcode.NOP, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG)
 
 
 class Fault(NamedTuple):
@@ -99,8 +98,8 @@ def _records(tiles: TileProgram) -> Iterator[Fault]:
 
 def _counts(tiles: TileProgram) -> Iterator[Fault]:
     """Instructions that move rows move at least one."""
-    moving = ~np.isin(tiles.instructions["opcode"], ROWLESS)
-    for index in np.flatnonzero(moving & (effects(tiles.instructions).rows == 0)).tolist():
+    touched = effects(tiles.instructions)
+    for index in np.flatnonzero(touched.moves & (touched.rows == 0)).tolist():
         yield Fault("E0753", f"tile instruction {index:,} has a count of 0", index)
 
 

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from tpucc.ops.facts import Facts, whole
 from tpucc.ops.opdef import OpDef
 
 INTERNAL = frozenset({"arithmetic", "convolution", "input", "linear", "patches", "slice", "weight"})
 """Operators that no call makes: other syntax or a pass does."""
 
-_SHARED = frozenset({"attributes", "erf", "evaluate", "fused", "opdef", "rules", "signature", "verify", "windows"})
+_SHARED = frozenset(
+    {"attributes", "axis", "batch", "erf", "evaluate", "facts", "fused", "opdef", "parts", "rules", "signature", "verify", "windows"}
+)
 """The files that define no operator."""
 
 
@@ -31,3 +34,10 @@ def _load() -> Mapping[str, OpDef[Any]]:
 
 
 OPS: Mapping[str, OpDef[Any]] = _load()
+
+_UNKNOWN = whole(batch=None)
+
+
+def facts_of(op: str) -> Facts:
+    """The facts of an operator; of a layer, and of any name that is no operator's, nothing special is true."""
+    return OPS[op].facts if op in OPS else _UNKNOWN

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.batch import Batch, Case, Division, beside
+from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
 
@@ -29,6 +31,13 @@ def reference(attributes: ArgmaxAttributes, operands: Sequence[Array]) -> Array:
     return np.asarray(operands[0].argmax(axis=attributes.axis)).astype(np.int32)
 
 
+def _batch(case: Case) -> Division:
+    assert isinstance(case.node.attributes, ArgmaxAttributes)
+    axis, rank = case.node.attributes.axis, case.operands[0].type.rank
+    batch = beside(case, axis)
+    return Division(Batch(batch.axis - (axis % rank < batch.axis), batch.inner))
+
+
 OP = OpDef(
     name="argmax",
     summary="the index of the largest value along an axis",
@@ -40,6 +49,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device compares no values with their neighbours"),
+    facts=whole(batch=_batch),
     examples=(
         Example("one whole tile", ArgmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", ArgmaxAttributes(0), (f32(3, 5, 257),)),

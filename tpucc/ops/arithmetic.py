@@ -9,6 +9,7 @@ from typing import Any
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import add, mul, sub
+from tpucc.ops.facts import of_two_values
 from tpucc.ops.fused import Fused, infer_fused, reference_fused
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
 
@@ -39,6 +40,13 @@ def reference(attributes: ArithmeticAttributes, operands: Sequence[Array]) -> Ar
     return reference_fused(attributes, unfused(attributes).reference(NoAttributes(), operands))
 
 
+def _function(attributes: ArithmeticAttributes) -> str:
+    """What the vector unit calls the operator."""
+    legalisation = unfused(attributes).legalisation
+    assert isinstance(legalisation, Arithmetic)
+    return legalisation.function(NoAttributes())
+
+
 OP = OpDef(
     name="arithmetic",
     summary="activation(a + b), of a sum, a difference or a product",
@@ -50,7 +58,10 @@ OP = OpDef(
     attributes=ArithmeticAttributes,
     infer=infer,
     reference=reference,
-    legalisation=Arithmetic(None),
+    legalisation=Arithmetic(_function),
+    facts=of_two_values(
+        commutative=lambda attributes: unfused(attributes).facts.commutative(NoAttributes()), signs=(), fuses_into="arithmetic"
+    ),
     examples=(
         Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
         Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),

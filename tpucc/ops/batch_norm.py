@@ -9,6 +9,8 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_number, shown
+from tpucc.ops.batch import Case, Division, MixedError
+from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -39,6 +41,13 @@ def reference(attributes: BatchNormAttributes, operands: Sequence[Array]) -> Arr
     return np.asarray((x - mean) / np.sqrt(variance + np.float32(attributes.epsilon)) * gamma + beta)
 
 
+def _batch(case: Case) -> Division:
+    batch = case.only(0)
+    if batch.axis == case.node.type.rank - 1:
+        raise MixedError("batch_norm has a constant for each channel, and the batch lies along the channels")
+    return Division(batch)
+
+
 OP = OpDef(
     name="batch_norm",
     summary="gamma * (x - mean) / sqrt(variance + epsilon) + beta",
@@ -51,6 +60,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device has it only folded into the weights of the layer before"),
+    facts=whole(batch=_batch),
     examples=(
         Example("one whole tile", BatchNormAttributes(), (f32(8, 256), *(f32(256),) * 4)),
         Example("ragged", BatchNormAttributes(1e-5), (f32(2, 3, 5, 7), *(f32(7),) * 4)),

@@ -13,6 +13,7 @@ import numpy as np
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.types import TensorType
+from tpucc.ops.facts import given
 from tpucc.ops.opdef import Array, Example, Given, OpDef
 from tpucc.ops.rules import declared
 
@@ -45,5 +46,6 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Given(),
+    facts=given(),
     examples=(_example("one whole tile", 256, 256), _example("ragged", 3, 257), _example("a scalar")),
 )

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
+from typing import Any
 
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
+from tpucc.ops.axis import Axis
+from tpucc.ops.facts import windowed
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
+from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank
-from tpucc.ops.windows import MAX_STEP, Axis, Padding, Pair, axes
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, window_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,11 @@ def _product(pixels: Array, matrix: Array) -> Array:
     return (flat @ matrix).reshape(*pixels.shape[:3], matrix.shape[1])
 
 
+def conv_windows(attributes: Any, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+    """The axes of a convolution, whatever is fused into it."""
+    return conv_axes(Conv2dAttributes(attributes.stride, attributes.padding), shapes[0], shapes[1])
+
+
 OP = OpDef(
     name="conv2d",
     summary="the convolution of an image with a kernel",
@@ -79,6 +89,13 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Matrix(),
+    facts=windowed(
+        conv_windows,
+        part=window_part(conv_windows),
+        keeps_parameters=False,
+        terms=lambda shapes: prod(shapes[1][:3]),
+        fuses_into="convolution",
+    ),
     examples=(
         Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),

@@ -47,6 +47,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Matrix(),
+    facts=conv2d.OP.facts,
     examples=(
         Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
         Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tpucc.ir.dtypes import DEVICE_FORMATS, I8
+from tpucc.diagnostics import listed
+from tpucc.ir.dtypes import DEFAULT_FORMAT, INTEGER_FORMATS
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import dequantise
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
 
@@ -26,7 +28,7 @@ class DequantizeAttributes:
 def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeAttributes:
     """The attributes with the parameters of the operand's type where they have none. Raises `RuleError`."""
     if attributes.scale is not None:
-        own = quantisation(attributes.scale, attributes.zero_point, DEVICE_FORMATS.get(type_.dtype, I8))
+        own = quantisation(attributes.scale, attributes.zero_point, INTEGER_FORMATS.get(type_.dtype, DEFAULT_FORMAT))
         if type_.quantisation not in (None, own):
             raise RuleError("E0315", f"{{0}} is quantised by {type_.quantisation}, not by {own}", about=(0,))
         return attributes
@@ -38,8 +40,8 @@ def explicit(attributes: DequantizeAttributes, type_: TensorType) -> DequantizeA
 def infer(attributes: DequantizeAttributes, types: Sequence[TensorType]) -> TensorType:
     """An f32 value of which nothing more is known."""
     explicit(attributes, types[0])
-    if types[0].dtype not in DEVICE_FORMATS:
-        raise RuleError("E0305", f"expected i8 or i16 values, found {types[0].brief}", about=(0,))
+    if types[0].dtype not in INTEGER_FORMATS:
+        raise RuleError("E0305", f"expected {listed([*INTEGER_FORMATS], 'or')} values, found {types[0].brief}", about=(0,))
     return f32(*types[0].shape)
 
 
@@ -63,6 +65,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Boundary(),
+    facts=of_one_value(monotone=always, keeps_parameters=False),
     examples=(
         Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),
         Example("ragged", DequantizeAttributes(0.5, -3), (TensorType("i8", (3, 5, 257), quantisation=_I8),)),

@@ -9,6 +9,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.batch import each
+from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_rank
 
@@ -48,6 +50,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device has no indexed reads"),
+    facts=whole(batch=each),
     examples=(
         Example("one whole tile", NoAttributes(), (TensorType("i32", (8,)), f32(256, 256))),
         Example("ragged", NoAttributes(), (TensorType("i32", (3, 5)), f32(11, 7))),

@@ -67,7 +67,7 @@ def _value(graph: Graph, node: Node, values: Mapping[str, Array], inputs: Mappin
     operands = [values[name] for name in node.operands]
     if node.op in extra:
         return extra[node.op](node, operands)
-    if node.op == "input":
+    if node.is_input:
         return inputs[node.name]
     require_computable(node)
     try:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops import reshape
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.rules import require_sizes, reshaped
 
@@ -35,6 +36,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=View(),
+    facts=reshape.OP.facts,
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 4, 4, 16),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 257),)),

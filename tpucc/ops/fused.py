@@ -29,6 +29,22 @@ class Fused:
     pre: tuple[float, float] | None = None
 
 
+def fused_form(op: str, attributes: Attributes) -> tuple[str, Fused]:
+    """The operator into which something that follows the operator `op` can be fused, and its attributes before it is.
+
+    Attributes of one name are the same in both; `of` names the operator where several have one fused form.
+    """
+    from tpucc.ops import OPS  # when called: the package imports this file to fill OPS
+
+    if isinstance(attributes, Fused):
+        return op, attributes
+    form = OPS[op].facts.fuses_into
+    given = {field: getattr(attributes, field) for field in attributes.__dataclass_fields__}
+    if "of" in OPS[form].attributes.__dataclass_fields__:
+        given["of"] = op
+    return form, OPS[form].attributes(**given)
+
+
 F = TypeVar("F", bound=Fused)
 
 

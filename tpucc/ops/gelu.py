@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_flag
 from tpucc.ops.erf import erf
+from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, unary
 
@@ -53,6 +54,7 @@ OP = OpDef(
     infer=infer,
     reference=applied(function),
     legalisation=Table(function),
+    facts=of_one_value(monotone=never, keeps_parameters=False),
     examples=(
         Example("one whole tile", GeluAttributes(), (f32(8, 256),)),
         Example("ragged, approximate", GeluAttributes(True), (f32(3, 5, 257),)),

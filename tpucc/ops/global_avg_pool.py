@@ -8,7 +8,10 @@ import numpy as np
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.axis import Axis
+from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
+from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_rank
 
 
@@ -23,6 +26,18 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return np.asarray(operands[0].mean(axis=(1, 2), dtype=np.float32))
 
 
+def _windows(_: NoAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+    """One window: the image."""
+    height, width = shapes[0][1:3]
+    return Axis(height, height, height, 0, 0), Axis(width, width, width, 0, 0)
+
+
+def _part(attributes: NoAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+    """Some channels of some images, and of these all pixels."""
+    images, channels = bounds
+    return Part(((images, *all_of(shapes[0])[1:3], channels),), attributes)
+
+
 OP = OpDef(
     name="global_avg_pool",
     summary="the average of each channel over the whole image",
@@ -34,6 +49,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Pooling("average"),
+    facts=windowed(_windows, part=_part, keeps_parameters=False, terms=one_term, fuses_into=""),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 7, 7, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 4, 257),)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.facts import given
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, same
 
@@ -22,6 +23,7 @@ OP = OpDef(
     infer=declared,
     reference=same,
     legalisation=Given(),
+    facts=given(),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 257),)),

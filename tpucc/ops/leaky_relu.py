@@ -9,6 +9,7 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_number
+from tpucc.ops.facts import of_one_value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, unary
 
@@ -38,6 +39,7 @@ OP = OpDef(
     infer=infer,
     reference=applied(function),
     legalisation=Table(function),
+    facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
     examples=(
         Example("one whole tile", LeakyReluAttributes(), (f32(8, 256),)),
         Example("ragged, steep", LeakyReluAttributes(0.3), (f32(3, 5, 257),)),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.facts import product
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -57,6 +58,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Matrix(),
+    facts=product(fuses_into="linear"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged", NoAttributes(), (f32(3, 257), f32(257, 5))),

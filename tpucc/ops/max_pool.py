@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.types import f32
+from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
-from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes, reduce_axis
+from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
 
 
 def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
@@ -30,6 +31,7 @@ OP = OpDef(
     infer=infer_pool,
     reference=reference,
     legalisation=Pooling("max"),
+    facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=True, terms=one_term, fuses_into=""),
     examples=(
         Example("one whole tile", PoolAttributes(), (f32(1, 32, 32, 256),)),
         Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5),)),

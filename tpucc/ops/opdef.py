@@ -7,7 +7,7 @@ reference, the pictures and the documentation page follow from it. `OpDef` has n
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
+from tpucc.ops.facts import MOVED, Facts, Values
 
 A = TypeVar("A", bound=Attributes)
 Array = npt.NDArray[Any]
@@ -95,9 +96,9 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """A function of two values of one element: `add`, `subtract` or `multiply` of the vector unit; None where the attributes say which."""
+    """A function of two values of one element: `add`, `subtract` or `multiply` of the vector unit, by the operator's attributes."""
 
-    function: str | None
+    function: Callable[[Any], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +139,8 @@ class OpDef(Generic[A]):
 
     `attributes` is a frozen dataclass; the order of its fields is the order of the positional arguments after the operands, and its
     defaults are the call's. `infer` gives the result's type or raises `RuleError`; it sees shapes as Python integers and must not
-    allocate. `reference` computes in float32 on arrays of the operands' types. `cost` of an operator is not here: time belongs to
-    layers.
+    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` is what passes ask. `cost` of an operator is not
+    here: time belongs to layers.
     """
 
     name: str
@@ -150,17 +151,37 @@ class OpDef(Generic[A]):
     infer: Callable[[A, Sequence[TensorType]], TensorType]
     reference: Callable[[A, Sequence[Array]], Array]
     legalisation: Legalisation
+    facts: Facts
     examples: tuple[Example[A], ...]
 
     def __post_init__(self) -> None:
         if not (self.summary and self.documentation and self.examples):
             raise TypeError(f"operator {self.name} lacks a summary, documentation or examples")
+        for wrong in _contradictions(self):
+            raise TypeError(f"the facts of operator {self.name} contradict each other: {wrong}")
 
     def takes(self, count: int) -> bool:
         """Whether a node of this operator may have `count` operands."""
         if any(operand.many for operand in self.operands):
             return count > 0
         return sum(not operand.optional for operand in self.operands) <= count <= len(self.operands)
+
+
+def _contradictions(operator: OpDef[Any]) -> Iterator[str]:
+    """What can't be true of an operator, by its facts, its operands and how it is legalised."""
+    facts, kind = operator.facts, operator.legalisation
+    if facts.elementwise != isinstance(kind, Table | Clamp | Arithmetic | Boundary):
+        yield "functions of elements are tables, clamps, arithmetic and boundaries, and nothing else is element-wise"
+    if isinstance(kind, View) != (facts.values is Values.VIEWED) or (isinstance(kind, Rearrangement) and facts.values not in MOVED):
+        yield "views and rearrangements compute nothing"
+    if (facts.values is Values.GIVEN) != (not operator.operands) or (facts.batch is None) != (not operator.operands):
+        yield "without operands, and only then, values are given and have no rule for the batch"
+    if facts.signs and (len(facts.signs) != len(operator.operands) or not facts.elementwise):
+        yield "a sum is element-wise and has one sign an operand"
+    if bool(facts.fuses_into) != isinstance(kind, Matrix | Arithmetic):
+        yield "products and arithmetic take in an activation, and nothing else does"
+    if isinstance(kind, Pooling) and facts.windows is None:
+        yield "a pool has windows"
 
 
 def _named(text: str, names: Sequence[str]) -> str:

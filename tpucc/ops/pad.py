@@ -9,7 +9,10 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_integer
+from tpucc.ops.batch import Case, Division, padded
+from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
+from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_f32, require_sizes
 
 
@@ -51,6 +54,21 @@ def reference(attributes: PadAttributes, operands: Sequence[Array]) -> Array:
     return result
 
 
+def _part(attributes: PadAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+    """Any part along axes without zeros; the others are padded whole."""
+    (x,) = shapes
+    padded = [any(pair) for pair in attributes.pads]
+    if any(cut and ends != (0, size) for cut, ends, size in zip(padded, bounds, result, strict=True)):
+        return None
+    ends = tuple((0, size) if whole else pair for whole, size, pair in zip(padded, x, bounds, strict=True))
+    return Part((ends,), attributes)
+
+
+def _batch(case: Case) -> Division:
+    assert isinstance(case.node.attributes, PadAttributes)
+    return padded(case, case.node.attributes.pads)
+
+
 OP = OpDef(
     name="pad",
     summary="zeros around a tensor",
@@ -60,6 +78,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Rearrangement(lambda attributes, shapes: ""),
+    facts=moving(Values.PADDED, part=_part, batch=_batch, keeps_parameters=False),
     examples=(
         Example("one whole tile", PadAttributes(((0, 2), (0, 56))), (f32(6, 200),)),
         Example("ragged", PadAttributes(((0, 0), (1, 2), (3, 0))), (f32(3, 5, 7),)),

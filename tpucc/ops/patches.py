@@ -10,9 +10,12 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
+from tpucc.ops.axis import Axis
+from tpucc.ops.batch import images
+from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_rank
-from tpucc.ops.windows import MAX_STEP, Axis, Padding, Pair, axes
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("only the host can put the pixels of a window into one row"),
+    facts=whole(batch=images),
     examples=(
         Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),
         Example("ragged", PatchesAttributes(3, 2, "same"), (f32(2, 7, 9, 3),)),

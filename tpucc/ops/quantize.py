@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import listed
-from tpucc.ir.dtypes import BY_BITS, DEVICE_FORMATS, DeviceFormat
+from tpucc.ir.dtypes import BY_BITS, INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import quantise
 from tpucc.ops.attributes import FLOAT32_NORMAL, require_integer, require_number, shown
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 
 
@@ -24,14 +25,14 @@ class QuantizeAttributes:
     bits: int = 8
 
     @property
-    def format(self) -> DeviceFormat:
+    def format(self) -> IntegerFormat:
         """The integers of `bits`. Raises `RuleError`."""
         if self.bits not in BY_BITS:
             raise RuleError("E0307", f"bits must be {listed([*map(str, BY_BITS)], 'or')}{shown(self.bits)}", about=("bits",))
         return BY_BITS[self.bits]
 
 
-def quantisation(scale: object, zero_point: object, of: DeviceFormat) -> Quantisation:
+def quantisation(scale: object, zero_point: object, of: IntegerFormat) -> Quantisation:
     """The attributes `scale` and `zero_point`, checked; the scale as float32 has it. Raises `RuleError`."""
     if require_number(scale, "scale") < FLOAT32_NORMAL:
         raise RuleError("E0307", f"scale must be a positive normal float32 number{shown(scale)}", about=("scale",))
@@ -41,7 +42,7 @@ def quantisation(scale: object, zero_point: object, of: DeviceFormat) -> Quantis
 def infer(attributes: QuantizeAttributes, types: Sequence[TensorType]) -> TensorType:
     """An integer type with these parameters. An f32 operand may have parameters of its own already: those that it is held with."""
     x = types[0]
-    if x.dtype in DEVICE_FORMATS and x.quantisation is not None:
+    if x.dtype in INTEGER_FORMATS and x.quantisation is not None:
         raise RuleError("E0315", f"{{0}} is quantised already: {x.quantisation}", about=(0,), help="dequantize it first")
     if x.dtype != "f32":
         raise RuleError("E0305", f"expected f32 values, found {x.brief}", about=(0,))
@@ -68,6 +69,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Boundary(),
+    facts=of_one_value(monotone=always, keeps_parameters=False),
     examples=(
         Example("one whole tile", QuantizeAttributes(0.02), (f32(8, 256),)),
         Example("ragged", QuantizeAttributes(0.1, -128), (f32(3, 5, 257),)),

@@ -6,9 +6,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_integers, require_shape
+from tpucc.ops.batch import Batch, Case, Division, MixedError
+from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
+from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
 from tpucc.ops.rules import reshaped
 
 
@@ -43,6 +47,40 @@ def reference(attributes: ReshapeAttributes, operands: Sequence[Array]) -> Array
     return operands[0].reshape(require_integers(attributes.shape, "shape"))
 
 
+def view(operand: Bounds, result: Bounds) -> Part:
+    """A part of the operand in the shape of a part of the result."""
+    return Part((operand,), ReshapeAttributes(shape_of(result)), "reshape")
+
+
+def viewed(attributes: Attributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+    """A part of the columns when the columns stay, any part when only axes of size 1 come or go."""
+    (before,) = shapes
+    if [size for size in before if size != 1] == [size for size in result if size != 1]:
+        ends = iter([pair for pair, size in zip(bounds, result, strict=True) if size != 1])
+        return view(tuple((0, 1) if size == 1 else next(ends) for size in before), bounds)
+    if before[-1:] == result[-1:] and bounds[:-1] == all_of(result)[:-1]:
+        return view((*all_of(before)[:-1], bounds[-1]), bounds)
+    return None
+
+
+def view_batch(case: Case) -> Division:
+    """Counted in elements, the items stay where they are; one axis of the result must hold them all."""
+    batch, x, y = case.only(0), case.operands[0].type, case.node.type.shape
+    stride = batch.inner * math.prod(x.shape[batch.axis + 1 :])
+    behind = 1
+    for axis in reversed(range(len(y))):
+        if stride % behind == 0 and y[axis] * behind % (stride * case.size) == 0:
+            return _viewed_batch(case, Batch(axis, stride // behind))
+        behind *= y[axis]
+    raise MixedError(f"{case.node.op} spreads the batch over several axes of {case.node.type.brief}")
+
+
+def _viewed_batch(case: Case, result: Batch) -> Division:
+    """A reshape names the sizes of one core's part; other views have none to name."""
+    named = isinstance(case.node.attributes, ReshapeAttributes)
+    return Division(result, attributes=ReshapeAttributes(case.part(case.node.type.shape, result)) if named else None)
+
+
 OP = OpDef(
     name="reshape",
     summary="the same values in another shape",
@@ -55,6 +93,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=View(),
+    facts=moving(Values.VIEWED, part=viewed, batch=view_batch, keeps_parameters=True),
     examples=(
         Example("one whole tile", ReshapeAttributes((4, 2, 256)), (f32(8, 256),)),
         Example("ragged", ReshapeAttributes((-1, 257)), (f32(3, 5, 257),)),

@@ -6,10 +6,15 @@ The front end has already clipped the bounds as NumPy does and resolved negative
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.axis import Ends
+from tpucc.ops.batch import Batch, Case, Division, MixedError
+from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
+from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.reshape import view
 from tpucc.ops.rules import reshaped
 
 
@@ -64,6 +69,28 @@ def _obstacle(attributes: SliceAttributes, shapes: Sequence[tuple[int, ...]]) ->
     return "one lane of many rows would have to become one row, and the device moves whole rows" if turned else ""
 
 
+def _part(attributes: SliceAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+    """A part of the operand; an axis that was dropped is read where the slice reads it."""
+    kept = iter(bounds)
+    found: list[Ends] = []
+    for axis, (start, stop) in enumerate(zip(attributes.starts, attributes.stops, strict=True)):
+        low, high = (0, stop - start) if axis in attributes.squeeze else next(kept)
+        found.append((start + low, start + high))
+    return view(tuple(found), bounds)
+
+
+def _batch(case: Case) -> Division:
+    """Along the batch, a slice takes all items."""
+    batch, attributes = case.only(0), case.node.attributes
+    assert isinstance(attributes, SliceAttributes)
+    bounds, whole = (attributes.starts[batch.axis], attributes.stops[batch.axis]), case.size * batch.inner
+    if any(bound % whole for bound in bounds):
+        raise MixedError(f"the slice takes {bounds[0]}:{bounds[1]} of axis {batch.axis}, which is a part of the batch")
+    starts, stops = (case.part(ends, batch) for ends in (attributes.starts, attributes.stops))
+    result = Batch(batch.axis - sum(axis < batch.axis for axis in attributes.squeeze), batch.inner)
+    return Division(result, attributes=replace(attributes, starts=starts, stops=stops))
+
+
 OP = OpDef(
     name="slice",
     summary="a rectangular part of a tensor: x[:, 0:4], x[:, t]",
@@ -76,6 +103,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Rearrangement(_obstacle),
+    facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
     examples=(
         Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),
         Example("ragged", SliceAttributes((1, 3, 0), (2, 8, 257)), (f32(3, 9, 257),)),

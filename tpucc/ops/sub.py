@@ -8,6 +8,7 @@ import numpy as np
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import f32
+from tpucc.ops.facts import never, of_two_values
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand
 from tpucc.ops.rules import binary
 
@@ -27,7 +28,8 @@ OP = OpDef(
     attributes=NoAttributes,
     infer=binary,
     reference=reference,
-    legalisation=Arithmetic("subtract"),
+    legalisation=Arithmetic(lambda _: "subtract"),
+    facts=of_two_values(commutative=never, signs=(1, -1), fuses_into="arithmetic"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256))),
         Example("ragged", NoAttributes(), (f32(3, 5, 257), f32(3, 5, 257))),

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_integers
+from tpucc.ops.batch import Batch, Case, Division
+from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
+from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import reshaped
 
 
@@ -43,6 +46,18 @@ def _obstacle(attributes: TransposeAttributes, shapes: Sequence[tuple[int, ...]]
     return "" if kept else "the device moves whole rows: it can't turn them into columns"
 
 
+def _part(attributes: TransposeAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+    axes = [axis % len(bounds) for axis in attributes.perm]
+    return Part((tuple(bounds[axes.index(axis)] for axis in range(len(axes))),), attributes)
+
+
+def _batch(case: Case) -> Division:
+    batch, attributes = case.only(0), case.node.attributes
+    assert isinstance(attributes, TransposeAttributes)
+    rank = case.node.type.rank
+    return Division(Batch([axis % rank for axis in attributes.perm].index(batch.axis), batch.inner))
+
+
 OP = OpDef(
     name="transpose",
     summary="the axes in another order",
@@ -54,6 +69,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Rearrangement(_obstacle),
+    facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
     examples=(
         Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),
         Example("ragged", TransposeAttributes((0, -1, 1)), (f32(3, 5, 257),)),

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops.facts import given
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
 
@@ -35,6 +36,7 @@ OP = OpDef(
     infer=infer,
     reference=same,
     legalisation=Given(),
+    facts=given(),
     examples=(
         Example("one whole tile", WeightAttributes("fc1.w"), (f32(256, 256),)),
         Example("ragged", WeightAttributes("fc2.b"), (f32(257),)),

@@ -1,20 +1,23 @@
 """Windows that walk over images: the geometry that convolution and pooling share.
 
 Images are NHWC. An `Axis` is one of the two spatial axes; nothing is ever padded in memory, since each kernel position knows which outputs
-see a real pixel there.
+see a real pixel there. With attributes that have a `padding`, a part of the result is computed by the same operator with another one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import is_integer, require_integer, require_pair, shown
+from tpucc.ops.axis import Axis
+from tpucc.ops.facts import WindowRule
 from tpucc.ops.opdef import Array, RuleError
+from tpucc.ops.parts import Bounds, Part, PartRule, Shape
 from tpucc.ops.rules import require_f32, require_rank
 
 MAX_STEP = 65_535
@@ -34,39 +37,6 @@ class PoolAttributes:
     size: Pair = 2
     stride: Pair | None = None
     padding: Padding = "valid"
-
-
-@dataclass(frozen=True, slots=True)
-class Axis:
-    """One axis of an image under windows: pixels, size and stride of the window, and padding at both ends; all in pixels."""
-
-    size: int
-    window: int
-    stride: int
-    before: int
-    after: int
-
-    @property
-    def outputs(self) -> int:
-        return (self.size + self.before + self.after - self.window) // self.stride + 1
-
-    @property
-    def positions(self) -> range:
-        """The kernel positions at which some output may see a real pixel."""
-        return range(max(0, self.before - (self.outputs - 1) * self.stride), min(self.window, self.before + self.size))
-
-    def tap(self, position: int) -> tuple[slice, slice]:
-        """The outputs that see a real pixel at this kernel position, and those pixels: two slices of one length."""
-        first = max(0, -((position - self.before) // self.stride))
-        last = min(self.outputs - 1, (self.size - 1 + self.before - position) // self.stride)
-        count = max(0, last - first + 1)
-        start = first * self.stride + position - self.before
-        return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
-
-    def pixels(self) -> Array:
-        """How many real pixels each output's window has: int64 [outputs]."""
-        start = np.arange(self.outputs) * self.stride - self.before
-        return np.minimum(start + self.window, self.size) - np.maximum(start, 0)
 
 
 def axes(x: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: object) -> tuple[Axis, Axis]:
@@ -138,3 +108,27 @@ def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: 
         part = result[(*before, outputs)]
         ufunc(part, x[(*before, pixels)], out=part)
     return result
+
+
+def pool_windows(attributes: PoolAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+    return pool_axes(attributes, shapes[0])
+
+
+def window_part(windows: WindowRule) -> PartRule:
+    """The rule of operators whose windows walk over an image [N, H, W, C]: pixels of the image, and channels.
+
+    A product has the channels of its result in its kernel and its bias, a pool in the image. Padding at an edge of the image that isn't
+    one of the part goes.
+    """
+
+    def part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
+        height, width = windows(attributes, shapes)
+        (lines, above), (columns, beside) = height.read(bounds[1]), width.read(bounds[2])
+        image, *weights = shapes
+        channels = (0, image[3]) if weights else bounds[3]
+        kernel = tuple((*((0, size) for size in shape[:-1]), bounds[3]) for shape in weights)
+        if bounds[1:3] != ((0, height.outputs), (0, width.outputs)):
+            attributes = replace(attributes, padding=(*above, *beside))
+        return Part(((bounds[0], lines, columns, channels), *kernel), attributes)
+
+    return part

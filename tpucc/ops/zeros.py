@@ -9,6 +9,7 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_shape
+from tpucc.ops.facts import given
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef
 
 
@@ -36,6 +37,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
+    facts=given(),
     examples=(
         Example("one whole tile", ZerosAttributes((256, 256)), ()),
         Example("ragged", ZerosAttributes((3, 5, 257)), ()),

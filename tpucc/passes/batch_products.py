@@ -14,10 +14,9 @@ from typing import ClassVar
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import f32
-from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ def _batches(graph: Graph) -> list[_Batch]:
             continue
         if isinstance(node.attributes, SliceAttributes) and _is_rows(node.attributes, graph[node.operands[0]]):
             parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, node.attributes)
-        elif part is not None and node.op in ("reshape", "flatten") and node.type.columns == part.shape[-1] and node.type.rank:
+        elif part is not None and is_view(node) and node.type.columns == part.shape[-1] and node.type.rank:
             parts[node.name] = part
         elif part is not None and node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None:
             batch = found.setdefault((part.of, node.operands[1]), _Batch(part.of, part.shape, graph[node.operands[1]]))
@@ -122,7 +121,7 @@ def _put_part(rewriter: Rewriter, node: Node, batch: _Batch) -> None:
         rewriter.put(replace(node, op="slice", operands=(product,), attributes=rows))
         return
     part = rewriter.make(node.name, "slice", (product,), rows, f32(*shape), node.origin)
-    rewriter.put(replace(node, op="reshape", operands=(part.name,), attributes=ReshapeAttributes(node.type.shape)))
+    rewriter.put(as_reshape(node, part.name))
 
 
 def _product(rewriter: Rewriter, wanted: str, batch: _Batch) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpucc.ir.graph import Node
+from tpucc.ops import facts_of
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
 
@@ -20,10 +21,11 @@ class Biased:
 
 def biased(rewriter: Rewriter, node: Node) -> Biased | None:
     """The node as a sum with a bias: a constant with one value a column, or one for all; None for other nodes."""
-    if node.op not in ("add", "sub"):
+    facts = facts_of(node.op)
+    if not facts.signs:
         return None
     value, bias = rewriter.operands(node)
-    if node.op == "add" and _is_bias(value, node):
+    if facts.commutative(node.attributes) and _is_bias(value, node):
         value, bias = bias, value
     return Biased(node, value, bias) if _is_bias(bias, node) and value.type.shape == node.type.shape else None
 

@@ -28,7 +28,7 @@ class CommonSubexpressions:
         merged: dict[str, list[str]] = {}
         for node in rewriter:
             name = first.setdefault((node.op, node.operands, identities(node.attributes), node.type), node.name)
-            if name == node.name or node.op == "input":
+            if name == node.name or node.is_input:
                 rewriter.put(node)
             else:
                 rewriter.alias(node, name)

@@ -8,9 +8,9 @@ from functools import reduce
 from typing import ClassVar
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import Conv, Fc, Vector
+from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
@@ -57,13 +57,11 @@ def _chain(graph: Graph, root: Node) -> list[Node]:
 
 def _only_look_up(graph: Graph, node: Node) -> Node | None:
     """The look-up that alone reads a layer with exact tables; None where there is none, or the layer can't take its table."""
-    takes = (
-        isinstance(node.attributes, Fc | Conv | Vector)
-        and DEVICE_FORMATS[node.type.dtype].has_exact_tables
-        and node.name not in graph.output_nodes
-    )
-    readers = graph.users[node.name]
-    return readers[0] if takes and len(readers) == 1 and _is_look_up(readers[0]) else None
+    format, readers = INTEGER_FORMATS.get(node.type.dtype), graph.users[node.name]
+    if format is None or not format.has_exact_tables or not isinstance(node.attributes, Fc | Conv | Vector):
+        return None
+    alone = len(readers) == 1 and node.name not in graph.output_nodes
+    return readers[0] if alone and _is_look_up(readers[0]) else None
 
 
 def _is_look_up(node: Node) -> bool:
@@ -85,7 +83,7 @@ def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:
 def _composed(graph: Graph, chain: Sequence[Node]) -> DeviceInts:
     """The table of all tables of the chain."""
     first, *others = (_entries(graph, node) for node in chain if _has_table(node))
-    format = DEVICE_FORMATS[chain[0].type.dtype]
+    format = INTEGER_FORMATS[chain[0].type.dtype]
     return reduce(lambda before, table: look_up(table, before, format), others, first)
 
 
@@ -97,12 +95,13 @@ def _name(root: Node, last: Node) -> str:
 
 
 def _has_table(node: Node) -> bool:
-    return _is_look_up(node) or (isinstance(node.attributes, Fc | Conv | Vector) and node.attributes.table)
+    return isinstance(node.attributes, Layer) and looks_up(node.attributes)
 
 
 def _with_table(root: Node) -> Fc | Conv | Vector:
-    assert isinstance(root.attributes, Fc | Conv | Vector)
-    return root.attributes if _is_look_up(root) else replace(root.attributes, table=True)
+    layer = root.attributes
+    assert isinstance(layer, Fc | Conv | Vector)
+    return replace(layer, epilogue=replace(layer.epilogue, table=True)) if isinstance(layer.epilogue, Requantise) else layer
 
 
 def _entries(graph: Graph, node: Node) -> DeviceInts:

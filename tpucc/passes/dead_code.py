@@ -21,7 +21,7 @@ class DeadCode:
         needed = set(graph.output_nodes)
         kept: list[Node] = []
         for node in reversed(graph.nodes):
-            if node.name in needed or node.op == "input":
+            if node.name in needed or node.is_input:
                 needed.update(node.operands)
                 kept.append(node)
         return graph.with_nodes(reversed(kept))

@@ -10,13 +10,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
+from tpucc.ops.batch import Batch
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.reshape import ReshapeAttributes
-from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.cores.batch import Batch
 from tpucc.passes.cores.division import Divisions, batch_of, divisions, one_part
 from tpucc.passes.rewriter import Rewriter
 
@@ -60,22 +58,11 @@ class _Parts:
         operands = list(node.operands)
         for index, batch in division.constants.items():
             operands[index] = self._constant(operands[index], batch)
-        self.rewriter.put(replace(node, operands=tuple(operands), type=type_, attributes=self._attributes(node, type_)))
+        self.rewriter.put(replace(node, operands=tuple(operands), type=type_, attributes=division.attributes or node.attributes))
 
     def _part(self, type_: TensorType, batch: Batch) -> TensorType:
         shape = type_.shape
         return replace(type_, shape=(*shape[: batch.axis], shape[batch.axis] // self._cores, *shape[batch.axis + 1 :]))
-
-    def _attributes(self, node: Node, type_: TensorType) -> Attributes:
-        """The attributes that name the batch's size, for a part of it."""
-        match node.attributes:
-            case ReshapeAttributes():
-                return ReshapeAttributes(type_.shape)
-            case SliceAttributes(starts, stops):
-                axis = self._divisions[node.operands[0]].result.axis
-                bounds = ((*b[:axis], b[axis] // self._cores, *b[axis + 1 :]) for b in (starts, stops))
-                return replace(node.attributes, starts=next(bounds), stops=next(bounds))
-        return node.attributes
 
     def _constant(self, name: str, batch: Batch) -> str:
         """The part of a constant that goes with one core's items."""

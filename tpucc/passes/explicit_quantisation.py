@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.dtypes import I8, DeviceFormat
+from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import OPS
@@ -44,13 +44,13 @@ class ExplicitQuantisation:
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type.quantisation) for node in graph}
         idle = _idle_pairs(graph, held)
-        formats = {name: I8 if name in constants else context.format for name in fixed}
+        formats = {name: INTEGER_FORMATS[context.format.weights] if name in constants else context.format for name in fixed}
         nodes = (_held(_reading(node, idle), fixed, formats) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
 
-def holding(type_: TensorType, quantisation: Quantisation, of: DeviceFormat = I8) -> TensorType:
+def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) -> TensorType:
     """An f32 type that is held with these parameters; its range is what they can represent, from which they can be found again."""
     low, high = (quantisation.scale * (bound - quantisation.zero_point) for bound in (of.low, of.high))
     return type_.with_range(Range(low, high)).with_quantisation(quantisation)
@@ -116,25 +116,25 @@ def _reading(node: Node, idle: Mapping[str, str]) -> Node:
     return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
 
 
-def _held(node: Node, fixed: Mapping[str, Quantisation], formats: Mapping[str, DeviceFormat]) -> Node:
+def _held(node: Node, fixed: Mapping[str, Quantisation], formats: Mapping[str, IntegerFormat]) -> Node:
     if node.name not in fixed:
         return node
     return replace(node, type=holding(node.type, fixed[node.name], formats[node.name]))
 
 
-def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:
-    """Constants are quantised to int8, whether they are weights or not; other values to what the device holds."""
+def _require_formats(graph: Graph, constants: Set[str], format: IntegerFormat) -> None:
+    """Constants are quantised as weights are, whether they are weights or not; other values to what the device holds."""
     wrong = []
     for node in graph:
         if isinstance(node.attributes, QuantizeAttributes):
-            wanted = I8 if node.operands[0] in constants else format
+            wanted = INTEGER_FORMATS[format.weights] if node.operands[0] in constants else format
             if node.attributes.format is not wanted:
                 wrong.append(_misfit(node, wanted))
     if wrong:
         raise CompileError(wrong)
 
 
-def _misfit(node: Node, wanted: DeviceFormat) -> Diagnostic:
+def _misfit(node: Node, wanted: IntegerFormat) -> Diagnostic:
     found, bits = node.type.dtype, wanted.bits
     labels = node.origin.labels()
     help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)

@@ -12,13 +12,11 @@ from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
+from tpucc.ops import facts_of
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.opdef import Boundary, Clamp, Matrix, Table
-from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.place import needs_host
-from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_product, is_view
 
 
 @dataclass(frozen=True)
@@ -59,14 +57,14 @@ def _on_device(graph: Graph) -> set[str]:
     """The products, and what the device can compute from them."""
     found: set[str] = set()
     for node in graph:
-        if isinstance(OPS[node.op].legalisation, Matrix) or (any(name in found for name in node.operands) and not needs_host(node, graph)):
+        if is_product(node) or (any(name in found for name in node.operands) and not needs_host(node, graph)):
             found.add(node.name)
     return found
 
 
 def _is_function(node: Node) -> bool:
     """Whether the node is a function of one value of one element, or says how a value is represented."""
-    return node.op in OPS and isinstance(OPS[node.op].legalisation, Table | Clamp | Boundary)
+    return facts_of(node.op).elementwise and len(node.operands) == 1
 
 
 class _Flattener:
@@ -94,7 +92,7 @@ class _Flattener:
 
     def _flattens(self, node: Node) -> bool:
         """Whether the node makes lanes of whole rows of a value that the device computes."""
-        if node.op not in ("flatten", "reshape") or node.operands[0] not in self._on_device:
+        if not is_view(node) or node.operands[0] not in self._on_device:
             return False
         if node.type.dtype == "f32" and is_pinned(node):
             return False
@@ -105,7 +103,7 @@ class _Flattener:
         """Puts a function of a flattened map as the flattened function of the map."""
         moved = replace(node, name=self.rewriter.fresh(node.name), operands=(map_.name,), type=replace(node.type, shape=map_.type.shape))
         self._maps[node.name] = self.rewriter.put(moved).name
-        self.rewriter.put(replace(node, op="reshape", operands=(moved.name,), attributes=ReshapeAttributes(node.type.shape)))
+        self.rewriter.put(as_reshape(node, moved.name))
 
     def _convolve(self, node: Node, map_: Node) -> None:
         """Puts a product with a flattened map as a convolution; its result, one pixel an image, is reshaped to what the product gave."""
@@ -115,16 +113,15 @@ class _Flattener:
         type_ = replace(node.type, shape=(node.type.rows, 1, 1, node.type.columns))
         name, operands = self.rewriter.fresh(node.name), (image.name, kernel)
         self.rewriter.put(replace(node, name=name, op="conv2d", operands=operands, attributes=Conv2dAttributes(), type=type_))
-        self.rewriter.put(replace(node, op="reshape", operands=(name,), attributes=ReshapeAttributes(node.type.shape)))
+        self.rewriter.put(as_reshape(node, name))
 
     def _image(self, map_: Node, count: int) -> Node:
         """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""
         if map_.type.rank == 4 and map_.type.shape[0] == count:
             return map_
         if (map_.name, count) not in self._images:
-            type_ = replace(map_.type, shape=(count, 1, map_.type.rows // count, map_.type.columns))
-            made = self.rewriter.make(map_.name, "reshape", (map_.name,), ReshapeAttributes(type_.shape), type_, map_.origin)
-            self._images[map_.name, count] = made
+            shape = (count, 1, map_.type.rows // count, map_.type.columns)
+            self._images[map_.name, count] = self.rewriter.reshape(map_, shape)
         return self._images[map_.name, count]
 
     def _kernel(self, weights: Node, shape: tuple[int, ...]) -> str:

@@ -13,11 +13,11 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import Float32
-from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops import facts_of
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_columns, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
@@ -68,25 +68,27 @@ class _Folder:
     def __init__(self, rewriter: Rewriter) -> None:
         self.rewriter = rewriter
         self._scaled: dict[tuple[str, str], str | None] = {}
-        self._rules = {
-            "add": self._offset,
-            "sub": self._offset,
-            "mul": self._scale,
-            "reshape": self._reshape,
-            "flatten": self._reshape,
-            "transpose": self._transpose,
-        }
 
     def visit(self, node: Node) -> None:
         """Applies rules until none holds; each swallows a node or drops this one, so that this ends."""
         swallowed: list[Node] = []
-        while (rule := self._rules.get(node.op)) and (folded := rule(node)) is not None:
+        while (folded := self._simpler(node)) is not None:
             if isinstance(folded, str):
                 self.rewriter.alias(node, folded)
                 return
             node = folded.node
             swallowed.extend(folded.swallowed)
         self.rewriter.put(node, *swallowed)
+
+    def _simpler(self, node: Node) -> _Folded | str | None:
+        """The node in a simpler form, or the name of the one that takes its place; None when no rule holds."""
+        if facts_of(node.op).signs:
+            return self._offset(node)
+        if node.op == "mul":
+            return self._scale(node)
+        if is_view(node):
+            return self._reshape(node)
+        return self._transpose(node) if isinstance(node.attributes, TransposeAttributes) else None
 
     def _offset(self, node: Node) -> _Folded | str | None:
         """`x + 0` and `(x + a) + b`, with their subtractions: `s2 * (s1 * x + c1) + c2 = (s2 * s1) * x + (s2 * c1 + c2)`."""
@@ -111,7 +113,7 @@ class _Folder:
             return outer.x.name
         if is_open_product(self.rewriter, outer.x):
             return self._into_weights(node, outer)
-        if outer.x.op in ("add", "sub"):
+        if facts_of(outer.x.op).signs:
             return self._past_bias(node, outer)
         inner = self._product(outer.x) if self._is_free(outer.x) else None
         if inner is None or (constant := self._joined(inner.values, outer, inner, np.multiply)) is None:
@@ -165,16 +167,14 @@ class _Folder:
         (x,) = self.rewriter.operands(node)
         if _stays(node, x):
             return x.name
-        if x.op not in ("reshape", "flatten") or is_pinned(x):
-            return None
-        return self._past(x, replace(node, op="reshape", attributes=ReshapeAttributes(node.type.shape)))
+        return self._past(x, as_reshape(node, x.name)) if is_view(x) and not is_pinned(x) else None
 
     def _transpose(self, node: Node) -> _Folded | str | None:
         (x,) = self.rewriter.operands(node)
         perm = _perm(node)
         if perm == tuple(range(len(perm))) and _stays(node, x):
             return x.name
-        if x.op != "transpose" or is_pinned(x):
+        if not isinstance(x.attributes, TransposeAttributes) or is_pinned(x):
             return None
         inner = _perm(x)
         return self._past(x, replace(node, attributes=TransposeAttributes(tuple(inner[axis] for axis in perm))))
@@ -184,8 +184,9 @@ class _Folder:
         return _Folded(replace(node, operands=x.operands), (x,) if self._is_free(x) else ())
 
     def _sum(self, node: Node) -> _WithConstant | None:
-        found = self._with_constant(node) if node.op in ("add", "sub") else None
-        if found is None or node.op == "add":
+        signs = facts_of(node.op).signs
+        found = self._with_constant(node) if signs else None
+        if found is None or min(signs) > 0:
             return found
         if node.operands[1] == found.constant.name:
             return replace(found, values=np.negative(found.values))

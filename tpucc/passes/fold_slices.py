@@ -13,11 +13,10 @@ import numpy as np
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
-from tpucc.ops.opdef import Matrix
+from tpucc.ops.fused import Fused
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned, is_product
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,9 @@ class FoldSlices:
         widened: dict[tuple[str, str], str] = {}
         after: set[str] = set()
         for node in rewriter:
-            if node.op in ("matmul", "conv2d") and node.operands[0] in after:
+            if is_product(node) and not isinstance(node.attributes, Fused) and node.operands[0] in after:
                 node = _folded(rewriter, node, context.target.mxu, widened)
-            if isinstance(OPS[node.op].legalisation, Matrix) or any(name in after for name in node.operands):
+            if is_product(node) or any(name in after for name in node.operands):
                 after.add(node.name)
             rewriter.put(node)
         return rewriter.build()

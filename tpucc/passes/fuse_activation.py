@@ -7,11 +7,10 @@ from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import OPS
-from tpucc.ops.arithmetic import FUSIBLE, ArithmeticAttributes
-from tpucc.ops.fused import Fused, with_activation
-from tpucc.ops.opdef import Clamp, Table
+from tpucc.ops.fused import Fused, fused_form, with_activation
+from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.passes.base import Context
-from tpucc.passes.fuse_bias import fused_form, is_open_product
+from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, is_pinned
 
 
@@ -55,7 +54,6 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
 def _open_form(rewriter: Rewriter, node: Node) -> tuple[str, Fused] | None:
     """The operator that takes in an activation after `node`, and its attributes before it does; None when there is none."""
     if is_open_product(rewriter, node):
-        return fused_form(node)
-    if node.op in FUSIBLE and rewriter.reads(node) == 1 and not is_pinned(node):
-        return "arithmetic", ArithmeticAttributes(of=node.op)
-    return None
+        return fused_form(node.op, node.attributes)
+    alone = node.op in OPS and isinstance(OPS[node.op].legalisation, Arithmetic) and not isinstance(node.attributes, Fused)
+    return fused_form(node.op, node.attributes) if alone and rewriter.reads(node) == 1 and not is_pinned(node) else None

@@ -9,14 +9,10 @@ import numpy as np
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
-from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.convolution import ConvolutionAttributes
-from tpucc.ops.fused import Fused
-from tpucc.ops.linear import LinearAttributes
-from tpucc.ops.opdef import Matrix
+from tpucc.ops import facts_of
+from tpucc.ops.fused import Fused, fused_form
 from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned, is_product
 
 
 @dataclass(frozen=True)
@@ -42,10 +38,11 @@ class FuseBias:
 
 def _fuse(rewriter: Rewriter, node: Node) -> bool:
     """Puts `linear` in the place of a sum, if it is one of a product and a bias."""
-    if node.op not in ("add", "sub"):
+    facts = facts_of(node.op)
+    if not facts.signs:
         return False
     product, other = rewriter.operands(node)
-    if node.op == "add" and not is_open_product(rewriter, product):
+    if facts.commutative(node.attributes) and not is_open_product(rewriter, product):
         product, other = other, product
     added = constant_of(other)
     if added is None or node.type.shape != product.type.shape or not is_open_product(rewriter, product):
@@ -55,14 +52,14 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
         return False
     bias = _bias(rewriter, node, product, other, columns)
     operands = (*product.operands[:2], bias.name)
-    op, attributes = fused_form(product)
+    op, attributes = fused_form(product.op, product.attributes)
     rewriter.put(Node(node.name, op, operands, attributes, node.type, node.origin), product)
     return True
 
 
 def is_open_product(rewriter: Rewriter, node: Node) -> bool:
     """Whether something may be fused into the node: a product with constant weights, without activation, read once, and not pinned."""
-    if node.op not in OPS or not isinstance(OPS[node.op].legalisation, Matrix):
+    if not is_product(node):
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
@@ -70,22 +67,13 @@ def is_open_product(rewriter: Rewriter, node: Node) -> bool:
     return constant and rewriter.reads(node) == 1 and not is_pinned(node)
 
 
-def fused_form(product: Node) -> tuple[str, Fused]:
-    """The operator that takes in what follows a product, and its attributes before it does."""
-    match product.attributes:
-        case Fused():
-            return product.op, product.attributes
-        case Conv2dAttributes(stride, padding):
-            return "convolution", ConvolutionAttributes(stride=stride, padding=padding)
-    return "linear", LinearAttributes()
-
-
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:
     """The bias as f32[N]: the added constant itself when it has that form already."""
     present = [constant_of(rewriter.nodes[name]) for name in product.operands[2:]]
-    if node.op == "add" and not present and columns is constant_of(other):
+    _, sign = facts_of(node.op).signs
+    if sign > 0 and not present and columns is constant_of(other):
         return other
-    values = np.negative(columns.data) if node.op == "sub" else columns.data
+    values = np.negative(columns.data) if sign < 0 else columns.data
     for bias in present:
         values = values if bias is None else bias.data + values
     return rewriter.constant(other.name, Constant(values), other.origin)

@@ -9,15 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.ir.graph import Attributes, Graph, Node
-from tpucc.ops.elu import EluAttributes
-from tpucc.ops.leaky_relu import LeakyReluAttributes
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS, facts_of
+from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import Context
 from tpucc.passes.biases import OpenSums
-from tpucc.passes.rewriter import Rewriter, is_pinned
-
-_RISING = frozenset({"relu", "relu6", "sigmoid", "tanh", "hard_sigmoid"})
-"""Functions without attributes that never fall; gelu, silu and hard_swish do, left of zero."""
+from tpucc.passes.rewriter import Rewriter, is_function, is_pinned
 
 
 @dataclass(frozen=True)
@@ -41,10 +38,10 @@ class HoistActivations:
 
 def _hoist(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
     """Puts the pool under the name of the activation after it, and the activation before it."""
-    if not _never_falls(node.op, node.attributes):
+    if not _never_falls(node):
         return False
     (pool,) = rewriter.operands(node)
-    if pool.op != "max_pool" or rewriter.reads(pool) != 1 or is_pinned(pool):
+    if not _is_maximum(pool) or rewriter.reads(pool) != 1 or is_pinned(pool):
         return False
     (x,) = rewriter.operands(pool)
     if not sums.takes_bias(x):
@@ -54,8 +51,10 @@ def _hoist(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
     return True
 
 
-def _never_falls(op: str, attributes: Attributes) -> bool:
-    match attributes:
-        case LeakyReluAttributes(alpha) | EluAttributes(alpha):
-            return alpha >= 0
-    return op in _RISING
+def _never_falls(node: Node) -> bool:
+    """Whether the node is an activation that keeps the order of its values; gelu, silu and hard_swish fall left of zero."""
+    return is_function(node) and facts_of(node.op).monotone(node.attributes)
+
+
+def _is_maximum(node: Node) -> bool:
+    return node.op in OPS and OPS[node.op].legalisation == Pooling("max")

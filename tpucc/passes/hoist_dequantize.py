@@ -10,15 +10,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops import facts_of
+from tpucc.ops.facts import UNCHANGED
 from tpucc.passes.base import Context
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.rewriter import Rewriter
-
-MOVES = frozenset({"concat", "flatten", "reshape", "slice", "transpose"})
-"""Operators whose results are values of their operands, unchanged: they commute with any function of single values."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,7 @@ class HoistDequantize:
         reals: dict[tuple[str, Attributes], str] = {}
         for node in rewriter:
             move = graph[node.operands[0]] if node.op == "dequantize" else node
-            if node.op == "dequantize" and move.op in MOVES:
+            if node.op == "dequantize" and _moves(move):
                 operands = tuple(reals[name, node.attributes] for name in move.operands)
                 rewriter.put(replace(move, name=node.name, operands=operands, type=_held(move)), move)
                 continue
@@ -50,6 +49,10 @@ class HoistDequantize:
         return rewriter.build()
 
 
+def _moves(node: Node) -> bool:
+    return facts_of(node.op).values in UNCHANGED
+
+
 def _needed(graph: Graph) -> dict[str, dict[Attributes, None]]:
     """The integers whose real values moves will read, with the attributes of the `dequantize` behind."""
     found: dict[str, dict[Attributes, None]] = {}
@@ -57,7 +60,7 @@ def _needed(graph: Graph) -> dict[str, dict[Attributes, None]]:
         move, wanted = node, found.get(node.name, {})
         if node.op == "dequantize":
             move, wanted = graph[node.operands[0]], {node.attributes: None}
-        if move.op in MOVES:
+        if _moves(move):
             for operand in move.operands if wanted else ():
                 found.setdefault(operand, {}).update(wanted)
     return found
@@ -65,7 +68,7 @@ def _needed(graph: Graph) -> dict[str, dict[Attributes, None]]:
 
 def _real(rewriter: Rewriter, node: Node, attributes: Attributes, reals: Mapping[tuple[str, Attributes], str]) -> str:
     """The name of the real values of some integers, which is made here: the same move of real values, or a `dequantize`."""
-    if node.op in MOVES:
+    if _moves(node):
         operands = tuple(reals[name, attributes] for name in node.operands)
         return rewriter.make(node.name, node.op, operands, node.attributes, _held(node), node.origin).name
     return rewriter.make(node.name, "dequantize", (node.name,), attributes, f32(*node.type.shape), node.origin).name
@@ -74,4 +77,4 @@ def _real(rewriter: Rewriter, node: Node, attributes: Attributes, reals: Mapping
 def _held(move: Node) -> TensorType:
     """The type of moved real values, which the device holds as the source says."""
     type_, quantisation = f32(*move.type.shape), move.type.quantisation
-    return type_ if quantisation is None else holding(type_, quantisation, DEVICE_FORMATS[move.type.dtype])
+    return type_ if quantisation is None else holding(type_, quantisation, INTEGER_FORMATS[move.type.dtype])

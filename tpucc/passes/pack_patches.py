@@ -16,9 +16,10 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
+from tpucc.ops.axis import Axis
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.patches import PatchesAttributes
-from tpucc.ops.windows import MAX_STEP, Axis
+from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed

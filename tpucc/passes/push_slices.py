@@ -15,21 +15,19 @@ from typing import ClassVar
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table, View
-from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.facts import COPIED
+from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
+from tpucc.ops.parts import Bounds, Part, all_of, shape_of
 from tpucc.ops.slice import SliceAttributes
-from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Names
+from tpucc.passes.rewriter import Names, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 """Operators for which the device has a layer."""
-Bounds = tuple[tuple[int, int], ...]
-"""A part of a value: start and stop of each axis."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,13 @@ class PushSlices:
 
     def run(self, graph: Graph, context: Context) -> Graph:
         above = _above(graph)
-        slices = {node.name for node in graph if node.op == "slice" and (self.rows or _takes_columns(graph, node))}
+        slices = {node.name for node in graph if _is_slice(node) and (self.rows or _takes_columns(graph, node))}
         chosen = slices & above & _below(graph)
         return _Parts(graph, above, chosen, self).collect() if chosen else graph
+
+
+def _is_slice(node: Node) -> bool:
+    return isinstance(node.attributes, SliceAttributes)
 
 
 def _takes_columns(graph: Graph, node: Node) -> bool:
@@ -63,15 +65,11 @@ def _takes_columns(graph: Graph, node: Node) -> bool:
     return attributes.stops[-1:] != () and attributes.stops[-1] - attributes.starts[-1] < graph[node.operands[0]].type.columns
 
 
-def _is_product(node: Node) -> bool:
-    return node.op in OPS and isinstance(OPS[node.op].legalisation, Matrix)
-
-
 def _above(graph: Graph) -> set[str]:
     """The products, and the values that depend on one."""
     found: set[str] = set()
     for node in graph:
-        if _is_product(node) or any(name in found for name in node.operands):
+        if is_product(node) or any(name in found for name in node.operands):
             found.add(node.name)
     return found
 
@@ -86,7 +84,7 @@ def _below(graph: Graph) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
+class _Asked:
     """A part of a value that is read: the name it gets, which part it is, and the origin of the slice that reads it."""
 
     name: str
@@ -103,9 +101,9 @@ class _Parts:
         self._chosen = chosen
         self._options = options
         self._nodes: list[Node] = []
-        self._parts: dict[str, list[_Part]] = {}
+        self._parts: dict[str, list[_Asked]] = {}
         self._named: dict[tuple[str, Bounds], str] = {}
-        self._whole = {node.name for node in graph if node.op == "input" or not graph.users[node.name]} | graph.output_nodes
+        self._whole = {node.name for node in graph if node.is_input or not graph.users[node.name]} | graph.output_nodes
         self._names = Names(graph)
 
     def collect(self) -> Graph:
@@ -113,7 +111,7 @@ class _Parts:
             for part in self._parts.pop(node.name, ()):
                 self._part(node, part)
             if node.name in self._chosen and node.name in self._whole:
-                self._part(node, _Part(node.name, _all(node.type.shape), node.origin))
+                self._part(node, _Asked(node.name, all_of(node.type.shape), node.origin))
             elif node.name in self._whole:
                 self._emit(node)
                 self._whole.update(node.operands)
@@ -125,128 +123,70 @@ class _Parts:
             message = f"pushing slices upwards makes more than {self._options.largest:,} nodes"
             raise LimitError(Diagnostic("E0650", message, node.origin.labels()))
 
-    def _part(self, node: Node, part: _Part) -> None:
+    def _part(self, node: Node, part: _Asked) -> None:
         """Computes a part of a node's value from parts of its operands, as far as its operator lets them through."""
-        type_ = replace(node.type, shape=_shape(part.bounds))
+        type_ = replace(node.type, shape=shape_of(part.bounds))
         made = node.origin.merged(part.origin).by(self._options.name)
         if isinstance(node.attributes, ConstantAttributes):
             value = Constant(node.attributes.value.data[tuple(slice(*ends) for ends in part.bounds)])
             self._emit(Node(part.name, "constant", (), ConstantAttributes(value), type_, made, node.place))
             return
-        asked = asked_of_operands(self._graph, node, part.bounds) if node.name in self._above else None
-        takes_rows = asked is not None and not self._options.rows and self._takes_rows(node, asked)
-        if asked is None or (takes_rows and node.op != "slice"):
+        how = _part_of(self._graph, node, part.bounds) if node.name in self._above else None
+        takes_rows = how is not None and not self._options.rows and self._takes_rows(node, how.operands)
+        if how is None or (takes_rows and not _is_slice(node)):
             self._whole.add(node.name)
             starts, stops = zip(*part.bounds, strict=True)
             self._emit(Node(part.name, "slice", (node.name,), SliceAttributes(starts, stops), type_, made, node.place))
         elif takes_rows:
-            self._keep_rows(node, part, type_, asked[0])
-        elif node.op == "slice" and type_.shape == _shape(asked[0]) and asked[0] != _all(self._graph[node.operands[0]].type.shape):
-            self._ask(node.operands[0], _Part(part.name, asked[0], part.origin))
+            self._keep_rows(node, part, type_, how.operands[0])
+        elif _is_slice(node) and type_.shape == shape_of(how.operands[0]) and not self._is_all(node.operands[0], how.operands[0]):
+            self._ask(node.operands[0], _Asked(part.name, how.operands[0], part.origin))
         else:
-            self._compute(node, part, type_, asked)
+            self._compute(node, part, type_, how)
 
     def _takes_rows(self, node: Node, asked: tuple[Bounds, ...]) -> bool:
         """Whether only some of the rows of an operand are asked for."""
-        return any(bounds[:-1] != _all(self._graph[name].type.shape)[:-1] for name, bounds in zip(node.operands, asked, strict=True))
+        return any(bounds[:-1] != all_of(self._graph[name].type.shape)[:-1] for name, bounds in zip(node.operands, asked, strict=True))
 
-    def _keep_rows(self, node: Node, part: _Part, type_: TensorType, asked: Bounds) -> None:
+    def _keep_rows(self, node: Node, part: _Asked, type_: TensorType, asked: Bounds) -> None:
         """Splits a slice: its columns are asked for, its rows are a slice of these."""
         attributes = node.attributes
         assert isinstance(attributes, SliceAttributes)
         low, high = asked[-1]
-        columns = self._read(node.operands[0], (*_all(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
+        columns = self._read(node.operands[0], (*all_of(self._graph[node.operands[0]].type.shape)[:-1], (low, high)), part.origin)
         starts, stops = zip(*asked[:-1], (0, high - low), strict=True)
         sliced = SliceAttributes(starts, stops, attributes.squeeze)
         self._emit(Node(part.name, "slice", (columns,), sliced, type_, node.origin.merged(part.origin), node.place))
 
-    def _compute(self, node: Node, part: _Part, type_: TensorType, asked: tuple[Bounds, ...]) -> None:
-        operands = tuple(self._read(name, bounds, part.origin) for name, bounds in zip(node.operands, asked, strict=True))
-        moved: tuple[str, Attributes] = (node.op, node.attributes)
-        if node.op in ("reshape", "flatten", "slice"):
-            moved = ("reshape", ReshapeAttributes(type_.shape))
-        self._emit(Node(part.name, moved[0], operands, moved[1], type_, node.origin.merged(part.origin), node.place))
+    def _compute(self, node: Node, part: _Asked, type_: TensorType, how: Part) -> None:
+        operands = tuple(self._read(name, bounds, part.origin) for name, bounds in zip(node.operands, how.operands, strict=True))
+        made = node.origin.merged(part.origin)
+        self._emit(Node(part.name, how.op or node.op, operands, how.attributes, type_, made, node.place))
 
     def _read(self, name: str, bounds: Bounds, origin: Origin) -> str:
         """The name under which a part of a value will be computed; the value's own name for all of it."""
-        if bounds == _all(self._graph[name].type.shape):
+        if self._is_all(name, bounds):
             self._whole.add(name)
             return name
         if (name, bounds) not in self._named:
-            self._ask(name, _Part(self._names.fresh(name), bounds, origin))
+            self._ask(name, _Asked(self._names.fresh(name), bounds, origin))
         return self._named[name, bounds]
 
-    def _ask(self, name: str, part: _Part) -> None:
+    def _is_all(self, name: str, bounds: Bounds) -> bool:
+        return bounds == all_of(self._graph[name].type.shape)
+
+    def _ask(self, name: str, part: _Asked) -> None:
         self._named.setdefault((name, part.bounds), part.name)
         self._parts.setdefault(name, []).append(part)
 
 
-def asked_of_operands(graph: Graph, node: Node, bounds: Bounds) -> tuple[Bounds, ...] | None:
-    """The parts of the operands that a part of the result depends on; None when the operator doesn't let slices through."""
-    shapes = [operand.type.shape for operand in graph.operands(node)]
-    kind = OPS[node.op].legalisation if node.op in OPS else None
-    match node.attributes:
-        case SliceAttributes():
-            return (_sliced(node.attributes, bounds),)
-        case TransposeAttributes():
-            axes = [axis % len(bounds) for axis in node.attributes.perm]
-            return (tuple(bounds[axes.index(axis)] for axis in range(len(axes))),)
-    if node.op in ("matmul", "linear"):
-        return _product(shapes, bounds)
-    if node.op in ("conv2d", "convolution") or isinstance(kind, Pooling):
-        return _channels(shapes, node.type.shape, bounds)
-    if isinstance(kind, View):
-        return _viewed(shapes[0], node.type.shape, bounds)
-    if isinstance(kind, Table | Clamp | Boundary | Arithmetic):
-        return tuple(_broadcast(shape, bounds) for shape in shapes)
-    return None
+def _part_of(graph: Graph, node: Node, bounds: Bounds) -> Part | None:
+    """How a part of the result is computed; None when the operator doesn't let slices through.
 
-
-def _product(shapes: list[tuple[int, ...]], bounds: Bounds) -> tuple[Bounds, ...]:
-    """Rows of the left operand, columns of the right one, and of the bias."""
-    depth, columns = (0, shapes[1][0]), bounds[-1]
-    return ((*bounds[:-1], depth), (depth, columns), (columns,))[: len(shapes)]
-
-
-def _channels(shapes: list[tuple[int, ...]], result: tuple[int, ...], bounds: Bounds) -> tuple[Bounds, ...] | None:
-    """Some channels of a pooled image, or of a convolution's kernel and bias; a part of the image isn't let through."""
-    if bounds[:-1] != _all(result)[:-1]:
+    It doesn't where parts are copies of their own, of what is joined or padded. Of images only channels are let through: neighbouring
+    parts would both compute the pixels between them.
+    """
+    facts = facts_of(node.op)
+    if facts.values in COPIED or (facts.windows is not None and bounds[:-1] != all_of(node.type.shape)[:-1]):
         return None
-    image, *weights = (_all(shape) for shape in shapes)
-    if not weights:
-        return ((*image[:-1], bounds[-1]),)
-    return (image, *((*whole[:-1], bounds[-1]) for whole in weights))
-
-
-def _broadcast(shape: tuple[int, ...], bounds: Bounds) -> Bounds:
-    """The part of an element-wise operand; an axis of size 1 that repeats is read whole."""
-    aligned = bounds[len(bounds) - len(shape) :]
-    return tuple((0, 1) if size == 1 else ends for size, ends in zip(shape, aligned, strict=True))
-
-
-def _sliced(attributes: SliceAttributes, bounds: Bounds) -> Bounds:
-    """A part of a slice as a part of what it slices; an axis that was dropped is read where the slice reads it."""
-    kept = iter(bounds)
-    found: list[tuple[int, int]] = []
-    for axis, (start, stop) in enumerate(zip(attributes.starts, attributes.stops, strict=True)):
-        low, high = (0, stop - start) if axis in attributes.squeeze else next(kept)
-        found.append((start + low, start + high))
-    return tuple(found)
-
-
-def _viewed(before: tuple[int, ...], after: tuple[int, ...], bounds: Bounds) -> tuple[Bounds, ...] | None:
-    """Through a reshape: a part of the columns when the columns stay, any part when only axes of size 1 come or go."""
-    if [size for size in before if size != 1] == [size for size in after if size != 1]:
-        ends = iter([pair for pair, size in zip(bounds, after, strict=True) if size != 1])
-        return (tuple((0, 1) if size == 1 else next(ends) for size in before),)
-    if before[-1:] == after[-1:] and bounds[:-1] == _all(after)[:-1]:
-        return ((*_all(before)[:-1], bounds[-1]),)
-    return None
-
-
-def _all(shape: tuple[int, ...]) -> Bounds:
-    return tuple((0, size) for size in shape)
-
-
-def _shape(bounds: Bounds) -> tuple[int, ...]:
-    return tuple(stop - start for start, stop in bounds)
+    return facts.part(node.attributes, [operand.type.shape for operand in graph.operands(node)], node.type.shape, bounds)

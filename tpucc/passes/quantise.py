@@ -14,6 +14,7 @@ from typing import ClassVar
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values, needed_values
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
@@ -61,7 +62,7 @@ class Quantise:
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
     constants = constant_values(graph)
     for node in layers.graph:
-        if node.op == "input" or node.name in constants:
+        if node.is_input or node.name in constants:
             continue
         if graph[node.name].on_device:
             layers.hold(node.name, _layer(layers, node))
@@ -82,7 +83,7 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
 def _live(graph: Graph) -> Graph:
     """The inputs, and what the outputs need."""
     needed = needed_values(graph)
-    return graph.with_nodes(node for node in graph if node.name in needed or node.op == "input")
+    return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)
 
 
 def _unplaced(graph: Graph) -> Graph:
@@ -113,4 +114,4 @@ def _constant(node: Node, values: Mapping[str, Node]) -> Node:
 def _constant_type(node: Node, operands: list[Node]) -> TensorType:
     """The type of a folded node; one that was dequantised keeps the parameters that the source gave it."""
     given = operands[0].type.quantisation if node.op == "dequantize" else None
-    return holding(node.type, given) if given else node.type
+    return holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type

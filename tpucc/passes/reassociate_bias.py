@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
+from tpucc.ops import facts_of
 from tpucc.passes.base import Context
 from tpucc.passes.biases import Biased, OpenSums, biased
 from tpucc.passes.rewriter import Rewriter, is_pinned
@@ -56,7 +57,8 @@ class _Mover:
         if outer is None or not self._is_free_sum(outer.value, node) or self._sums.takes_bias(outer.value):
             return False
         inner = outer.value
-        for product in reversed(self.rewriter.operands(inner)[: 2 if inner.op == "add" else 1]):
+        added = [x for x, sign in zip(self.rewriter.operands(inner), facts_of(inner.op).signs, strict=True) if sign > 0]
+        for product in reversed(added):
             if self._takes_bias(product, node):
                 made = self._sums.add_bias(product, outer)
                 operands = tuple(made.name if name == product.name else name for name in inner.operands)
@@ -66,7 +68,7 @@ class _Mover:
 
     def _past_inner(self, node: Node) -> bool:
         """`(a + b) + p`: the constants of one side go to the product that is the other."""
-        if node.op != "add":
+        if not facts_of(node.op).signs or not facts_of(node.op).commutative(node.attributes):
             return False
         left, right = self.rewriter.operands(node)
         for total, product in ((left, right), (right, left)):
@@ -94,4 +96,4 @@ class _Mover:
     def _is_free_sum(self, node: Node, reader: Node) -> bool:
         """Whether the operands of a sum may be regrouped with those of its reader."""
         free = self.rewriter.reads(node) == 1 and not is_pinned(node)
-        return free and node.op in ("add", "sub") and node.type.shape == reader.type.shape
+        return free and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape

@@ -12,7 +12,11 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
 from tpucc.ir.types import TensorType
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.facts import Values
+from tpucc.ops.opdef import Clamp, Matrix, Table
+from tpucc.ops.reshape import ReshapeAttributes
 
 _NUMBER = re.compile(r"(\.[0-9]+)+$")
 
@@ -89,6 +93,11 @@ class Rewriter:
         """Adds a constant that the pass computed."""
         return self.make(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin)
 
+    def reshape(self, of: Node, shape: tuple[int, ...]) -> Node:
+        """Adds a value in another shape."""
+        type_ = replace(of.type, shape=shape)
+        return self.make(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin)
+
     def alias(self, node: Node, other: str) -> None:
         """Drops a node: whoever reads it reads `other` from now on."""
         self._aliases[node.name] = other
@@ -109,7 +118,7 @@ class Rewriter:
         needed = {output.node for output in outputs}
         kept: list[Node] = []
         for node in reversed(self.nodes.values()):
-            if node.name in needed or node.name in self._unread or node.op == "input":
+            if node.name in needed or node.name in self._unread or node.is_input:
                 needed.update(node.operands)
                 kept.append(replace(node, origin=self._origin(node)) if node.name in self._fused else node)
         nodes = tuple(reversed(kept))
@@ -158,6 +167,26 @@ def constant_of(node: Node) -> Constant | None:
 def is_pinned(node: Node) -> bool:
     """Whether the source fixes how the value is quantised: then the value itself must stay in the graph."""
     return node.type.quantisation is not None
+
+
+def as_reshape(node: Node, operand: str) -> Node:
+    """A reshape of `operand` in the place of a node, whose shape it has."""
+    return replace(node, op="reshape", operands=(operand,), attributes=ReshapeAttributes(node.type.shape))
+
+
+def is_view(node: Node) -> bool:
+    """Whether the node is its operand in another shape."""
+    return facts_of(node.op).values is Values.VIEWED
+
+
+def is_product(node: Node) -> bool:
+    """Whether the node is computed by the matrix unit, weights and all."""
+    return node.op in OPS and isinstance(OPS[node.op].legalisation, Matrix)
+
+
+def is_function(node: Node) -> bool:
+    """Whether the node is an activation: a function of one value, element by element."""
+    return node.op in OPS and isinstance(OPS[node.op].legalisation, Table | Clamp)
 
 
 def as_columns(value: Constant, type_: TensorType) -> Constant | None:

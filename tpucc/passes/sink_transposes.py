@@ -13,14 +13,12 @@ from typing import ClassVar
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType
-from tpucc.ops import OPS
+from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Table
-from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, constant_of
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_product
 
 Permutation = tuple[int, ...]
 SWAPPED = (1, 0)
@@ -63,22 +61,21 @@ class _Sinker:
         """Values that depend on a product: their transposes are worth moving. The others' are the host's, and free."""
 
     def visit(self, node: Node) -> None:
-        kind = OPS[node.op].legalisation if node.op in OPS else None
-        if isinstance(kind, Matrix) or any(name in self._below for name in node.operands):
+        turned = any(name in self._turned for name in node.operands)
+        if is_product(node) or any(name in self._below for name in node.operands):
             self._below.add(node.name)
-        match kind:
-            case Matrix() if node.op == "matmul" and self._is_left_constant(node):
-                self._turn_product(node)
-            case Matrix() if node.op == "matmul" and self._turns_rows_only(node):
-                self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
-            case Table() | Clamp() | Boundary() | Arithmetic() if any(name in self._turned for name in node.operands):
-                self._sink_through(node)
-            case _ if node.op == "slice" and node.operands[0] in self._turned:
-                self._sink_slice(node)
-            case _ if isinstance(node.attributes, TransposeAttributes):
-                self._transpose(node, node.attributes)
-            case _:
-                self._keep(node)
+        if node.op == "matmul" and self._is_left_constant(node):
+            self._turn_product(node)
+        elif node.op == "matmul" and self._turns_rows_only(node):
+            self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
+        elif facts_of(node.op).elementwise and turned:
+            self._sink_through(node)
+        elif isinstance(node.attributes, SliceAttributes) and turned:
+            self._sink_slice(node, node.attributes)
+        elif isinstance(node.attributes, TransposeAttributes):
+            self._transpose(node, node.attributes)
+        else:
+            self._keep(node)
 
     def straight(self, name: str) -> None:
         """Makes sure that the new graph has the value itself."""
@@ -116,7 +113,7 @@ class _Sinker:
             self._turned[node.name] = _Turned(node, product.name, SWAPPED)
             return
         back = self.turn(product.name, SWAPPED)
-        self.rewriter.put(replace(node, op="reshape", operands=(back,), attributes=ReshapeAttributes(node.type.shape)))
+        self.rewriter.put(as_reshape(node, back))
 
     def _sink_through(self, node: Node) -> None:
         """`f(transpose(a), transpose(b))` as `transpose(f(a, b))`, when each operand can be turned for nothing."""
@@ -128,10 +125,9 @@ class _Sinker:
         operands = tuple(self._operand(name, inverse, node.type.rank) for name in node.operands)
         self._put_turned(node, operands, perm)
 
-    def _sink_slice(self, node: Node) -> None:
+    def _sink_slice(self, node: Node, attributes: SliceAttributes) -> None:
         """A part of a transpose as the transpose of a part; one that drops an axis stays."""
-        attributes, turned = node.attributes, self._turned[node.operands[0]]
-        assert isinstance(attributes, SliceAttributes)
+        turned = self._turned[node.operands[0]]
         if attributes.squeeze:
             self._keep(node)
             return
@@ -172,8 +168,7 @@ class _Sinker:
         if constant_of(node) is not None:
             return self._turned_constant(node, full, perm)
         if full != node.type.shape:
-            type_ = replace(node.type, shape=full)
-            name = self.rewriter.make(name, "reshape", (name,), ReshapeAttributes(full), type_, node.origin).name
+            name = self.rewriter.reshape(node, full).name
         return self.turn(name, perm)
 
     def turn(self, name: str, perm: Permutation) -> str:

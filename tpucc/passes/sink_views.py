@@ -10,12 +10,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
-from tpucc.ops.opdef import Clamp, Table
-from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.biases import OpenSums, biased
-from tpucc.passes.rewriter import Rewriter, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_reshape, is_function, is_pinned, is_view
 
 
 @dataclass(frozen=True)
@@ -50,7 +47,7 @@ def _sink_below_bias(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
 
 def _sink_below_function(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
     """Puts `f(reshape(p))` as `reshape(f(p))`, if the node is that."""
-    if node.op not in OPS or not isinstance(OPS[node.op].legalisation, Table | Clamp) or is_pinned(node):
+    if not is_function(node) or is_pinned(node):
         return False
     (view,) = rewriter.operands(node)
     product = _behind_view(rewriter, sums, view)
@@ -64,7 +61,7 @@ def _sink_below_function(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool
 
 def _behind_view(rewriter: Rewriter, sums: OpenSums, view: Node) -> Node | None:
     """The product that a reshape of rows reads; None when the node is no such view, or either has another use."""
-    if view.op not in ("reshape", "flatten") or rewriter.reads(view) != 1 or is_pinned(view):
+    if not is_view(view) or rewriter.reads(view) != 1 or is_pinned(view):
         return None
     (product,) = rewriter.operands(view)
     return product if view.type.columns == product.type.columns and sums.takes_bias(product) else None
@@ -72,5 +69,4 @@ def _behind_view(rewriter: Rewriter, sums: OpenSums, view: Node) -> Node | None:
 
 def _put_view(rewriter: Rewriter, node: Node, view: Node, moved: Node) -> None:
     """Puts a view of `moved` in the place of `node`."""
-    attributes = ReshapeAttributes(node.type.shape)
-    rewriter.put(replace(view, name=node.name, op="reshape", operands=(moved.name,), attributes=attributes, type=node.type), view)
+    rewriter.put(as_reshape(replace(view, name=node.name, type=node.type), moved.name), view)

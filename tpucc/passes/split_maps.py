@@ -22,9 +22,9 @@ from tpucc.lowering.bands.choice import Choice, Chooser
 from tpucc.lowering.bands.maps import Lines, Maps
 from tpucc.lowering.bands.run import Band, Piece, Run, covering, overlap, shares
 from tpucc.lowering.bands.sizes import Sizes
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
-from tpucc.ops.opdef import Clamp, Pooling, View
+from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
@@ -175,14 +175,9 @@ class _Splitter:
 
     def _held(self, node: Node) -> TensorType:
         """The type whose parameters a value has on the device: that of its operand, for operators that only choose among its values."""
-        while node.type.quantisation is None and node.on_device and _keeps_parameters(node):
+        while node.type.quantisation is None and node.on_device and facts_of(node.op).keeps_parameters:
             node = self._graph[node.operands[0]]
         return node.type
-
-
-def _keeps_parameters(node: Node) -> bool:
-    kind = OPS[node.op].legalisation
-    return isinstance(kind, Clamp | View) or kind == Pooling("max") or node.op in ("slice", "transpose")
 
 
 def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
@@ -203,4 +198,4 @@ def _note(choice: Choice) -> str:
 
 
 def _name(node: Node) -> str:
-    return layer_name(node) if node.op in ("conv2d", "convolution", "matmul", "linear") else node.name
+    return layer_name(node) if isinstance(OPS[node.op].legalisation, Matrix) else node.name

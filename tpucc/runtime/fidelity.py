@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Error
 from tpucc.driver import Compilation
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.error import ErrorMeter, LayerError
 from tpucc.layers.kinds import VIEWS
@@ -134,7 +134,7 @@ def _rows(examples: Checked, floats: Graph, limit: int) -> int:
 
 def _meter(node: Node) -> ErrorMeter:
     assert node.type.quantisation is not None
-    return ErrorMeter(node.type.quantisation, DEVICE_FORMATS[node.type.dtype])
+    return ErrorMeter(node.type.quantisation, INTEGER_FORMATS[node.type.dtype])
 
 
 class _Together:
@@ -156,7 +156,7 @@ class _Together:
     def graph(self) -> Graph:
         positions = {node.name: index for index, node in enumerate(self._floats)}
         for node in self._layers:
-            if node.op == "input":
+            if node.is_input:
                 continue
             real = self._twins.get(node.name)
             if real is not None:
@@ -169,7 +169,7 @@ class _Together:
         return Graph(self._floats.name, tuple(self._done), ())
 
     def _write_floats(self, stop: int) -> None:
-        self._done += (node for node in self._floats.nodes[self._written : stop] if node.op != "input")
+        self._done += (node for node in self._floats.nodes[self._written : stop] if not node.is_input)
         self._written = max(self._written, stop)
 
     def _copy(self, node: Node) -> None:
@@ -202,7 +202,7 @@ def _measuring(meters: Mapping[str, ErrorMeter]) -> Extra:
         real, *rest = operands
         held = node.type.quantisation
         assert held is not None
-        exact = quantise(real, held.scale, held.zero_point, DEVICE_FORMATS[node.type.dtype]).reshape(node.type.shape)
+        exact = quantise(real, held.scale, held.zero_point, INTEGER_FORMATS[node.type.dtype]).reshape(node.type.shape)
         meters[node.name.removeprefix(ALONE)].add_alone(real, compute(node, rest) if rest else exact)
         return exact
 

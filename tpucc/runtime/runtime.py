@@ -25,7 +25,9 @@ from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray, DeviceInts
+from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate
+from tpucc.ops.facts import Values
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
 from tpucc.runtime.connections import require_handover
 from tpucc.runtime.cores import joined, parts, whole_type
@@ -36,7 +38,6 @@ from tpucc.sim.timing import Timeline, time_program
 
 Arrays = Mapping[str, AnyArray]
 Given = Mapping[str, npt.ArrayLike]
-MOVES_NOTHING = frozenset({"reshape", "flatten"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,7 +180,7 @@ class Runtime:
             node = self._through_views(self._after_device[output.node])
             if node.op == "dequantize":
                 node = self._through_views(self._after_device[node.operands[0]])
-            if node.op == "input" and node.name in ports and node.type.quantisation is not None:
+            if node.is_input and node.name in ports and node.type.quantisation is not None:
                 found[output.name] = (node.name, node.type.quantisation)
         return found
 
@@ -187,10 +188,10 @@ class Runtime:
     def _after_device(self) -> Mapping[str, Node]:
         """The nodes of the host's steps and of the epilogue; a value that one of them computes is no input of the others here."""
         nodes = [node for graph in (*self.steps, self.epilogue) for node in graph]
-        return {node.name: node for node in sorted(nodes, key=lambda node: node.op != "input")}
+        return {node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)}
 
     def _through_views(self, node: Node) -> Node:
-        while node.op in MOVES_NOTHING:
+        while facts_of(node.op).values is Values.VIEWED:
             node = self._after_device[node.operands[0]]
         return node
 

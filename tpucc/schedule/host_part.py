@@ -18,7 +18,7 @@ def with_host_part(program: Program, layers: Graph, source: Source, declared: Gr
     """
     parts = partition(layers)
     types = {node.name: replace(node.type, shape=layers[node.name].type.shape) for node in declared.inputs}
-    prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.op == "input" else n for n in parts.prologue)
+    prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.is_input else n for n in parts.prologue)
     return replace(
         program,
         name=layers.name,

@@ -10,19 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Opcode, Records
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
+from tpucc.sim.cycles import durations
 from tpucc.target import Target
 
 
 def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     """The lives, longer by the time that transfers are estimated to take."""
     touched, code = effects(tiles.instructions), tiles.instructions
-    now = _clock(touched, code, tiles.target)
+    taken = durations(code, touched, tiles.target)
+    now = _clock(touched, taken, tiles.target)
     transfers = np.flatnonzero(touched.host_reads | touched.host_writes)
-    cycles = [tiles.target.host_cycles(rows) for rows in touched.rows[transfers].tolist()]
+    cycles = taken[transfers].tolist()
     reads = touched.host_reads[transfers]
     first, last = lives.first.copy(), lives.last.copy()
     begin = np.searchsorted(now, _latest_starts(now[transfers].tolist(), cycles, reads.tolist()))
@@ -32,16 +33,13 @@ def with_transfers(tiles: TileProgram, lives: Lives) -> Lives:
     return Lives(first, last, lives.rows)
 
 
-def _clock(touched: Effects, code: Records, target: Target) -> Int64:
+def _clock(touched: Effects, taken: Int64, target: Target) -> Int64:
     """Cycles after which each instruction may start, if only products, their weights, and the activation unit's own work took time.
 
     A product starts when those before it are done and its tile is there: at the latest of all earlier tiles' arrivals, each with the
-    products that follow it added.
+    products that follow it added. The activation unit's own work is what it reads from the unified buffer.
     """
-    working = touched.multiplies | np.isin(code["opcode"], (Opcode.VECTOR, Opcode.POOL))
-    busy = np.where(working, touched.rows * touched.bytes_per_value, 0)
-    pool = code["opcode"] == Opcode.POOL
-    busy[pool] *= code["window_outer"][pool].astype(np.int64) * code["window_inner"][pool]
+    busy = np.where(touched.source.used & ~touched.host_writes, taken, 0)
     before: Int64 = np.cumsum(busy) - busy
     arrived = np.cumsum(touched.pops) * target.tile_fetch_cycles
     return before + np.maximum.accumulate(np.where(touched.pops, np.maximum(arrived - before, 0), 0))

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.isa.instructions import ROWS_OF_WIDE, Flag, Instruction
+from tpucc.ir.dtypes import DeviceFormat
+from tpucc.isa.formats import format_of
+from tpucc.isa.instructions import Instruction
 from tpucc.isa.program import Program
 from tpucc.numerics import DeviceInts, Int8, Int16, Int32, Int64
 
@@ -38,10 +40,10 @@ class Machine:
                 first += buffer.rows
         return machine
 
-    def load(self, rows: Rows, wide: bool, lanes: slice = slice(None)) -> DeviceInts:
-        """The values of rows of the unified buffer; int16 if they are `wide`, whose `rows` are those of the low bytes."""
+    def load(self, rows: Rows, values: DeviceFormat, lanes: slice = slice(None)) -> DeviceInts:
+        """The values of rows of the unified buffer; of 16-bit values `rows` are those of the low bytes."""
         ub = self.ub[:, lanes]
-        return joined(ub[rows], ub[after(rows)]) if wide else ub[rows]
+        return joined(ub[rows], ub[after(rows)]) if values.bytes_per_value > 1 else ub[rows]
 
     def store(self, rows: Rows, values: DeviceInts, lanes: slice = slice(None)) -> None:
         """Puts values into rows of the unified buffer: int16 ones into their low and high bytes."""
@@ -85,7 +87,7 @@ def operand(instruction: Instruction, field: str) -> Rows:
 
     Of 16-bit values they are the rows of the low bytes.
     """
-    values, width = instruction.values, ROWS_OF_WIDE if Flag.WIDE in instruction.flags else 1
+    values, width = instruction.values, format_of(instruction.flags).bytes_per_value
     outer, inner = values.get("outer", 1), values["inner"]
     return walk(values[field], outer, inner, values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", width))
 
@@ -94,6 +96,11 @@ def accumulator_rows(instruction: Instruction) -> slice:
     """The accumulator rows of a multiply or an activate."""
     first = instruction["acc"]
     return slice(first, first + instruction.values.get("outer", 1) * instruction["inner"])
+
+
+def host_rows(instruction: Instruction) -> slice:
+    """The rows of host memory that a transfer moves."""
+    return slice(instruction["host"], instruction["host"] + instruction["inner"])
 
 
 def windows(instruction: Instruction) -> Int64:

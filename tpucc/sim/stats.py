@@ -124,9 +124,9 @@ def _fills(program: Program) -> Int64:
 
 
 def _host_bytes(program: Program) -> dict[str, int]:
-    opcode, rows = program.instructions["opcode"], program.instructions["inner"].astype(np.int64)
-    ways = {"in": Opcode.READ_HOST_MEMORY, "out": Opcode.WRITE_HOST_MEMORY}
-    return {way: int(rows[opcode == code].sum()) * program.target.mxu * program.cores for way, code in ways.items()}
+    touched = effects(program.instructions)
+    ways = {"in": touched.host_reads, "out": touched.host_writes}
+    return {way: int(touched.rows[moving].sum()) * program.target.mxu * program.cores for way, moving in ways.items()}
 
 
 def _host_step_cycles(program: Program, timeline: Timeline) -> int:

@@ -28,16 +28,17 @@ bytes a cycle.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import assert_never
 
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Engine, Opcode
+from tpucc.isa.instructions import SPECS, UNITS, Engine
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-
-UNITS = (Engine.HOST, Engine.WEIGHTS, Engine.MATRIX, Engine.ACTIVATION)
+from tpucc.sim.cycles import durations
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -104,9 +105,10 @@ class _Clock:
         records, target = program.instructions, program.target
         self._units = touched.engine.tolist()
         self._opcodes = records["opcode"].tolist()
-        self._durations = _durations(program, touched).tolist()
+        elements = [step.elements for step in program.host_steps]
+        self._durations = durations(records, touched, target, program.cores, elements).tolist()
         self._switches = touched.pops.tolist()
-        self._waiting, self._awaited = records["index"].tolist(), records["engines"].tolist()
+        self._index, self._engines = records["index"].tolist(), records["engines"].tolist()
         self._places, self._shift, self._pipeline = target.weight_fifo_tiles, target.tile_shift_cycles, target.pipeline_cycles
         self.start = [0] * len(records)
         self.end = [0] * len(records)
@@ -122,9 +124,22 @@ class _Clock:
         """For each multiply, until when it waits for the activation unit and for the host."""
 
     def run(self) -> None:
-        work = (self._plain, self._fetch, self._multiply, self._plain, self._control)
+        work = [self._work_of(engine) for engine in Engine]
         for index, unit in enumerate(self._units):
             work[unit](index, unit)
+
+    def _work_of(self, engine: Engine) -> Callable[[int, int], None]:
+        match engine:
+            case Engine.HOST | Engine.ACTIVATION:
+                return self._plain
+            case Engine.WEIGHTS:
+                return self._fetch
+            case Engine.MATRIX:
+                return self._multiply
+            case Engine.CONTROL:
+                return self._control
+            case _:
+                assert_never(engine)
 
     def _plain(self, index: int, unit: int) -> None:
         """A transfer, a host step, or an instruction of the activation unit."""
@@ -160,13 +175,8 @@ class _Clock:
         return start + self._shift
 
     def _control(self, index: int, unit: int) -> None:
-        opcode = self._opcodes[index]
-        if opcode == Opcode.SYNCHRONIZE:
-            time = self._wait(self._waiting[index], self._awaited[index])
-        elif opcode == Opcode.SYNCHRONIZE_HOST:
-            time = max(self._wait(waiting, 1 << Engine.HOST) for waiting in UNITS)
-        else:
-            time = max(self.finished)
+        waits = SPECS[self._opcodes[index]].waits(self._index[index], self._engines[index])
+        time = max([self._wait(*wait) for wait in waits]) if waits else max(self.finished)
         self.start[index] = self.end[index] = time
 
     def _wait(self, waiting: int, awaited: int) -> int:
@@ -176,21 +186,6 @@ class _Clock:
             if awaited >> unit & 1:
                 hold[unit] = self.finished[unit]
         return max(self.finished[unit] for unit in UNITS if awaited >> unit & 1)
-
-
-def _durations(program: Program, touched: Effects) -> Int64:
-    """Cycles that each instruction occupies its unit."""
-    records, target = program.instructions, program.target
-    durations = np.where(touched.configures, 1, touched.rows * touched.bytes_per_value)
-    durations[touched.pushes] = target.tile_fetch_cycles
-    pool = records["opcode"] == Opcode.POOL
-    durations[pool] *= records["window_outer"][pool].astype(np.int64) * records["window_inner"][pool]
-    transfer = touched.host_reads | touched.host_writes
-    rows, which = np.unique(touched.rows[transfer], return_inverse=True)
-    durations[transfer] = np.array([target.host_cycles(int(count) * program.cores) for count in rows], np.int64)[which]
-    steps = np.array([*(target.host_step_cycles(step.elements) * program.cores for step in program.host_steps), 0], np.int64)
-    durations[touched.interrupts] = steps[np.minimum(records["index"][touched.interrupts], len(program.host_steps))]
-    return durations
 
 
 def _stalls(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:

@@ -10,6 +10,7 @@ import msgspec
 
 from tpucc.driver import Compilation
 from tpucc.ir.graph import Graph
+from tpucc.ir.printer import print_graph
 from tpucc.isa.container import encode
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
@@ -32,9 +33,18 @@ class Artifacts:
     seconds: float = 0.0
 
 
-def artifacts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], accuracy: Accuracy | None = None) -> Artifacts:
-    """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page."""
-    files = {name: text.encode("utf-8", "surrogatepass") for name, text in _texts(compilation, runtime, stem, kinds).items()}
+def artifacts(
+    compilation: Compilation,
+    runtime: Runtime,
+    stem: str,
+    kinds: Collection[str],
+    accuracy: Accuracy | None = None,
+    with_data: bool = False,
+) -> Artifacts:
+    """The files of these kinds. `stem` is the source file's name without its suffix; `accuracy` is for the page. In the text forms large
+    constants stand by their digests, unless `with_data`."""
+    texts = _texts(compilation, runtime, stem, kinds, with_data)
+    files = {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
     if "tpub" in kinds:
         files[f"{stem}.tpub"] = encode(runtime.program)
     if "stats" in kinds:
@@ -44,16 +54,16 @@ def artifacts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Coll
     return _with_pictures(files, compilation, runtime, kinds, accuracy)
 
 
-def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str]) -> dict[str, str]:
+def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     if "graph" in kinds and compilation.graph is not None:
-        found[f"{stem}.graph"] = str(compilation.graph)
+        found[f"{stem}.graph"] = print_graph(compilation.graph, with_data=with_data)
     if "layers" in kinds and compilation.layers is not None:
-        found[f"{stem}.layers.graph"] = str(compilation.layers)
+        found[f"{stem}.layers.graph"] = print_graph(compilation.layers, with_data=with_data)
     if "tile" in kinds and compilation.tiles is not None:
-        found[f"{stem}.tile"] = print_tiles(compilation.tiles)
+        found[f"{stem}.tile"] = print_tiles(compilation.tiles, with_data)
     if "asm" in kinds:
-        found[f"{stem}.asm"] = disassemble(runtime.program)
+        found[f"{stem}.asm"] = disassemble(runtime.program, with_data)
     return found
 
 

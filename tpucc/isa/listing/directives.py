@@ -57,6 +57,7 @@ def unknown(directive: Directive) -> LineError:
 
 def _program(arguments: Arguments, parts: Parts) -> None:
     parts.name = arguments.name("a name")
+    arguments.take("stage")
     arguments.done()
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import NoReturn
+from typing import NoReturn, assert_never
 
 from tpucc.diagnostics import Span, did_you_mean, listed, printable
-from tpucc.isa.fields import MAXIMUM, UNITS
-from tpucc.isa.instructions import RECORD, SPECS, Engine, Function, Opcode, OperandSpec
+from tpucc.isa.fields import MAXIMUM
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Engine, Function, Opcode, OperandSpec
 from tpucc.isa.listing.printing import Operands, machine_operands
 from tpucc.isa.listing.words import Word, line_error, number_in
 
@@ -106,9 +106,11 @@ def _number(operand: OperandSpec, word: Word, resolve: Resolve) -> int:
             return sum(1 << engine for engine in {_engine(word, text) for text in word.text.split("|")})
         case "function":
             return _FUNCTIONS[word.text]
-        case _:
+        case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
             number = number_in(word.text)
             return resolve(operand, word) if number is None else number
+        case _:
+            assert_never(operand.space)
 
 
 def _engine(word: Word, text: str) -> Engine:

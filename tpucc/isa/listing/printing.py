@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from typing import assert_never
 
 from tpucc.ir.textdata import quote
-from tpucc.isa.fields import UNITS, kinds
-from tpucc.isa.instructions import SPECS, Engine, Flag, Function, Opcode, OperandSpec, Records
+from tpucc.isa.fields import kinds
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Flag, Function, Opcode, OperandSpec, Records
 from tpucc.numerics import Int64
 
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/#]*")
@@ -92,8 +93,10 @@ def _enumerated(operand: OperandSpec, value: int) -> str:
             return engines_text(value)
         case "function":
             return Function(value).name.lower()
-        case _:
+        case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
             return str(value)
+        case _:
+            assert_never(operand.space)
 
 
 def _column(operand: OperandSpec, records: Records, indices: Int64, texts: Texts) -> list[str]:

@@ -55,10 +55,12 @@ def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
 
 def zero(word: Word, of: DeviceFormat) -> int:
     """A zero point."""
-    value = number_in(word.text.removeprefix("-"))
-    if value is None or value > of.largest:
-        word.fail("E0713", f"zero must be an integer from {of.low} to {of.high}, not {printable(word.text)}")
-    return -value if word.text.startswith("-") else value
+    magnitude = number_in(word.text.removeprefix("-"))
+    value = magnitude if magnitude is None or not word.text.startswith("-") else -magnitude
+    if value is None or value not in of.zero_points:
+        first, last = of.zero_points[0], of.zero_points[-1]
+        word.fail("E0713", f"zero must be an integer from {first} to {last}, not {printable(word.text)}")
+    return value
 
 
 def integers(word: Word) -> tuple[int, ...]:

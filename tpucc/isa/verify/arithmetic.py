@@ -7,16 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import Flag
+from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.fifo import tiles_in_use
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.numerics import INT32_MAX, Int64, column_bound
 
-LARGEST = {0: 128, Flag.UNSIGNED: 255, Flag.WIDE: 2**15, Flag.UNSIGNED | Flag.WIDE: 2**16 - 1}
-"""The largest magnitude of an input value, by the flags."""
 LARGEST_WEIGHT = 128
 
 RULES = (
@@ -38,7 +35,7 @@ RULES = (
 def blocks(context: Context) -> Iterator[Violation]:
     """The violations of V0902, V0903 and V0904."""
     yield from _widths(context)
-    of = I16 if (context.effects.bytes_per_value > 1).any() else I8
+    of = format_of(int(np.bitwise_or.reduce(context.program.instructions["flags"], initial=0)))
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
     for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
@@ -73,8 +70,7 @@ class Sums:
 
     def __init__(self, context: Context) -> None:
         self._context, self._tiles = context, tiles_in_use(context)
-        flags = context.program.instructions["flags"]
-        self._largest = np.select([(flags & (Flag.UNSIGNED | Flag.WIDE)) == kind for kind in LARGEST], list(LARGEST.values()))
+        self._largest = np.array([largest_input(flags) for flags in range(256)])[context.program.instructions["flags"]]
         configures = context.effects.configures
         latest = np.maximum.accumulate(np.where(configures, np.arange(len(configures)), -1))
         self._block = np.where(latest >= 0, context.program.instructions["index"].astype(np.int64)[latest], -1)

@@ -13,8 +13,7 @@ from bisect import bisect_left
 import numpy as np
 
 from tpucc.isa.effects import Effects
-from tpucc.isa.fields import UNITS
-from tpucc.isa.instructions import Engine, Opcode, Records
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Records
 from tpucc.numerics import Int64
 
 Clock = tuple[int, ...]
@@ -47,17 +46,12 @@ def clocks(records: Records, effects: Effects) -> Int64:
     """[instructions, engines]: the index of the last instruction of each engine that is finished when the instruction starts, or -1."""
     before = _last_before(effects)
     timelines = _Timelines()
-    opcode = records["opcode"]
-    waits = np.flatnonzero((opcode == Opcode.SYNCHRONIZE) | (opcode == Opcode.SYNCHRONIZE_HOST))
-    details = zip(waits.tolist(), records[waits].tolist(), before[waits].tolist(), strict=True)
+    waits = np.flatnonzero(effects.engine == Engine.CONTROL)
     names = records.dtype.names or ()
-    engine_at, mask_at, opcode_at = names.index("index"), names.index("engines"), names.index("opcode")
-    for index, record, finished in details:
-        if record[opcode_at] == Opcode.SYNCHRONIZE:
-            timelines.wait(record[engine_at], index, tuple(finished), record[mask_at])
-        else:
-            for engine in (unit for unit in UNITS if unit is not Engine.HOST):
-                timelines.wait(engine, index, tuple(finished), 1 << Engine.HOST)
+    opcode, index, engines = (names.index(name) for name in ("opcode", "index", "engines"))
+    for position, record, finished in zip(waits.tolist(), records[waits].tolist(), before[waits].tolist(), strict=True):
+        for engine, mask in SPECS[record[opcode]].waits(record[index], record[engines]):
+            timelines.wait(engine, position, tuple(finished), mask)
     return _columns(timelines, effects)
 
 

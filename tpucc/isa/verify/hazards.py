@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tpucc.isa.fields import UNITS
+from tpucc.isa.instructions import UNITS
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import Context, Rule, Violation

@@ -51,7 +51,7 @@ def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
             yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}")
         elif (program.host[block].kind, program.host[block].rows) != (kind, rows):
             yield Violation("V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}")
-    if not (math.isfinite(port.scale) and port.scale > 0 and port.format.low <= port.zero_point <= port.format.high):
+    if not (math.isfinite(port.scale) and port.scale > 0 and port.zero_point in port.format.zero_points):
         yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}")
 
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.isa.effects import WALKED, Bools, Walks
-from tpucc.isa.instructions import Opcode
+from tpucc.isa.effects import Bools, Walks
 from tpucc.isa.program import stretch_ends
 from tpucc.isa.verify.rules import Context, Rule, Violation
 from tpucc.numerics import AnyArray, Int64
@@ -21,7 +20,6 @@ RULES = (
     Rule("V0306", "counts", "Counts of rows and of windows are at least 1."),
     Rule("V0307", "repeated rows", "An instruction writes no row twice, and a pooling window holds no row twice."),
 )
-_COUNTED = (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, *WALKED)
 
 
 def check(context: Context) -> Iterator[Violation]:
@@ -34,9 +32,8 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _counts(context: Context) -> Iterator[Violation]:
-    records = context.program.instructions
-    none = np.isin(records["opcode"], _COUNTED) & ((records["outer"] == 0) | (records["inner"] == 0))
-    none |= (records["opcode"] == Opcode.POOL) & ((records["window_outer"] == 0) | (records["window_inner"] == 0))
+    effects = context.effects
+    none = effects.moves & ((effects.rows == 0) | (effects.window == 0))
     yield from context.each("V0306", np.flatnonzero(none), lambda i: "has a count of 0")
 
 
@@ -83,7 +80,7 @@ def _indices(context: Context) -> Iterator[Violation]:
 def _repeated(context: Context) -> Iterator[Violation]:
     records, effects = context.program.instructions, context.effects
     outer, inner = records["outer"], records["inner"]
-    walked = effects.target.used & np.isin(records["opcode"], WALKED)
+    walked = effects.target.used & effects.walked
     for index in np.flatnonzero(
         walked & ~_distinct(outer, inner, records["dest_pitch"], records["dest_stride"], effects.bytes_per_value)
     ).tolist():
@@ -91,11 +88,12 @@ def _repeated(context: Context) -> Iterator[Violation]:
             effects.target, index, int(effects.rows[index] * effects.bytes_per_value[index]), context.program.target.unified_buffer_rows
         ):
             yield context.violation("V0307", index, "writes a row twice")
-    pools = records["opcode"] == Opcode.POOL
     window = _distinct(
         records["window_outer"], records["window_inner"], records["ub2_pitch"], records["ub2_stride"], effects.bytes_per_value
     )
-    yield from context.each("V0307", np.flatnonzero(pools & ~window), lambda i: "has a window whose rows are not in ascending order")
+    yield from context.each(
+        "V0307", np.flatnonzero((effects.window > 1) & ~window), lambda i: "has a window whose rows are not in ascending order"
+    )
 
 
 def _distinct(outer: AnyArray, inner: AnyArray, pitch: AnyArray, stride: AnyArray, width: AnyArray) -> Bools:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Attributes, Graph, Node
-from tpucc.ops import OPS
-from tpucc.ops.concat import ConcatAttributes
-from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.convolution import ConvolutionAttributes, unfused
-from tpucc.ops.opdef import Arithmetic, Clamp, Table, View
-from tpucc.ops.pad import PadAttributes
-from tpucc.ops.windows import Axis, PoolAttributes, pool_axes
+from tpucc.ops import OPS, facts_of
+from tpucc.ops.axis import Axis
+from tpucc.ops.facts import MADE
+from tpucc.ops.opdef import Matrix, View
+from tpucc.ops.parts import Part, Shape, all_of, shape_of
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""
@@ -25,18 +23,14 @@ NO_SIDES: Sides = (0, 0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How lines of a result are computed: the lines read of each operand (None: all of a constant), and the attributes for just these."""
+    """How lines of a result are computed: the lines read of each operand (None: all of a constant), and the attributes for just these.
+
+    `border` is the padding of a convolution, for which lines are stored with a border.
+    """
 
     lines: tuple[Lines | None, ...]
     attributes: Attributes
-
-    @property
-    def border(self) -> Sides:
-        """The padding of a convolution, for which lines are stored with a border."""
-        if not isinstance(self.attributes, Conv2dAttributes | ConvolutionAttributes):
-            return NO_SIDES
-        assert isinstance(self.attributes.padding, tuple)
-        return self.attributes.padding
+    border: Sides = NO_SIDES
 
 
 @dataclass(frozen=True)
@@ -58,12 +52,12 @@ class Maps:
     @cached_property
     def axes(self) -> Mapping[str, tuple[Axis, Axis]]:
         """Height and width under the windows of convolutions and pools."""
-        found = ((node.name, _axes(self.graph, node)) for node in self.graph)
-        return {name: both for name, both in found if both is not None}
+        found = ((node, facts_of(node.op).windows) for node in self.graph)
+        return {node.name: windows(node.attributes, self._shapes(node)) for node, windows in found if windows is not None}
 
     def border(self, node: Node) -> Sides:
         """The padding of a convolution, for which its image is stored with a border. Pools read no border, nor do other operators."""
-        return NO_SIDES if isinstance(node.attributes, PoolAttributes) else self._padding(node)
+        return _padding(self.axes[node.name]) if _is_convolution(node) else NO_SIDES
 
     def stored(self, name: str, readers: Iterable[Node] | None = None) -> Sides:
         """The border with which the device holds a value that `readers` read; all that do on the device, unless they are given.
@@ -78,42 +72,36 @@ class Maps:
 
     def reading(self, node: Node, lines: Lines) -> Reading | None:
         """What the lines of a result are computed from. None when that is padding alone: an image has at least one line."""
-        if node.name not in self.axes:
-            read = (None if name in self.constants else _aligned(self.graph[name], lines) for name in node.operands)
-            return Reading(tuple(read), node.attributes)
-        axis, _ = self.axes[node.name]
-        first, last = lines[0] * axis.stride - axis.before, (lines[1] - 1) * axis.stride - axis.before + axis.window
-        pixels = max(first, 0), min(last, axis.size)
-        if pixels[0] >= pixels[1]:
+        part = self._part(node, lines)
+        assert part is not None, f"{node.name} isn't computed by line"
+        read = tuple(None if name in self.constants else bounds[1] for name, bounds in zip(node.operands, part.operands, strict=True))
+        if any(ends is not None and ends[0] >= ends[1] for ends in read):
             return None
-        assert isinstance(node.attributes, Conv2dAttributes | ConvolutionAttributes | PoolAttributes)
-        padding = max(-first, 0), max(last - axis.size, 0), *self._padding(node)[2:]
-        return Reading((pixels, *(None for _ in node.operands[1:])), replace(node.attributes, padding=padding))
+        return Reading(read, part.attributes, self._border_of(node, part))
 
-    def _padding(self, node: Node) -> Sides:
-        if node.name not in self.axes:
+    def _part(self, node: Node, lines: Lines) -> Part | None:
+        images, _, *rest = all_of(node.type.shape)
+        return facts_of(node.op).part(node.attributes, self._shapes(node), node.type.shape, (images, lines, *rest))
+
+    def _border_of(self, node: Node, part: Part) -> Sides:
+        windows = facts_of(node.op).windows
+        if windows is None or not _is_convolution(node):
             return NO_SIDES
-        height, width = self.axes[node.name]
-        return height.before, height.after, width.before, width.after
+        return _padding(windows(part.attributes, [shape_of(bounds) for bounds in part.operands]))
+
+    def _shapes(self, node: Node) -> list[Shape]:
+        return [self.graph[name].type.shape for name in node.operands]
 
     def _computes_by_line(self, node: Node) -> bool:
-        """Convolutions, pools, and functions of elements do. A constant with lines of its own isn't cut."""
-        if node.type.rank != 4 or node.type.dtype != "f32":
+        """Whether the operator makes images of its own, whose lines are computed from lines of images. A constant with lines isn't cut."""
+        computed = [self.graph[name].type for name in node.operands if name not in self.constants]
+        if any(type_.rank != 4 or type_.dtype != "f32" for type_ in (node.type, *computed)):
             return False
-        computed = [name for name in node.operands if name not in self.constants]
-        if any(self.graph[name].type.rank != 4 for name in computed):
+        part = self._part(node, (0, 1)) if facts_of(node.op).values in MADE else None
+        if part is None:
             return False
-        match node.attributes:
-            case Conv2dAttributes() | ConvolutionAttributes() | PoolAttributes():
-                return computed == [node.operands[0]]
-            case ConcatAttributes(axis):
-                return axis % 4 != 1 and len(computed) == len(node.operands)
-            case PadAttributes(pads):
-                return pads[1] == (0, 0)
-        if node.op in ("matmul", "linear"):
-            return computed == [node.operands[0]]
-        constants = (self.graph[name] for name in node.operands if name in self.constants)
-        return isinstance(OPS[node.op].legalisation, Table | Clamp | Arithmetic) and all(map(_has_no_lines, constants))
+        pairs = zip(node.operands, part.operands, strict=True)
+        return all(bounds == all_of(self.graph[name].type.shape) for name, bounds in pairs if name in self.constants)
 
 
 def widest(sides: Iterable[Sides]) -> Sides:
@@ -122,22 +110,10 @@ def widest(sides: Iterable[Sides]) -> Sides:
     return top, bottom, left, right
 
 
-def _axes(graph: Graph, node: Node) -> tuple[Axis, Axis] | None:
-    shapes = [graph[name].type.shape for name in node.operands]
-    match node.attributes:
-        case Conv2dAttributes():
-            return conv_axes(node.attributes, shapes[0], shapes[1])
-        case ConvolutionAttributes():
-            return conv_axes(unfused(node.attributes), shapes[0], shapes[1])
-        case PoolAttributes():
-            return pool_axes(node.attributes, shapes[0])
-    return None
+def _is_convolution(node: Node) -> bool:
+    return facts_of(node.op).windows is not None and isinstance(OPS[node.op].legalisation, Matrix)
 
 
-def _has_no_lines(constant: Node) -> bool:
-    return constant.type.shape[-3:-2] in ((), (1,))
-
-
-def _aligned(operand: Node, lines: Lines) -> Lines:
-    """The lines of an operand beside those of the result; a single line that repeats is read for all of them."""
-    return (0, 1) if operand.type.shape[1] == 1 else lines
+def _padding(axes: tuple[Axis, Axis]) -> Sides:
+    height, width = axes
+    return height.before, height.after, width.before, width.after

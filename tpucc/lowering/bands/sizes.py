@@ -8,8 +8,9 @@ from math import prod
 
 from tpucc.ir.graph import Node
 from tpucc.lowering.bands.maps import NO_SIDES, Lines, Maps, Sides, widest
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
+from tpucc.ops.facts import COPIED
 from tpucc.ops.opdef import Matrix
 from tpucc.target import Target
 
@@ -51,7 +52,7 @@ class Sizes:
         read = [rows[name] for name in dict.fromkeys(node.operands) if name in rows]
         if _is_product(node):
             return max(rows[node.name], *read)
-        return rows[node.name] + (max(read) if node.op in ("concat", "pad") else sum(read))
+        return rows[node.name] + (max(read) if facts_of(node.op).values in COPIED else sum(read))
 
     def whole(self, node: Node) -> tuple[int, int]:
         """The rows that one instruction works on when the whole of an image is computed, and those that the operator does: a product all

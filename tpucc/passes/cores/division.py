@@ -7,10 +7,12 @@ from collections.abc import Iterator, Mapping
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph, Node
+from tpucc.layers.batch import BATCHES
+from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray
+from tpucc.ops import facts_of
+from tpucc.ops.batch import Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.cores.batch import Batch, Case, Division, MixedError
-from tpucc.passes.cores.rules import rule_of
 
 Divisions = Mapping[str, Division]
 UNDIVIDED = "the batch can't be divided among"
@@ -35,7 +37,7 @@ def divisions(graph: Graph, cores: int) -> Divisions:
         operands = graph.operands(node)
         batches = [found[operand.name].result if operand.name in found else None for operand in operands]
         try:
-            found[node.name] = _divided(Case(node, operands, batches, size), cores)
+            found[node.name] = _divided(Case(node, operands, batches, size, cores))
         except MixedError as error:
             errors.append(_mixed(node, str(error), cores))
     if errors := errors or list(_outputs(graph, found, size, cores)):
@@ -64,14 +66,19 @@ def one_part(value: AnyArray, batch: Batch, size: int, cores: int) -> AnyArray |
     return first.reshape(*before, value.shape[batch.axis] // cores, *after) if same else None
 
 
-def _divided(case: Case, cores: int) -> Division:
+def rule_of(op: str) -> BatchRule | None:
+    """The rule of an operator or layer; None for what has no operands, or is neither."""
+    return BATCHES[LAYERS[op]] if op in LAYERS else facts_of(op).batch
+
+
+def _divided(case: Case) -> Division:
     if (rule := rule_of(case.node.op)) is None:
         raise MixedError(f"nothing is known of how {case.node.op} treats a batch")
     division = rule(case)
     for index, batch in division.constants.items():
         operand = case.operands[index]
         known = operand.attributes.value.data if isinstance(operand.attributes, ConstantAttributes) else None
-        if known is not None and one_part(known, batch, case.size, cores) is None:
+        if known is not None and one_part(known, batch, case.size, case.cores) is None:
             raise MixedError(f"the constant {operand.name} differs from item to item, and all cores run the same program")
     return division
 

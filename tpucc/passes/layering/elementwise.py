@@ -12,12 +12,13 @@ from tpucc.layers.kinds import Vector
 from tpucc.layers.parameters import clamp_bounds, function_table, quantisation_of, scaling
 from tpucc.numerics import Float64
 from tpucc.ops import OPS
-from tpucc.ops.arithmetic import ArithmeticAttributes, unfused
-from tpucc.ops.fused import activation_of
+from tpucc.ops.fused import Fused, activation_of
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 from tpucc.passes.layering.tail import Tail, tail_of
 
+ONE = Quantisation(1.0, 0)
+"""The parameters of integers that stand for themselves."""
 RealFunction = Callable[[Float64], Float64]
 ARITHMETIC: dict[str, Callable[[Float64, Float64], Float64]] = {"add": np.add, "subtract": np.subtract, "multiply": np.multiply}
 
@@ -33,7 +34,7 @@ def clamp(layers: LayerGraph, node: Node, low: float, high: float) -> Node:
     y = node.type.quantisation or parameters_of(x)
     if layers.format.has_exact_tables:
         return _looked_up(layers, node, x, lambda real: np.clip(real, low, high), y)
-    return _times_one(layers, node, x, y, *clamp_bounds(low, high, y, layers.format))
+    return _times_one(layers, node, x, Tail(y, *clamp_bounds(low, high, y, layers.format)))
 
 
 def arithmetic(layers: LayerGraph, node: Node) -> Node:
@@ -68,20 +69,19 @@ def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Nod
         return x
     if layers.format.has_exact_tables:
         return _looked_up(layers, node, x, _identity, y)
-    return _times_one(layers, node, x, y, layers.format.low, layers.format.high)
+    return _times_one(layers, node, x, Tail(y))
 
 
 def _vector_function(node: Node) -> str:
     """What the vector unit calls the operator."""
-    operator = unfused(node.attributes) if isinstance(node.attributes, ArithmeticAttributes) else OPS[node.op]
-    assert isinstance(operator.legalisation, Arithmetic)
-    assert operator.legalisation.function is not None
-    return operator.legalisation.function
+    legalisation = OPS[node.op].legalisation
+    assert isinstance(legalisation, Arithmetic)
+    return legalisation.function(node.attributes)
 
 
 def _activation(node: Node) -> RealFunction:
     """The function that was fused into the operator, of real numbers."""
-    fused = activation_of(node.attributes) if isinstance(node.attributes, ArithmeticAttributes) else None
+    fused = activation_of(node.attributes) if isinstance(node.attributes, Fused) else None
     if fused is None:
         return _identity
     operator, parameters = fused
@@ -94,11 +94,9 @@ def _activation(node: Node) -> RealFunction:
 
 
 def _vector(kind: str, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:
-    y = tail.to
-    ends = (y.zero_point, tail.low, tail.high, tail.table is not None)
-    if kind == "multiply":
-        return Vector(kind, scaling(a.scale, b.scale, y.scale), a.zero_point, 1.0, b.zero_point, *ends)
-    return Vector(kind, scaling(a.scale, 1.0, y.scale), a.zero_point, scaling(b.scale, 1.0, y.scale), b.zero_point, *ends)
+    y = tail.to.scale
+    scales = (scaling(a.scale, b.scale, y),) if kind == "multiply" else (scaling(a.scale, 1.0, y), scaling(b.scale, 1.0, y))
+    return Vector(kind, tail.epilogue(scales, (a.zero_point, b.zero_point)))
 
 
 def _with_number(layers: LayerGraph, node: Node, name: str, real: RealFunction) -> Node:
@@ -114,17 +112,15 @@ def _operand(layers: LayerGraph, name: str) -> Node:
 
 
 def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Quantisation) -> Node:
-    held = layers.format
-    entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y, held), node.origin)
-    return layers.layer(node, "vector", (x.name, entries.name), Vector("table", low=held.low, high=held.high), y, shape=x.type.shape)
+    entries = layers.constant(f"{node.name}.table", function_table(real, parameters_of(x), y, layers.format), node.origin)
+    return layers.layer(node, "vector", (x.name, entries.name), Vector("table"), y, shape=x.type.shape)
 
 
-def _times_one(layers: LayerGraph, node: Node, x: Node, y: Quantisation, low: int, high: int) -> Node:
+def _times_one(layers: LayerGraph, node: Node, x: Node, y: Tail) -> Node:
     """x requantised as y and clamped, each value rounded once: a product with a constant 1, where a table has no entry for each value."""
-    one = layers.constant(f"{node.name}.one", np.ones(1, layers.format.numpy), node.origin, Quantisation(1.0, 0))
-    held = parameters_of(x)
-    layer = Vector("multiply", scaling(held.scale, 1.0, y.scale), held.zero_point, zero=y.zero_point, low=low, high=high)
-    return layers.layer(node, "vector", (x.name, one.name), layer, y, shape=x.type.shape)
+    one = layers.constant(f"{node.name}.one", np.ones(1, layers.format.numpy), node.origin, ONE)
+    layer = _vector("multiply", parameters_of(x), ONE, y)
+    return layers.layer(node, "vector", (x.name, one.name), layer, y.to, shape=x.type.shape)
 
 
 def _number(layers: LayerGraph, name: str) -> Float64 | None:

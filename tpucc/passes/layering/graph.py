@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEVICE_FORMATS, DeviceFormat
+from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import AnyArray, affine_parameters, quantise
@@ -25,7 +25,7 @@ class LayerGraph:
     The device holds integers of `format`. An edge is crossed once: a value that several layers read is quantised once for all.
     """
 
-    def __init__(self, graph: Graph, format: DeviceFormat, *, per_channel: bool) -> None:
+    def __init__(self, graph: Graph, format: IntegerFormat, *, per_channel: bool) -> None:
         self.graph = graph
         self.format = format
         self.per_channel = per_channel
@@ -85,7 +85,7 @@ class LayerGraph:
         """The constant `name` of the operator graph in integers, with these parameters unless the source fixes others, which are int8's."""
         source = self.graph[name]
         fixed = source.type.quantisation or parameters
-        format = DEVICE_FORMATS[self.format.weights] if source.type.quantisation else self.format
+        format = INTEGER_FORMATS[self.format.weights] if source.type.quantisation else self.format
 
         def make() -> Node:
             real = self.array(name)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError
+from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc
 from tpucc.layers.parameters import fitting_scales, requantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
-from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
-from tpucc.ops.convolution import ConvolutionAttributes, unfused
+from tpucc.ops import facts_of
 from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 
@@ -47,13 +47,12 @@ def layer_name(node: Node) -> str:
 
 
 def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv]:
-    attributes = unfused(node.attributes) if isinstance(node.attributes, ConvolutionAttributes) else node.attributes
-    ends = (tail.to.zero_point, tail.low, tail.high, tail.table is not None)
-    if not isinstance(attributes, Conv2dAttributes):
-        return "fc", Fc(*ends)
-    height, width = conv_axes(attributes, x.type.shape, kernel.type.shape)
+    windows = facts_of(node.op).windows
+    if windows is None:
+        return "fc", Fc(tail.epilogue())
+    height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
     sides = (height.before, height.after, width.before, width.after)
-    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, *ends)
+    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, tail.epilogue())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +72,9 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     whole, given = _array(layers, source.name), source.type.quantisation
     real = whole.reshape(-1, whole.shape[-1])
     if given is not None and given.zero_point != 0:
-        real = dequantise(quantise(real, given.scale, given.zero_point), given.scale, given.zero_point)
+        real = dequantise(
+            quantise(real, given.scale, given.zero_point, INTEGER_FORMATS[layers.format.weights]), given.scale, given.zero_point
+        )
     scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)

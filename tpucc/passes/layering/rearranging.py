@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Fc, Move
+from tpucc.layers.kinds import Fc, Move, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.numerics import Int8
 from tpucc.ops.concat import ConcatAttributes
@@ -96,7 +96,7 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
         multiplier[lanes] = scaling(parameters_of(x).scale, 1.0, y.scale)
     constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
     operands = (*(x for x, _, _ in sources), *matrices, *constants)
-    layer = Fc(y.zero_point, layers.format.low, layers.format.high, sources=len(sources), moves=True)
+    layer = Fc(Requantise(y.zero_point), len(sources), moves=True)
     return layers.layer(node, "fc", tuple(o.name for o in operands), layer, y, shape=shape)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
+from tpucc.layers.kinds import Requantise
 from tpucc.layers.parameters import clamp_bounds, function_table
 from tpucc.numerics import DeviceInts
 from tpucc.ops.fused import Fused, activation_of
@@ -16,12 +17,16 @@ from tpucc.passes.layering.graph import LayerGraph
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tail:
-    """Requantises as `to`, clamps to low…high, looks up in `table` if there is one."""
+    """Requantises as `to`, clamps to low…high (see `Requantise`), looks up in `table` if there is one."""
 
     to: Quantisation
-    low: int
-    high: int
+    low: int | None = None
+    high: int | None = None
     table: DeviceInts | None = None
+
+    def epilogue(self, scales: tuple[float, ...] = (), zeros: tuple[int, ...] = ()) -> Requantise:
+        """What the layer does with its sums; with the scales and zero points of its operands if no constants hold them."""
+        return Requantise(self.to.zero_point, self.low, self.high, self.table is not None, scales, zeros)
 
 
 def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
@@ -29,12 +34,12 @@ def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
     the value before it. Raises `ProgramError` E0806 when nothing says that value's range."""
     held = layers.format
     if not isinstance(node.attributes, Fused) or (fused := activation_of(node.attributes)) is None:
-        return Tail(y, held.low, held.high)
+        return Tail(y)
     operator, parameters = fused
     match operator.legalisation:
         case Clamp(low, high):
             return Tail(y, *clamp_bounds(low, high, y, held))
         case Table(function) if node.attributes.pre is not None:
             before = layers.covering(*node.attributes.pre)
-            return Tail(before, held.low, held.high, function_table(lambda x: function(parameters, x), before, y, held))
+            return Tail(before, table=function_table(lambda x: function(parameters, x), before, y, held))
     raise ProgramError(Diagnostic("E0806", f"nothing says the range of {node.name} before {operator.name}: graphs are calibrated first"))

@@ -25,10 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.effects import Effects, Walks
-from tpucc.isa.instructions import Engine
+from tpucc.isa.instructions import SPECS, Engine, activated, multiplied
 from tpucc.sim.machine import Rows
 from tpucc.target import Target
 
+MULTIPLIES = [opcode for opcode, spec in SPECS.items() if spec.meaning is multiplied]
+ACTIVATES = [opcode for opcode, spec in SPECS.items() if spec.meaning is activated]
+"""The instructions that a product stands for. Others that touch accumulators run by themselves, where they stand."""
 RESULT_LIMIT = 2**23
 """Accumulators (rows × mxu) of a group: bounds the memory for its results."""
 
@@ -64,17 +67,18 @@ def find_groups(effects: Effects, target: Target, stops: Sequence[int] = ()) -> 
     synchronisation) are left out.
     """
     finder = _Finder(effects, target)
-    interrupts, multiplies = effects.interrupts.tolist(), effects.multiplies.tolist()
-    activates = (effects.acc_reads & ~effects.multiplies).tolist()
+    opcode = effects.source.records["opcode"]
+    multiplies, activates = np.isin(opcode, MULTIPLIES).tolist(), np.isin(opcode, ACTIVATES).tolist()
+    alone = (effects.interrupts | effects.acc_reads | effects.acc_writes).tolist()
     matters = effects.rows > 0
     matters[list(stops)] = True
     for index in np.flatnonzero(matters).tolist():
-        if interrupts[index]:
-            finder.stop(index)
-        elif multiplies[index]:
+        if multiplies[index]:
             finder.multiply(index)
         elif activates[index]:
             finder.activate(index)
+        elif alone[index]:
+            finder.stop(index)
         else:
             finder.other(index)
     finder.close()

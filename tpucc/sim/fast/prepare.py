@@ -7,20 +7,18 @@ from itertools import groupby
 
 import numpy as np
 
-from tpucc.ir.dtypes import I8, I16
 from tpucc.isa.effects import effects
-from tpucc.isa.instructions import Flag, Instruction
+from tpucc.isa.formats import format_of, largest_input
+from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Int32
+from tpucc.sim.apply import applied
 from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
-from tpucc.sim.fast.steps import Products, Step, Vector, single_step
+from tpucc.sim.fast.steps import Products, Single, Step
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.machine import accumulator_rows, operand
 from tpucc.sim.resolve import resolve
-
-LARGEST = {(False, False): 128, (False, True): 255, (True, False): 2**15, (True, True): 2**16 - 1}
-"""The largest magnitude of an input: by whether it is wide, and whether it is unsigned."""
 
 
 def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
@@ -45,18 +43,14 @@ class _Preparation:
                 segments[-1].append(self._products(item))
             elif self._effects.interrupts[item]:
                 segments.append([])
-            else:
-                _append(segments[-1], self._single(item))
+            elif (single := self._single(item)) is not None:
+                _append(segments[-1], single)
         return segments
 
-    def _single(self, index: int) -> Step:
-        tile, block = self._tile[index], self._block[index]
-        return single_step(
-            self._instruction(index),
-            None if tile < 0 else self._program.tiles[tile],
-            None if block < 0 else self._program.blocks[block],
-            block,
-        )
+    def _single(self, index: int) -> Single | None:
+        instruction = self._instruction(index)
+        action = applied(self._program, instruction, self._tile[index], self._block[index])
+        return None if action is None else Single(action, instruction.opcode is Opcode.VECTOR)
 
     def _instruction(self, index: int) -> Instruction:
         return Instruction.of(self._program.instructions[index])
@@ -86,9 +80,9 @@ class _Preparation:
     def _product(self, chains: list[Chain], offset: int) -> Product:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
         sources = tuple(
-            Source(operand(multiply, "ub"), Flag.WIDE in multiply.flags, Flag.UNSIGNED in multiply.flags) for multiply in multiplies
+            Source(operand(multiply, "ub"), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags) for multiply in multiplies
         )
-        largest = tuple(LARGEST[source.wide, source.unsigned] for source in sources)
+        largest = tuple(largest_input(multiply.flags) for multiply in multiplies)
         weights = self._store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
@@ -110,14 +104,14 @@ class _Preparation:
 
     def _activation(self, index: int, columns: slice) -> Activation:
         block, activate = self._program.blocks[self._block[index]], self._instruction(index)
-        to = I16 if Flag.WIDE in activate.flags else I8
+        to = format_of(activate.flags)
         return Activation(operand(activate, "dest"), block, to, tail_lanes(block, columns.stop - columns.start, to))
 
 
-def _append(steps: list[Step], step: Step) -> None:
+def _append(steps: list[Step], step: Single) -> None:
     """Adds a step, joined with the one before it where that is the same."""
     last = steps[-1] if steps else None
-    joined = last.joined(step) if isinstance(last, Vector) and isinstance(step, Vector) else None
+    joined = last.joined(step) if isinstance(last, Single) else None
     if joined is None:
         steps.append(step)
     else:

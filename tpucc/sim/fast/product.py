@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import assert_never
 
 import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
+from tpucc.isa.arithmetic import Block, activate, looked_up, unsigned
 from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, requantise_in_place
-from tpucc.sim.arithmetic import Block, activate, looked_up, unsigned
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
 
@@ -36,7 +37,7 @@ class Source:
     """The unified-buffer rows that one level of the product reads."""
 
     rows: Rows
-    wide: bool
+    values: DeviceFormat
     unsigned: bool
 
 
@@ -145,17 +146,21 @@ class Product:
         x = scratch.inputs(self.rows, len(part.matrix))
         depths = self.weights.depths[part.first : part.last]
         for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
-            values = machine.load(source.rows, source.wide, slice(end - start))
+            values = machine.load(source.rows, source.values, slice(end - start))
             x[:, start:end] = unsigned(values) if source.unsigned else values
         return x
 
     def _biased(self, results: list[AnyArray]) -> Float32:
         """float32(acc + bias)."""
-        if self.sum is Sum.WIDE:
-            return (_total(results) + self.bias).astype(np.float32)
-        results[-1] += self.bias.astype(np.float32)
-        if self.sum is Sum.PAIR:
-            results[0] += results[1]
+        match self.sum:
+            case Sum.WIDE:
+                return (_total(results) + self.bias).astype(np.float32)
+            case Sum.SINGLE | Sum.PAIR:
+                results[-1] += self.bias.astype(np.float32)
+            case _:
+                assert_never(self.sum)
+        for more in results[1:]:
+            results[0] += more
         sums: Float32 = results[0]
         return sums
 
@@ -176,7 +181,7 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
 def _write(machine: Machine, values: Float32, activation: Activation) -> None:
     """Requantised values [M, used], still float32, through the table if there is one, into the unified buffer."""
     used, dest = values.shape[1], activation.dest
-    machine.store(dest, looked_up(values.astype(activation.to.numpy), activation.block), slice(used))
+    machine.store(dest, looked_up(values.astype(activation.to.numpy), activation.block, activation.to), slice(used))
     machine.store(dest, activation.tail, slice(used, None))
 
 

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from tpucc.diagnostics import counted
-from tpucc.isa.instructions import Flag, Opcode
+from tpucc.isa.effects import effects
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.viz.charts.chart import WIDTH
@@ -83,11 +81,12 @@ def _title(program: Program | TileProgram) -> str:
 def _order(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
     """For each layer the tiles in the order in which multiplies switch to them."""
     records = program.instructions
+    touched = effects(records)
     if isinstance(program, TileProgram):
-        chosen = ((records["flags"] & Flag.SWITCH) != 0) & np.isin(records["opcode"], (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE))
+        chosen = touched.pops
         layers = records["layer"][chosen]
     else:
-        chosen = records["opcode"] == Opcode.READ_WEIGHTS
+        chosen = touched.pushes
         layers = program.layer_of[chosen]
     found: dict[int, list[int]] = defaultdict(list)
     for layer, tile in zip(layers.tolist(), records["index"][chosen].tolist(), strict=True):

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Function, Opcode
+from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.numerics import Int64
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
@@ -116,14 +116,14 @@ def _instruction_box(program: Program, touched: Effects, index: int) -> Box:
     layer = int(program.layer_of[index])
     origins = (program.layers[layer].origin,) if layer < len(program.layers) else ()
     kind, details = Kind.VECTOR, [rows, f"instruction {index}"]
-    if opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
+    if touched.host_reads[index] or touched.host_writes[index]:
         kind = Kind.HOST
         details.insert(0, _buffers(program, int(touched.host_start[index]), int(touched.host_end[index])))
     elif touched.multiplies[index]:
         kind = Kind.MATRIX
         details[0] += ", accumulate" if touched.acc_reads[index] else ""
     title = opcode.mnemonic.replace("_", " ")
-    if opcode in (Opcode.VECTOR, Opcode.POOL):
+    if SPECS[opcode].functions:
         title += f" {Function(int(program.instructions['function'][index])).name.lower()}"
     cluster = layer if kind is not Kind.HOST and layer < len(program.layers) else -1
     return Box(title, kind, tuple(details), cluster, origins=origins, signature=title)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tpucc.diagnostics import Origin, counted
-from tpucc.ir.dtypes import DEVICE_FORMATS
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, looks_up
 from tpucc.layers.partition import partition
 from tpucc.layers.summary import weight_shape
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
@@ -57,7 +57,8 @@ def _counts(graph: Graph) -> str:
 
 def _held(graph: Graph) -> str:
     """What the device holds."""
-    return "int16" if any(node.type.dtype == "i16" for node in graph) else "int8"
+    held = (DEVICE_FORMATS[node.type.dtype] for node in graph if node.op in LAYERS)
+    return str(next(held, DEFAULT_FORMAT).numpy)
 
 
 def _on_device(node: Node) -> bool:
@@ -75,9 +76,9 @@ def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) 
         case Fc() | Conv():
             kind, title = Kind.MATRIX, node.op
             details = _product(node, graph)
-        case Vector(function=function, table=then):
+        case Vector(function=function):
             kind, title = Kind.VECTOR, f"vector {function}"
-            details = ("then table",) if then and function != "table" else ()
+            details = ("then table",) if looks_up(node.attributes) and function != "table" else ()
         case Pool(function=function, size=size, stride=stride):
             kind, title = Kind.VECTOR, f"pool {function}"
             details = (f"{size[0]}×{size[1]}, stride {_pair(stride)}",)
@@ -99,7 +100,7 @@ def _product(node: Node, graph: Graph) -> tuple[str, ...]:
         words += [f"stride {_pair(layer.stride)}"] if layer.stride != (1, 1) else []
     if isinstance(layer, Fc) and layer.sources > 1:
         words.append(f"of {layer.sources} values")
-    return (*words, "then table") if isinstance(layer, Fc | Conv) and layer.table else tuple(words)
+    return (*words, "then table") if isinstance(layer, Fc | Conv) and looks_up(layer) else tuple(words)
 
 
 def _pair(pair: tuple[int, int]) -> str:
@@ -120,5 +121,6 @@ def _constants(node: Node, constants: Sequence[Node]) -> tuple[str, ...]:
         case Fc() | Conv():
             return constant_label(constants[0]), ", ".join(ROLES[: len(constants) - 1])
     if isinstance(node.attributes, Vector):
-        return tuple("table" if constant.type.shape == (256,) else constant_label(constant) for constant in constants)
+        last = constants[-1] if looks_up(node.attributes) else None
+        return tuple("table" if constant is last else constant_label(constant) for constant in constants)
     return tuple(map(constant_label, constants))

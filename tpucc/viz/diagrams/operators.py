@@ -10,14 +10,12 @@ from collections.abc import Iterable, Sequence
 
 from tpucc.diagnostics import counted, listed, printable
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table, View
+from tpucc.ops import OPS, facts_of
+from tpucc.ops.facts import MOVED
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label
 from tpucc.viz.palette import Kind
-
-MOVES = frozenset({"reshape", "flatten", "slice", "transpose", "concat", "pad"})
-JOINS = frozenset({"add", "sub"})
 
 
 def operator_diagram(graph: Graph) -> Diagram:
@@ -29,7 +27,7 @@ def kind_of(op: str) -> Kind:
     """The kind of an operator, from how it is legalised."""
     if op in CONSTANTS:
         return Kind.WEIGHTS
-    if op in MOVES:
+    if facts_of(op).values in MOVED:
         return Kind.MOVE
     definition = OPS.get(op)
     match definition.legalisation if definition else None:
@@ -37,8 +35,6 @@ def kind_of(op: str) -> Kind:
             return Kind.MATRIX
         case Table() | Clamp() | Arithmetic() | Pooling():
             return Kind.VECTOR
-        case View():
-            return Kind.MOVE
         case Boundary():
             return Kind.BOUNDARY
     return Kind.HOST
@@ -65,7 +61,7 @@ class _Picture:
 
     def _counts(self) -> str:
         products = sum(kind_of(node.op) is Kind.MATRIX for node in self.shown)
-        others = sum(kind_of(node.op) is not Kind.MATRIX and node.op != "input" for node in self.shown)
+        others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in self.shown)
         weights = sum(node.type.size for node in self.graph if node.op in CONSTANTS)
         parts = [counted(products, "matrix product")] if products else []
         parts += [counted(others, "other operator" if products else "operator")] if others else []
@@ -118,7 +114,7 @@ def _join(graph: Graph, node: Node, layer_of: dict[str, str], members: dict[str,
     if not ends or len(ends) < len(computed):
         return
     first, *rest = dict.fromkeys(ends)
-    if rest and not (node.op in JOINS and all(kind_of(operand.op) is Kind.MATRIX or operand.op in JOINS for operand in computed)):
+    if rest and not (_adds(node) and all(kind_of(operand.op) is Kind.MATRIX or _adds(operand) for operand in computed)):
         return
     for other in rest:
         for name in members[other]:
@@ -126,6 +122,10 @@ def _join(graph: Graph, node: Node, layer_of: dict[str, str], members: dict[str,
         members[first] += members.pop(other)
     layer_of[node.name] = first
     members[first].append(node.name)
+
+
+def _adds(node: Node) -> bool:
+    return bool(facts_of(node.op).signs)
 
 
 def _only_reader(graph: Graph, name: str) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.disassembler import code_lines
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, Opcode
+from tpucc.isa.instructions import ENGINE_OF, SPECS, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import STALLS
@@ -30,6 +30,10 @@ from tpucc.viz.text import number, percent, shown
 
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""
+NUMBERED = [
+    opcode for opcode, spec in SPECS.items() if any(operand.field == "index" and operand.space != "engine" for operand in spec.operands)
+]
+"""Instructions that name a tile, a block, a step or a tag."""
 
 
 def payload(given: PageInput) -> dict[str, Any]:
@@ -122,7 +126,7 @@ def _inside(opening: Opening) -> dict[str, Any]:
 def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
     """The instructions as columns. `index` is the tile, block, step or tag that an instruction names, -1 for others."""
     records, held = program.instructions, owners(program, touched)
-    indexed = np.isin(records["opcode"], (Opcode.READ_WEIGHTS, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG))
+    indexed = np.isin(records["opcode"], NUMBERED)
     return {
         "count": len(records),
         "opcode": octets(records["opcode"] + np.where(touched.pops, SWITCH, 0).astype(np.uint8)),

@@ -1,0 +1,153 @@
+"""Operators are asked for facts, not for their names: outside `tpucc/ops` a name stands only where the rule is about that operator.
+
+A name is a string that equals an operator's, or an import of its file. Docstrings don't count. Some operators are called as other things
+are (buffers, vector functions, keywords); those are listed too, for the test can't tell them apart.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from tpucc.ops import OPS
+
+ROOT = Path(__file__).resolve().parents[2] / "tpucc"
+
+NODES = "makes nodes of these operators, or asks for values that nothing computes"
+REWRITE = "the rewrite is about these operators"
+SYNTAX = "the syntax that stands for the operator, or a word of the language"
+BUFFERS = "kinds of buffers and ports"
+VECTOR = "a function of the vector unit"
+LAYERS = "words of the layer graph: its moves, and the views that the device walks"
+BOUNDARY = "the edge of the device, of which quantize and dequantize are the two sides"
+OTHER = "no operator: a section of a file, a word, or a key"
+
+ALLOWED: Mapping[str, tuple[str, str]] = {
+    "frontend/apply.py": ("add, constant, import constant, matmul, mul, sub", SYNTAX),
+    "frontend/blame.py": ("weight*2", NODES),
+    "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
+    "frontend/elaborate.py": ("input", SYNTAX),
+    "frontend/indexing.py": ("import slice, slice", SYNTAX),
+    "frontend/statements.py": ("import weight, weight", SYNTAX),
+    "frontend/syntax_errors.py": ("weight", SYNTAX),
+    "frontend/words.py": ("weight", SYNTAX),
+    "interop/weights.py": ("constant, import constant, import weight", NODES),
+    "ir/graph.py": ("input", NODES),
+    "isa/listing/directives.py": ("constant*3, input*4", BUFFERS),
+    "isa/sections.py": ("constant*2", OTHER),
+    "isa/verify/endings.py": ("constant, input", BUFFERS),
+    "isa/verify/ports.py": ("input", BUFFERS),
+    "isa/verify/structure.py": ("constant*2, input", BUFFERS),
+    "layers/kinds.py": ("reshape, slice, transpose", LAYERS),
+    "layers/partition.py": ("constant*3, import transpose, input", NODES),
+    "layers/reference.py": ("add, concat", LAYERS),
+    "layers/shapes.py": ("pad", LAYERS),
+    "layers/verify.py": ("add, concat, constant*2, input, pad*2, quantize", LAYERS),
+    "lowering/layout.py": ("constant, input", BUFFERS),
+    "lowering/reader.py": ("add, import constant, import slice, import transpose, pad, reshape", LAYERS),
+    "lowering/verify.py": ("constant*2, input*2", BUFFERS),
+    "passes/bands/sizes.py": ("import concat", "lanes are joined by products: how concat is lowered"),
+    "passes/batch_products.py": (
+        "import slice, matmul*2, slice*2",
+        REWRITE,
+    ),
+    "passes/compose_tables.py": ("import constant", NODES),
+    "passes/constant_folding.py": ("constant, import constant", NODES),
+    "passes/cores/division.py": ("import constant", NODES),
+    "passes/decompose_batch_norm.py": ("add*2, import batch_norm, mul*3, sub", REWRITE),
+    "passes/divide_batch.py": ("constant, import constant", NODES),
+    "passes/explicit_quantisation.py": ("constant, dequantize, import quantize, quantize*5", BOUNDARY),
+    "passes/flatten_to_convolution.py": (
+        "conv2d, import conv2d, matmul",
+        REWRITE,
+    ),
+    "passes/fold_padding.py": ("import conv2d, import pad", REWRITE),
+    "passes/fold_scales.py": (
+        "add*2, import transpose, mul*2, sub",
+        REWRITE,
+    ),
+    "passes/fold_slices.py": ("import slice", REWRITE),
+    "passes/hoist_dequantize.py": ("dequantize*4", BOUNDARY),
+    "passes/layering/elementwise.py": ("add, quantize", "a function of the vector unit, and quantize at the edge of the device"),
+    "passes/layering/graph.py": (
+        "constant, dequantize, import constant, import dequantize, import quantize, import reshape, quantize, reshape",
+        NODES,
+    ),
+    "passes/layering/rearranging.py": (
+        "concat, import concat, import pad, import slice, import transpose, pad, slice, transpose",
+        "these four are a kind of their own",
+    ),
+    "passes/pack_patches.py": (
+        "conv2d*3, import conv2d, import patches, patches",
+        REWRITE,
+    ),
+    "passes/push_slices.py": (
+        "constant, import constant, import slice, slice*2",
+        REWRITE,
+    ),
+    "passes/quantise.py": ("constant*2, dequantize, import constant, weight", NODES),
+    "passes/rewriter.py": ("constant, import constant, import reshape, reshape*2", NODES),
+    "passes/sink_transposes.py": (
+        "import constant, import slice, import transpose, matmul*3, transpose*2",
+        REWRITE,
+    ),
+    "passes/split_maps.py": ("concat*2, import concat, import slice, slice", "bands are slices of lines, and their results are joined"),
+    "runtime/fidelity.py": ("constant, quantize*3, reshape", BOUNDARY),
+    "runtime/runtime.py": ("dequantize", BOUNDARY),
+    "schedule/too_large.py": ("patches", OTHER),
+    "sim/machine.py": ("constant", BUFFERS),
+    "viz/charts/errors.py": ("quantize", BOUNDARY),
+    "viz/diagrams/dataflow.py": ("constant", BUFFERS),
+    "viz/diagrams/dot.py": ("weight*2", "an attribute of Graphviz"),
+    "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
+    "viz/diagrams/operators.py": ("batch_norm, weight", "a layer for the eye has its batch norm; the word weight"),
+    "viz/diagrams/values.py": ("constant, slice, weight", NODES),
+    "viz/waves/payload.py": ("input", OTHER),
+}
+HELP = (
+    "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "
+    "a sum, what a part of it reads, its windows, its batch; or OPS[node.op].legalisation for how the device computes it. If the rule is "
+    "about this very operator, list the place here with the reason"
+)
+
+
+def test_operators_are_named_only_where_the_rule_is_about_them() -> None:
+    found = {str(path.relative_to(ROOT)): _names(path) for path in sorted(ROOT.rglob("*.py"))}
+    listed = {file: names for file, (names, _) in ALLOWED.items()}
+    changed = [
+        f"{file}: has {found.get(file) or 'none'}; listed are {listed.get(file) or 'none'}"
+        for file in {**found, **listed}
+        if found.get(file, "") != listed.get(file, "")
+    ]
+    assert not changed, f"{HELP}:\n" + "\n".join(changed)
+
+
+def test_every_place_has_its_reason() -> None:
+    assert all(names and reason for names, reason in ALLOWED.values())
+
+
+def test_the_count_sees_literals_and_imports_but_no_docstrings(tmp_path: Path) -> None:
+    file = tmp_path / "some.py"
+    imports = "from tpucc.ops.pad import PadAttributes\nfrom tpucc.ops import slice\n"
+    file.write_text(f'"""relu"""\n{imports}if op in ("relu", "relu"):\n    "tanh"\n')
+    assert _names(file) == "import pad, import slice, relu*2"
+
+
+def _names(path: Path) -> str:
+    """The operators that a file names, and how often: `import pad, relu*2`. Those in `tpucc/ops` may."""
+    if ROOT / "ops" in path.parents:
+        return ""
+    tree = ast.parse(path.read_text())
+    prose = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    found = Counter(name for node in ast.walk(tree) if id(node) not in prose for name in _named(node))
+    return ", ".join(f"{name}*{count}" if count > 1 else name for name, count in sorted(found.items()))
+
+
+def _named(node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in OPS:
+        yield node.value
+    if isinstance(node, ast.ImportFrom) and node.module is not None:
+        modules = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "tpucc.ops" else [node.module]
+        yield from (f"import {name[10:]}" for name in modules if name.startswith("tpucc.ops.") and name[10:] in OPS)

@@ -1,0 +1,44 @@
+"""Copies of the package with changes in them, as a student would make them, and programs that run on such a copy."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def package_copy(folder: Path) -> Path:
+    """A folder with a copy of the package."""
+    shutil.copytree(ROOT / "tpucc", folder / "tpucc", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def apply_diff(folder: Path, diff: str) -> None:
+    """Applies a unified diff of one or several files. Every hunk must fit exactly one place."""
+    name, old, new = "", "", ""
+    for line in [*diff.splitlines(keepends=True), "@@"]:
+        if line.startswith(("@@", "---")):
+            if old:
+                replace_once(folder / name, old, new)
+            old = new = ""
+        elif line.startswith("+++ "):
+            name = line.split()[1].removeprefix("b/")
+        else:
+            old += line[1:] if line[0] in " -" else ""
+            new += line[1:] if line[0] in " +" else ""
+
+
+def replace_once(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert text.count(old) == 1, f"{file.name} has {text.count(old)} places like this:\n{old}"
+    file.write_text(text.replace(old, new))
+
+
+def run_on(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
+    """Runs Python code on the copy of the package in `folder`; the tests' own modules can be imported too."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (folder, ROOT))), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.run([sys.executable, "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=120)

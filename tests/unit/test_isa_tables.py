@@ -1,0 +1,181 @@
+"""One row says all about an instruction: a forgotten or a second row stops the import, and a new function is its row and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.machine import Writer
+from tests.support.worked import ROOT, apply_diff, package_copy, replace_once, run_on
+from tpucc.isa.effects import effects
+from tpucc.isa.functions import FUNCTIONS, FunctionSpec, Operands
+from tpucc.isa.instructions import SPECS, Flag, Function, Opcode, Place, record
+from tpucc.isa.record import FLAGS, NOWHERE
+
+MAXIMUM = (ROOT / "tests" / "worked" / "maximum.diff").read_text()
+FUNCTION_FILE, OPCODE_FILE, FLAG_FILE = "tpucc/isa/functions.py", "tpucc/isa/instructions.py", "tpucc/isa/record.py"
+ADD_ROW = "        FunctionSpec(Function.ADD, "
+SUBTRACT_ROW = "        FunctionSpec(Function.SUBTRACT, "
+SECOND = '        FunctionSpec(Function.ADD, Place.UB, "something else", lambda x: x.a),\n'
+NOP_ROW = '        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time),\n'
+ELSEWHERE = """
+
+from tpucc.isa.functions import FUNCTIONS, Function, FunctionSpec
+FUNCTIONS[Function.ADD] = FunctionSpec(Function.ADD, Place.UB, "something else", lambda x: x.a)
+"""
+REFUSED = {
+    "a function without a row": (
+        FUNCTION_FILE,
+        "    AVERAGE = 6\n",
+        "    AVERAGE = 6\n    MAXIMUM = 7\n",
+        "Function.MAXIMUM has no row in FUNCTIONS",
+    ),
+    "an opcode without a row": (OPCODE_FILE, "    HALT = 14\n", "    HALT = 14\n    JUMP = 15\n", "Opcode.JUMP has no row in SPECS"),
+    "a flag without a row": (FLAG_FILE, "    WIDE = 32\n", "    WIDE = 32\n    NARROW = 64\n", "Flag.NARROW has no row in FLAGS"),
+    "a function with two meanings": (FUNCTION_FILE, ADD_ROW, SECOND + ADD_ROW, "Function.ADD has two rows in FUNCTIONS"),
+    "an opcode with two meanings": (OPCODE_FILE, NOP_ROW, 2 * NOP_ROW, "Opcode.NOP has two rows in SPECS"),
+    "a second meaning in the simulator": (
+        "tpucc/sim/apply.py",
+        "    return operand(instruction, OPERAND_OF[place])\n",
+        "    return operand(instruction, OPERAND_OF[place])\n" + ELSEWHERE,
+        "'mappingproxy' object does not support item assignment",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_the_import_refuses(what: str, tmp_path: Path) -> None:
+    file, old, new, message = REFUSED[what]
+    folder = package_copy(tmp_path)
+    assert run_on(folder, "import tpucc.sim.interpret").returncode == 0
+    replace_once(folder / file, old, new)
+    refused = run_on(folder, "import tpucc.sim.interpret")
+    assert refused.returncode != 0
+    assert f"TypeError: {message}" in refused.stderr
+
+
+WORKED = """
+import numpy as np
+import tpucc
+from tests.support.machine import Writer
+from tpucc.isa.assembler import assemble
+from tpucc.isa.disassembler import disassemble
+from tpucc.isa.instructions import Engine, Function, Opcode
+from tpucc.isa.reference import reference_markdown
+from tpucc.isa.verify import verify
+from tpucc.sim.fast.execute import Simulator
+from tpucc.sim.interpret import Interpreter
+from tpucc.sim.timing import time_program
+
+writer = Writer(rows=4)
+writer.add(Opcode.READ_HOST_MEMORY, host=0, dest=0, inner=4)
+writer.add(Opcode.SYNCHRONIZE, index=Engine.ACTIVATION, engines=1 << Engine.HOST)
+writer.add(Opcode.VECTOR, function=Function.MAXIMUM, ub=0, ub2=2, dest=10, inner=2)
+writer.add(Opcode.VECTOR, function=Function.MAXIMUM, ub=1, ub2=3, dest=12, ub2_stride=0, inner=2)
+writer.add(Opcode.SYNCHRONIZE, index=Engine.HOST, engines=1 << Engine.ACTIVATION)
+writer.add(Opcode.WRITE_HOST_MEMORY, ub=10, host=4, inner=4)
+program = writer.program()
+assert verify(program) == (), verify(program)
+
+listing = disassemble(program)
+assert "vector function=maximum a=0 b=2 ub=10 inner=2" in listing, listing
+assert assemble(listing, "maximum") == program
+
+x = np.random.default_rng(7).integers(-128, 128, (4, program.target.mxu)).astype(np.int8)
+expected = np.maximum(x[[0, 1, 1, 2]], x[[2, 3, 3, 3]])
+for machine in (Interpreter(program), Simulator(program)):
+    np.testing.assert_array_equal(machine.run({"x": x})["y"], expected)
+
+timeline = time_program(program)
+assert (timeline.end - timeline.start)[2] == 2
+assert "| `maximum` | the larger of two values |" in reference_markdown()
+"""
+
+
+def test_a_new_function_is_one_member_and_one_row(tmp_path: Path) -> None:
+    """`maximum`, as the documentation adds it: assembled, verified, executed by both simulators, timed, listed and documented."""
+    added = [line for line in MAXIMUM.splitlines() if line.startswith("+") and not line.startswith("+++")]
+    assert (len(added), MAXIMUM.count("+++")) == (2, 1), "one member and one row, in one file"
+    folder = package_copy(tmp_path)
+    apply_diff(folder, MAXIMUM)
+    done = run_on(folder, WORKED)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_tables_cannot_be_changed() -> None:
+    for table, member in ((FUNCTIONS, Function.ADD), (SPECS, Opcode.NOP), (FLAGS, Flag.WIDE)):
+        with pytest.raises(TypeError):
+            table[member] = table[member]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("opcode", "changed", "message"),
+    [
+        (Opcode.ACTIVATE, {"meaning": None}, "writes rows without a meaning"),
+        (Opcode.SET_CONFIGURATION, {"meaning": SPECS[Opcode.ACTIVATE].meaning}, "writes rows without a meaning"),
+        (Opcode.READ_HOST_MEMORY, {"writes": Place.ACC}, "rows that no operand names: acc"),
+        (Opcode.VECTOR, {"operands": SPECS[Opcode.ACTIVATE].operands}, "rows that no operand names: ub, ub2"),
+    ],
+)
+def test_a_row_fits_itself(opcode: Opcode, changed: dict[str, object], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        replace(SPECS[opcode], **changed)  # type: ignore[arg-type]
+
+
+def test_what_a_meaning_computes_with_is_among_what_its_row_reads() -> None:
+    """Each function of `vector` computes when it gets what its row says that it reads, and fails without any one of these."""
+    everything = {
+        Place.UB: ("a", np.full((2, 3), 4, np.int8)),
+        Place.WINDOWS: ("a", np.full((2, 4, 3), 4, np.int8)),
+        Place.UB2: ("b", np.full((2, 3), 5, np.int8)),
+        Place.BLOCK: ("block", _block()),
+    }
+    for row in FUNCTIONS.values():
+        given = dict(everything[place] for place in row.reads)
+        assert _computes(row, given), row
+        for name in given:
+            assert not _computes(row, {key: value for key, value in given.items() if key != name}), f"{row} needs no {name}"
+
+
+def _computes(row: FunctionSpec, given: dict[str, Any]) -> bool:
+    """Whether the function makes rows of what it is given. What isn't given is empty."""
+    try:
+        return row.meaning(Operands(Flag(0), **given)).shape == (2, 3)
+    except (IndexError, ValueError):
+        return False
+
+
+def _block() -> np.void:
+    writer = Writer()
+    writer.block(table=np.arange(256) - 128)
+    block: np.void = writer.blocks[0][()]
+    return block
+
+
+@pytest.mark.parametrize("opcode", Opcode)
+def test_effects_are_those_of_the_row(opcode: Opcode) -> None:
+    """For every function and flag of every instruction: the columns of `effects` are the row's places, one by one."""
+    spec = SPECS[opcode]
+    for function in spec.functions or (Function.COPY,):
+        for flags in (Flag(0), *spec.flags):
+            fields = {operand.field: 1 for operand in spec.operands_for(function) if operand.field != "function"}
+            touched = effects(record(opcode, int(flags), **fields, **({"function": int(function)} if spec.functions else {})).reshape(1))
+            reads = spec.reads_for(function, flags)
+            columns = {
+                Place.UB | Place.WINDOWS: (touched.source.used, NOWHERE),
+                Place.UB2: (touched.source2.used, NOWHERE),
+                Place.DEST: (np.zeros(1, bool), touched.target.used),
+                Place.ACC: (touched.acc_reads, touched.acc_writes),
+                Place.HOST: (touched.host_reads, touched.host_writes),
+                Place.FIFO: (touched.pops, touched.pushes),
+                Place.TILE: (touched.multiplies, NOWHERE),
+                Place.BLOCK: (touched.configured, touched.configures),
+                Place.PORTS: (touched.interrupts, touched.interrupts),
+            }
+            for place, (is_read, is_written) in columns.items():
+                assert bool(is_read) is bool(reads & place), (place, "read")
+                assert bool(is_written) is bool(spec.writes & place), (place, "written")

@@ -1,0 +1,140 @@
+"""The record that every instruction is: its fields, the bits of its flags, the engines, and the places that instructions read and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum, IntFlag
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.isa.table import one_row_each
+
+Records = npt.NDArray[np.void]
+"""Instructions: a structured array of `RECORD`."""
+
+RECORD = np.dtype(
+    [
+        ("opcode", "u1"),
+        ("flags", "u1"),
+        ("function", "u1"),
+        ("engines", "u1"),
+        ("host", "<u4"),
+        ("ub", "<u4"),
+        ("ub2", "<u4"),
+        ("dest", "<u4"),
+        ("acc", "<u4"),
+        ("index", "<u4"),
+        ("outer", "<u4"),
+        ("inner", "<u4"),
+        ("ub_pitch", "<u4"),
+        ("ub_stride", "<u4"),
+        ("ub2_pitch", "<u4"),
+        ("ub2_stride", "<u4"),
+        ("dest_pitch", "<u4"),
+        ("dest_stride", "<u4"),
+        ("window_outer", "<u2"),
+        ("window_inner", "<u2"),
+    ]
+)
+"""64 bytes, little endian. Fields that an instruction doesn't use are zero; `outer` is 1 where `inner` is used and `outer` isn't.
+
+`ub`, `ub2`, `dest` are unified-buffer rows, `acc` is an accumulator row, `host` a row of host memory; `index` is a weight tile, a
+parameter block, an engine, a host step or a tag. Rows are walked in two dimensions: row (o, i) of a walk lies at
+`start + o * pitch + i * stride` for o below `outer` and i below `inner`. The accumulators' walk is always
+dense: row `acc + o * inner + i`. With the flag `wide`, rows of the unified buffer are those of the low bytes of 16-bit values, and the high
+bytes lie in the row after each; the rows that `matrix_multiply` finds one after the other are then two apart.
+"""
+
+
+class Engine(IntEnum):
+    """The units that work at the same time, each on its own instructions in order."""
+
+    HOST = 0
+    """Transfers between host memory and the unified buffer, both ways, and what the host computes between two of them."""
+    WEIGHTS = 1
+    """Fetches of tiles from weight memory to the FIFO."""
+    MATRIX = 2
+    ACTIVATION = 3
+    """Activate, vector, pool and their configuration."""
+    CONTROL = 4
+    """Instructions that no unit executes: nop, synchronize, tags, halt."""
+
+
+UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
+"""Engines that execute something, and so can wait or be waited for."""
+
+
+class Place(IntFlag):
+    """What an instruction reads or writes: rows that its operands name, or a part of the machine's state."""
+
+    UB = 1
+    """Rows of the unified buffer, from the operand `ub` on."""
+    UB2 = 2
+    """Rows of the unified buffer, from the operand `ub2` on."""
+    WINDOWS = 4
+    """Windows of rows of the unified buffer, the first of them at the operand `ub`."""
+    DEST = 8
+    """Rows of the unified buffer, from the operand `dest` on."""
+    ACC = 16
+    """Rows of the accumulators, from the operand `acc` on."""
+    HOST = 32
+    """Rows of host memory, from the operand `host` on."""
+    FIFO = 64
+    """The weight FIFO: reading takes its oldest tile into use, writing asks for the tile `index`."""
+    TILE = 128
+    """The weight tile in use."""
+    BLOCK = 256
+    """The parameter block in use; writing chooses the block `index`."""
+    PORTS = 512
+    """The rows of host memory of the ports of the host step `index`, if there is such a step."""
+
+
+NOWHERE = Place(0)
+OPERAND_OF = {Place.UB: "ub", Place.UB2: "ub2", Place.WINDOWS: "ub", Place.DEST: "dest", Place.ACC: "acc", Place.HOST: "host"}
+"""The field with the first row of each place that has rows."""
+ROWS = Place(sum(OPERAND_OF))
+
+
+class Flag(IntFlag):
+    """Bits of the record's `flags`. `FLAGS` says what each of them means."""
+
+    SWITCH = 1
+    ACCUMULATE = 2
+    UNSIGNED = 4
+    SPLAT = 8
+    SPLAT2 = 16
+    WIDE = 32
+
+
+NO_FLAGS = Flag(0)
+
+
+@dataclass(frozen=True, slots=True)
+class FlagSpec:
+    """A flag: its name in the text, what it means, what it makes the instruction read, and the place without which it says nothing."""
+
+    flag: Flag
+    name: str
+    meaning: str
+    reads: Place = NOWHERE
+    of: Place = NOWHERE
+
+
+FLAGS = one_row_each(
+    "FLAGS (tpucc/isa/record.py)",
+    Flag,
+    (
+        FlagSpec(Flag.SWITCH, "switch", "The next tile of the FIFO becomes the tile in use.", reads=Place.FIFO),
+        FlagSpec(Flag.ACCUMULATE, "accumulate", "Adds to the accumulators instead of overwriting them.", reads=Place.ACC),
+        FlagSpec(Flag.UNSIGNED, "unsigned", "Input bytes are 0…255 instead of -128…127."),
+        FlagSpec(Flag.SPLAT, "splat_a", "Lane 0 of the first source stands for all its lanes.", of=Place.UB),
+        FlagSpec(Flag.SPLAT2, "splat_b", "Lane 0 of the second source stands for all its lanes.", of=Place.UB2),
+        FlagSpec(
+            Flag.WIDE,
+            "wide",
+            "Values have 16 bits: a row of them is two rows of the unified buffer, the low bytes and, after them, the high bytes.",
+        ),
+    ),
+    lambda row: row.flag,
+)

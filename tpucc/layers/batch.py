@@ -1,0 +1,33 @@
+"""Where the batch lies in the result of each layer: the rules of `tpucc.ops.batch`, by kind of layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Vector
+from tpucc.ops.batch import SUMMED, BatchRule, Case, Division, MixedError, aligned, images, joined, padded
+
+
+def _fc(case: Case) -> Division:
+    """Several sources, whose products add up, go together row by row."""
+    assert isinstance(case.node.attributes, Fc)
+    division = aligned(case, range(case.node.attributes.sources))
+    if division.result.axis == case.node.type.rank - 1:
+        raise MixedError(SUMMED)
+    return division
+
+
+def _vector(case: Case) -> Division:
+    """One value or two, then perhaps a table."""
+    assert isinstance(case.node.attributes, Vector)
+    return aligned(case, range(1 if case.node.attributes.function == "table" else 2))
+
+
+def _move(case: Case) -> Division:
+    layer = case.node.attributes
+    assert isinstance(layer, Move)
+    return padded(case, layer.pads) if layer.pads else joined(case, layer.axis)
+
+
+BATCHES: Mapping[type[Layer], BatchRule] = MappingProxyType({Fc: _fc, Conv: images, Pool: images, Vector: _vector, Move: _move})

@@ -1,0 +1,56 @@
+"""One axis of an image under windows: which pixels each output sees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.numerics import AnyArray
+
+Ends = tuple[int, int]
+"""Start and stop along an axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One axis of an image under windows: pixels, size and stride of the window, and padding at both ends; all in pixels."""
+
+    size: int
+    window: int
+    stride: int
+    before: int
+    after: int
+
+    @property
+    def outputs(self) -> int:
+        return (self.size + self.before + self.after - self.window) // self.stride + 1
+
+    @property
+    def positions(self) -> range:
+        """The kernel positions at which some output may see a real pixel."""
+        return range(max(0, self.before - (self.outputs - 1) * self.stride), min(self.window, self.before + self.size))
+
+    def tap(self, position: int) -> tuple[slice, slice]:
+        """The outputs that see a real pixel at this kernel position, and those pixels: two slices of one length."""
+        first = max(0, -((position - self.before) // self.stride))
+        last = min(self.outputs - 1, (self.size - 1 + self.before - position) // self.stride)
+        count = max(0, last - first + 1)
+        start = first * self.stride + position - self.before
+        return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
+
+    def read(self, outputs: Ends) -> tuple[Ends, Ends]:
+        """The pixels that some of the outputs see, and the padding before and after these. No pixels when that is padding alone.
+
+        All outputs together read the axis as it is, even where no window reaches its last pixels.
+        """
+        if outputs == (0, self.outputs):
+            return (0, self.size), (self.before, self.after)
+        first = outputs[0] * self.stride - self.before
+        stop = (outputs[1] - 1) * self.stride - self.before + self.window
+        return (max(first, 0), min(stop, self.size)), (max(-first, 0), max(stop - self.size, 0))
+
+    def pixels(self) -> AnyArray:
+        """How many real pixels each output's window has: int64 [outputs]."""
+        start = np.arange(self.outputs) * self.stride - self.before
+        return np.minimum(start + self.window, self.size) - np.maximum(start, 0)

@@ -1,0 +1,146 @@
+"""Where the batch lies in a value, and the rules of operators for it: whether they work on every item of the batch alone.
+
+A rule gets a `Case` and gives a `Division`, or raises `MixedError` with the reason. Rules that several operators share stand here, the
+others in their operators' files; the layers have theirs in `tpucc.layers.batch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tpucc.ir.graph import Attributes, Node
+
+
+class MixedError(Exception):
+    """The operator can't work on a part of the batch; the message says why, as in "softmax works along the batch"."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The batch lies along `axis`, whose index counts (outer, item, inner) with `inner` sizes, the fastest.
+
+    `f32[batch, 4]` has it at axis 0 with one inner size; `reshape` to `f32[batch * time, 4]` gives `time` inner sizes.
+    """
+
+    axis: int
+    inner: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Division:
+    """Where the batch lies in a node's result, and in those of its operands that are constants which go along with the batch.
+
+    `attributes` are the node's for the part of one core, where they name a size that is divided; None where they stay.
+    """
+
+    result: Batch
+    constants: Mapping[int, Batch] = field(default_factory=dict)
+    attributes: Attributes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A node with its operands; `batches` says where the batch lies in each of these, None for a constant. At least one isn't None."""
+
+    node: Node
+    operands: Sequence[Node]
+    batches: Sequence[Batch | None]
+    size: int
+    """Items of the batch."""
+    cores: int
+    """The parts that the batch is divided into."""
+
+    def only(self, index: int) -> Batch:
+        """Where the batch lies in operand `index`, the only one that may have it. Raises `MixedError`."""
+        batch = self.batches[index]
+        if batch is None or any(other is not None for place, other in enumerate(self.batches) if place != index):
+            raise MixedError(f"{self.node.op} needs a constant where it gets a value that depends on the batch")
+        return batch
+
+    def part(self, shape: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
+        """The shape of one core's part of a value in which the batch lies so."""
+        return (*shape[: batch.axis], shape[batch.axis] // self.cores, *shape[batch.axis + 1 :])
+
+
+BatchRule = Callable[[Case], Division]
+
+
+def each(case: Case) -> Division:
+    """A function of the first operand, whose axes stay where they are."""
+    return Division(case.only(0))
+
+
+def element_by_element(case: Case) -> Division:
+    """NumPy's broadcasting: axes are counted from the end."""
+    return aligned(case, range(len(case.operands)))
+
+
+def aligned(case: Case, indices: Sequence[int]) -> Division:
+    """Operands that go together element by element: the batch lies at one place in all of them, and constants there go along."""
+    rank = case.node.type.rank
+    found = {Batch(b.axis + rank - case.operands[i].type.rank, b.inner) for i in indices if (b := case.batches[i]) is not None}
+    if len(found) != 1 or any(case.batches[i] is not None for i in range(len(case.operands)) if i not in indices):
+        raise MixedError(f"{case.node.op} brings different items of the batch together")
+    batch = found.pop()
+    constants = {}
+    for index in indices:
+        type_ = case.operands[index].type
+        axis = batch.axis - (rank - type_.rank)
+        if case.batches[index] is None and axis >= 0 and type_.shape[axis] != 1:
+            constants[index] = Batch(axis, batch.inner)
+    return Division(batch, constants)
+
+
+def product(case: Case) -> Division:
+    """Rows of the left side, or columns of the right one; never the axis that the product sums over."""
+    if case.batches[0] is None:
+        return Division(Batch(case.node.type.rank - 1, _kept(case, 1, 0).inner))
+    return Division(_kept(case, 0, case.operands[0].type.rank - 1))
+
+
+def _kept(case: Case, index: int, summed: int) -> Batch:
+    """The batch in operand `index`, whose axis `summed` the product sums over."""
+    batch = case.only(index)
+    if batch.axis == summed:
+        raise MixedError(SUMMED)
+    return batch
+
+
+def images(case: Case) -> Division:
+    """[N, H, W, C]: images are the items."""
+    batch = case.only(0)
+    if batch.axis != 0:
+        raise MixedError(f"the batch lies along axis {batch.axis} of {case.operands[0].name}, where {case.node.op} has no separate items")
+    return Division(batch)
+
+
+def beside(case: Case, axis: int) -> Batch:
+    """The batch, when it doesn't lie along `axis`, which the operator works along."""
+    batch = case.only(0)
+    if batch.axis == axis % case.operands[0].type.rank:
+        raise MixedError(f"{case.node.op} works along axis {batch.axis}, and that is the batch")
+    return batch
+
+
+def joined(case: Case, axis: int) -> Division:
+    """Values one after the other along `axis`; constants go along with the batch of the others."""
+    found = {batch for batch in case.batches if batch is not None}
+    if len(found) > 1:
+        raise MixedError("concat joins values in which the batch lies along different axes")
+    batch = found.pop()
+    constants = {index: batch for index, where in enumerate(case.batches) if where is None}
+    if constants and batch.axis == axis:
+        raise MixedError("concat joins the batch with a constant, along the batch")
+    return Division(batch, constants)
+
+
+def padded(case: Case, pads: Sequence[Sequence[int]]) -> Division:
+    """Zeros around the only operand, but none along the batch."""
+    batch = case.only(0)
+    if any(pads[batch.axis]):
+        raise MixedError("pad adds items of zeros to the batch")
+    return Division(batch)
+
+
+SUMMED = "the product adds up over the batch"

@@ -1,0 +1,203 @@
+"""Facts: what passes, placement, the division among cores, the runtime and the pictures ask of an operator.
+
+A pass asks for a fact and never for a name, so that an operator that is added is treated at once as others are of which the same is true.
+`Facts` has no defaults: a forgotten fact fails at import. The functions below it give the facts of whole families of operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from tpucc.ops import batch as rules
+from tpucc.ops.axis import Axis
+from tpucc.ops.batch import BatchRule
+from tpucc.ops.parts import PartRule, Shape, element_by_element, inseparable
+from tpucc.ops.parts import product as rows_and_columns
+
+Predicate = Callable[[Any], bool]
+"""A fact that the attributes decide."""
+Terms = Callable[[Sequence[Shape]], int]
+"""A count of the terms of a sum, from the operands' shapes."""
+WindowRule = Callable[[Any, Sequence[Shape]], tuple[Axis, Axis]]
+"""The two spatial axes of an operator on images, from its attributes and its operands' shapes."""
+
+
+class Values(Enum):
+    """Where the values of a result come from."""
+
+    GIVEN = "from nowhere: there are no operands"
+    VIEWED = "those of the operand, in the same order and another shape"
+    PICKED = "values of the one operand, in another order, or some of them"
+    JOINED = "the values of several operands, side by side"
+    PADDED = "the values of the operand, and zeros around them"
+    COMPUTED = "computed from those of the operands"
+
+
+COPIED = frozenset({Values.JOINED, Values.PADDED})
+"""The device makes the result by copying; views and picked values are only walked in another way."""
+MADE = COPIED | {Values.COMPUTED}
+"""The device makes a value that wasn't there."""
+UNCHANGED = frozenset({Values.VIEWED, Values.PICKED, Values.JOINED})
+"""Each value of the result is one of an operand, so that any function of single values may come before or after."""
+MOVED = UNCHANGED | COPIED
+"""Nothing is computed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What is true of an operator.
+
+    `values` says where the values of its result come from. `elementwise`: each value depends on the values at its place in the operands,
+    by NumPy's broadcasting, and the operator takes any shape. `monotone`: it is a function of one value that never falls where that rises.
+    `commutative`: its two operands may be exchanged. `signs`: where the result is a sum, with which sign each operand is added. `part`:
+    what of the operands a part of the result is computed from. `windows`: the axes of an image over which its windows walk. `batch`: where
+    the batch is in the result; None without operands. `keeps_parameters`: on the device the result has scale and zero point of its
+    operand. `terms`: how many products are added up for each value of the result, from the operands' shapes; 1 where none are.
+    `fuses_into`: the operator that is this one with an activation, and perhaps a bias, after it; empty where there is none.
+    """
+
+    values: Values
+    elementwise: bool
+    monotone: Predicate
+    commutative: Predicate
+    signs: tuple[int, ...]
+    part: PartRule
+    windows: WindowRule | None
+    batch: BatchRule | None
+    keeps_parameters: bool
+    terms: Terms
+    fuses_into: str
+
+
+def always(_: object) -> bool:
+    return True
+
+
+def never(_: object) -> bool:
+    return False
+
+
+def one_term(_: Sequence[Shape]) -> int:
+    return 1
+
+
+def given() -> Facts:
+    """A value that is there from the start."""
+    return Facts(
+        values=Values.GIVEN,
+        elementwise=False,
+        monotone=never,
+        commutative=never,
+        signs=(),
+        part=inseparable,
+        windows=None,
+        batch=None,
+        keeps_parameters=False,
+        terms=one_term,
+        fuses_into="",
+    )
+
+
+def of_one_value(*, monotone: Predicate, keeps_parameters: bool) -> Facts:
+    """A function of one value, element by element. A clamp keeps the parameters: the values that it lets through are as they were."""
+    return Facts(
+        values=Values.COMPUTED,
+        elementwise=True,
+        monotone=monotone,
+        commutative=never,
+        signs=(),
+        part=element_by_element,
+        windows=None,
+        batch=rules.each,
+        keeps_parameters=keeps_parameters,
+        terms=one_term,
+        fuses_into="",
+    )
+
+
+def of_two_values(*, commutative: Predicate, signs: tuple[int, ...], fuses_into: str) -> Facts:
+    """A function of two values, element by element."""
+    return Facts(
+        values=Values.COMPUTED,
+        elementwise=True,
+        monotone=never,
+        commutative=commutative,
+        signs=signs,
+        part=element_by_element,
+        windows=None,
+        batch=rules.element_by_element,
+        keeps_parameters=False,
+        terms=one_term,
+        fuses_into=fuses_into,
+    )
+
+
+def moving(values: Values, *, part: PartRule, batch: BatchRule, keeps_parameters: bool) -> Facts:
+    """Values in another shape, or in other places."""
+    return Facts(
+        values=values,
+        elementwise=False,
+        monotone=never,
+        commutative=never,
+        signs=(),
+        part=part,
+        windows=None,
+        batch=batch,
+        keeps_parameters=keeps_parameters,
+        terms=one_term,
+        fuses_into="",
+    )
+
+
+def whole(*, batch: BatchRule | None) -> Facts:
+    """What is computed whole: the device lacks it, or it is no operator at all."""
+    return Facts(
+        values=Values.COMPUTED,
+        elementwise=False,
+        monotone=never,
+        commutative=never,
+        signs=(),
+        part=inseparable,
+        windows=None,
+        batch=batch,
+        keeps_parameters=False,
+        terms=one_term,
+        fuses_into="",
+    )
+
+
+def product(*, fuses_into: str) -> Facts:
+    """Rows times a matrix: `[..., K] @ [K, N]`."""
+    return Facts(
+        values=Values.COMPUTED,
+        elementwise=False,
+        monotone=never,
+        commutative=never,
+        signs=(),
+        part=rows_and_columns,
+        windows=None,
+        batch=rules.product,
+        keeps_parameters=False,
+        terms=lambda shapes: shapes[1][0],
+        fuses_into=fuses_into,
+    )
+
+
+def windowed(windows: WindowRule, *, part: PartRule, keeps_parameters: bool, terms: Terms, fuses_into: str) -> Facts:
+    """What is computed from the pixels in a window."""
+    return Facts(
+        values=Values.COMPUTED,
+        elementwise=False,
+        monotone=never,
+        commutative=never,
+        signs=(),
+        part=part,
+        windows=windows,
+        batch=rules.images,
+        keeps_parameters=keeps_parameters,
+        terms=terms,
+        fuses_into=fuses_into,
+    )

@@ -1,0 +1,229 @@
+"""Compiling goes on from the text of a stage: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`, as printed or edited.
+
+The kind is read off the text's head. A graph says after which pass it was printed (`graph iris "iris.tpu" after fuse-bias`); one that
+doesn't goes through all passes, or through none when it is of layers already. What stands before the text's stage is taken from the model
+that it was printed from: the source, the host's part, and the constants that stand in the text by their digests.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tpucc.diagnostics import Diagnostic, ProgramError, Source, did_you_mean, printable
+from tpucc.driver import (
+    FRONT_STAGES,
+    Compilation,
+    Observer,
+    Options,
+    Recorder,
+    Snapshot,
+    State,
+    back_end,
+    pass_places,
+    recorded,
+    require_stage,
+    run_passes,
+)
+from tpucc.interop.archive import read_arrays
+from tpucc.interop.weights import require_source
+from tpucc.ir.graph import Graph
+from tpucc.ir.parser import Head, head_of, parse_graph
+from tpucc.isa.assembler import read_listing
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.program import Program
+from tpucc.isa.verify import check
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.layers.kinds import LAYERS
+from tpucc.lowering.tiletext import read_tiles
+from tpucc.lowering.verify import verify_tiles
+from tpucc.passes.running import verify_stage
+from tpucc.runtime.constants import ModelConstants
+from tpucc.runtime.unchanged import require_same_graph, require_same_model, require_same_surroundings
+from tpucc.schedule import schedule
+from tpucc.target import require_compilable
+
+NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
+_TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
+_NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{directive}[ \t]+"?([^\s";]+)') for directive in ("program", "target"))
+
+
+@dataclass(frozen=True)
+class Base:
+    """The model that a text goes on from: its program, and how it was compiled when that is known."""
+
+    program: Program
+    compilation: Compilation | None = None
+
+    @cached_property
+    def constants(self) -> ModelConstants:
+        return ModelConstants(self.program.source or self.program.name, self.program, self.compilation)
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        return self.compilation.snapshots if self.compilation is not None else ()
+
+    @property
+    def model(self) -> Source | None:
+        """The source, for messages; None where only its name is known."""
+        return Source(self.program.source, self.program.source_text) if self.program.source_text else None
+
+    def state(self, options: Options) -> State:
+        """What stands before any stage."""
+        made = self.compilation
+        if made is None:
+            return State(Source(self.program.source, self.program.source_text), options)
+        kept = {name: getattr(made, name) for name in ("source", "model", "graph", "calibration", "layers", "tiles")}
+        return State(**kept, options=options)
+
+    def before(self, *stages: str) -> tuple[Snapshot, ...]:
+        """The stages before the first of `stages`."""
+        names = [snapshot.stage for snapshot in self.snapshots]
+        return self.snapshots[: min((names.index(stage) for stage in stages if stage in names), default=0)]
+
+
+def resume(text: Source, base: Base | None, options: Options, observer: Observer | None = None) -> Compilation:
+    """The compilation that goes on from a text.
+
+    `options` are those of compiling; the name of `text` stands in messages. Raises `ProgramError`: what is wrong with the text, E0760 and
+    E0761 constants that can't be had, E0762 to E0765 what an edit may not change, E0766 no text form, E0767 no model to go on from, E0768
+    no such pass; and what the stages raise.
+    """
+    require_compilable(options.target)
+    if options.stop_after is not None:
+        require_stage(options.stop_after, options)
+    kind = kind_of(text)
+    if base is not None:
+        require_same_model(*_model(text, kind), base.program, text)
+    if kind == "graph":
+        return _from_graph(text, base, options, observer)
+    if kind == "asm":
+        return _from_program(text, base, options, observer)
+    return _from_tiles(text, _required(base, text), options, observer)
+
+
+def kind_of(text: Source) -> str:
+    """`graph`, `tile` or `asm`, from the text's first line that isn't empty or a comment. Raises `ProgramError` E0766."""
+    lines = (line.strip() for line in text.text.removeprefix("\ufeff").split("\n"))
+    first = next((line for line in lines if line and line[0] not in ";#"), "")
+    word = first.split(" ")[0]
+    if word == "graph":
+        return "graph"
+    if word[:1] == "." or word in {opcode.mnemonic for opcode in Opcode}:
+        return "tile" if _TILES.search(text.text) else "asm"
+    message = f"{printable(text.name)} is the text of no stage: it begins with neither graph nor a directive such as .program"
+    raise ProgramError(Diagnostic(NO_STAGE, message, help=("compile goes on from .graph, .layers.graph, .tile and .asm files",)), text)
+
+
+def _model(text: Source, kind: str) -> tuple[str, str]:
+    """The names of the model and of the machine, empty where the text doesn't say them."""
+    if kind == "graph":
+        return head_of(text.text).name, ""
+    name, target = _NAME.search(text.text), _TARGET.search(text.text)
+    return name[1] if name else "", target[1] if target else ""
+
+
+def _required(base: Base | None, text: Source) -> Base:
+    if base is None:
+        message = f"{printable(text.name)} doesn't say all of its model: what the host computes stands before this stage"
+        raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the model that it was printed from: --like MODEL.tpu",)), text)
+    return base
+
+
+def _from_graph(text: Source, base: Base | None, options: Options, observer: Observer | None) -> Compilation:
+    graph = parse_graph(text.text, text.name, ATTRIBUTES, base.constants if base is not None else None)
+    verify_stage(graph)
+    layered = any(node.op in LAYERS for node in graph)
+    if layered:
+        base = _required(base, text)
+    places = pass_places(options)
+    done = _done(head_of(text.text), places, layered, text)
+    stage = FRONT_STAGES[-1] if done == 0 else places[done - 1].split(" ")[0]
+    before = base.snapshots[: len(FRONT_STAGES) + done] if base is not None else ()
+    if before:
+        require_same_graph(graph, _graph_of(before[-1]), text)
+    state = base.state(options) if base is not None else _alone(graph, text, options)
+    recorder = Recorder(observer, options.stop_after, before[:-1])
+    declared = state.graph or (_declared(base) if base is not None else None)
+
+    def stages(state: State) -> None:
+        state.graph = graph if done == 0 else declared
+        state.layers = graph
+        recorder.done(stage, graph, place=places[done - 1] if done else "")
+        if done == 0:
+            require_source(graph)
+        run_passes(state, graph, options, recorder, done)
+        back_end(state, options, recorder)
+
+    return recorded(state, recorder, stages)
+
+
+def _done(head: Head, places: list[str], layered: bool, text: Source) -> int:
+    """How many of the passes have made the graph."""
+    if not head.after:
+        return len(places) if layered else 0
+    wanted = f"{head.after} {head.which}" if head.which else head.after
+    if wanted in places:
+        return places.index(wanted) + 1
+    help = (did_you_mean(wanted, places) or f"the passes are {', '.join(places)}",)
+    raise ProgramError(
+        Diagnostic(NO_PASS, f"these options run no pass {printable(wanted)}, after which the text was printed", help=help), text
+    )
+
+
+def _graph_of(snapshot: Snapshot) -> Graph:
+    assert isinstance(snapshot.value, Graph)
+    return snapshot.value
+
+
+def _alone(graph: Graph, text: Source, options: Options) -> State:
+    """What is known of a graph that stands alone: its source is the text itself, unless it names another."""
+    source = text if graph.source == text.name else Source(graph.source, "")
+    calibration = None if options.calibration is None else read_arrays(options.calibration)
+    return State(source, options, graph=graph, calibration=calibration)
+
+
+def _declared(base: Base) -> Graph:
+    """A graph with the model's inputs as the source declares them."""
+    return parse_graph(base.program.prologue, f"{base.program.name} prologue", ATTRIBUTES)
+
+
+def _from_tiles(text: Source, base: Base, options: Options, observer: Observer | None) -> Compilation:
+    tiles, places = read_tiles(text.text, text.name, base.constants)
+    require_same_surroundings(tiles, base.program, text)
+    verify_tiles(tiles, places, base.model)
+    recorder = Recorder(observer, options.stop_after, base.before("lower"))
+
+    def stages(state: State) -> None:
+        state.tiles = tiles
+        recorder.done("lower", tiles)
+        state.program = _with_host_part(schedule(tiles), base.program)
+        state.warnings.extend(state.program.notes)
+        recorder.done("schedule", state.program)
+        check(state.program)
+        recorder.done("verify", state.program, changed=False)
+
+    return recorded(base.state(options), recorder, stages)
+
+
+def _with_host_part(program: Program, like: Program) -> Program:
+    kept = ("name", "source", "source_text", "prologue", "epilogue", "host_steps", "cores")
+    return replace(program, **{name: getattr(like, name) for name in kept})
+
+
+def _from_program(text: Source, base: Base | None, options: Options, observer: Observer | None) -> Compilation:
+    program, places = read_listing(text.text, text.name, base.constants if base is not None else None)
+    if base is not None:
+        require_same_surroundings(program, base.program, text)
+    recorder = Recorder(observer, options.stop_after, base.before("schedule") if base is not None else ())
+
+    def stages(state: State) -> None:
+        state.program = program
+        state.warnings.extend(program.notes)
+        recorder.done("schedule", program)
+        check(program, places)
+        recorder.done("verify", program, changed=False)
+
+    start = base.state(options) if base is not None else State(Source(program.source, program.source_text), options)
+    return recorded(start, recorder, stages)
