@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tpucc.driver import Compilation, Options, compile_source, passes_of
+from tpucc.compilation import Compilation
+from tpucc.driver import compile_source, passes_of
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.passes.pipeline import PASSES
