@@ -13,8 +13,9 @@ import pytest
 import tpucc
 from tests.support.operator_graphs import FUSIONS, Model, context, layers_of, placed
 from tests.support.rewrites import graph_of
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import ProgramError, Source
-from tpucc.driver import Compilation, Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
@@ -23,6 +24,7 @@ from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.layers.partition import partition
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.options import Options
 from tpucc.passes import running
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.calibrate import Calibrate
