@@ -40,7 +40,7 @@ def test_buffers_that_live_together_lie_apart(buffers: list[tuple[int, int, int]
     bound = largest_live_sum(lives.first, lives.last, lives.rows)
     assert bound == live_sum_by_counting(lives)
     peaks = {}
-    for method in (linear_scan, greedy_by_size, lambda lives: allocate(lives, bound)):
+    for method in (linear_scan, greedy_by_size, lambda lives: allocate(lives, 10**6)):
         starts = method(lives)
         assert_apart(lives, starts)
         peaks[method] = lives.peak(starts)

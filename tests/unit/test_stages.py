@@ -60,6 +60,11 @@ def test_the_stages_of_the_book(stage: str, file: str, options: dict[str, Any], 
     assert verdict.cycles == exe.stats["cycles"]
 
 
+def test_the_book_shows_the_real_file() -> None:
+    shown = (ROOT / "docs" / "stages.md").read_text("utf-8").split("```python\n")[1].split("```")[0]
+    assert shown in (STAGES / "first_fit.py").read_text("utf-8")
+
+
 def test_an_allocator_that_finds_no_place_leads_to_spilling() -> None:
     asked = []
 
