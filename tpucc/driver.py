@@ -98,9 +98,7 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """All that a compilation made. What lies past `stop_after` is None.
-
-    """
+    """All that a compilation made. What lies past `stop_after` is None."""
 
     source: Source
     options: Options
