@@ -7,6 +7,9 @@ DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
 WORKERS ?= 2
 
+# The tests start a hundred processes: compiled modules are kept, whatever the caller's environment says.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -30,7 +33,10 @@ run: $(READY) ## compile, execute and check the digits network on held-out data,
 	$(BIN)/tpucc run programs/04_digits_mlp.tpu --check
 
 test: $(DEV) ## all tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+quick: $(DEV) ## the tests for the loop while editing: half a minute, and most of what all of them find
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal @tests/quick.txt
 
 check: format lint types imports test ## what CI runs: format, lint, types, import contract, tests
 
@@ -51,8 +57,8 @@ fix: $(DEV) ## format and mend what ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(DEV) ## execution against NumPy, compile speed by size; prints ratios
-	$(BIN)/python benchmarks/bench.py
+bench: $(DEV) ## execution against NumPy, compile speed by size; prints ratios; AGAINST=../other: beside another checkout
+	$(BIN)/python benchmarks/bench.py $(if $(AGAINST),--against $(AGAINST))
 
 golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read in the diff
 	$(BIN)/python -m pytest tests -n $(WORKERS) --update-golden
@@ -62,6 +68,9 @@ faults: $(DEV) ## plant known faults one by one: each must be caught by the test
 
 soak: $(DEV) ## the random tests, far longer
 	$(BIN)/python -m pytest tests -n $(WORKERS) -m 'soak or not soak' --soak
+
+pages: $(DEV) ## check that every page of docs/ is what the code says, the figures of all programs too
+	$(BIN)/python docs/generate.py --check
 
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py
@@ -73,4 +82,4 @@ train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test check format lint types imports fix bench golden faults soak docs train clean
+.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs train clean

@@ -11,9 +11,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import im2col
 import numpy as np
+from against import compare
 
 import tpucc
 from tpucc.api import Executable
@@ -145,6 +147,22 @@ def reports() -> None:
         print(f"  {name:<18} {count:12,} {compiled:10.2f} {drawn:8.2f} {drawn / compiled:6.2f} {len(made) / 1e6:6.2f}")
 
 
+def beside(other: Path) -> None:
+    """Compile times of long programs beside those of another checkout."""
+    with TemporaryDirectory() as folder:
+        chain = Path(folder) / "chain.tpu"
+        chain.write_text(CHAIN, "utf-8")
+        compare(
+            other,
+            {
+                "LSTM, 8 steps": (PROGRAMS / "06_digits_lstm.tpu", {}),
+                "LSTM, 250 steps": (PROGRAMS / "10_imdb_lstm.tpu", {}),
+                "chain of 1,000 layers": (chain, {"batch": 8, "width": 16, "layers": 1000}),
+                "ResNet-20, batch 256": (PROGRAMS / "09_cifar_resnet.tpu", {"batch": 256}),
+            },
+        )
+
+
 def timed(function: Callable[[], Executable]) -> tuple[Executable, float]:
     """What a function gives, and the seconds it took."""
     started = time.perf_counter()
@@ -155,9 +173,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parts = {"execution": execution, "compiling": compiling, "tiles": tiles, "resnet": resnet, "reports": reports, "million": million}
     parser.add_argument("part", nargs="?", choices=tuple(parts), help="only this part")
-    part = parser.parse_args().part
+    parser.add_argument("--against", type=Path, metavar="FOLDER", help="compare compile times with another checkout instead")
+    options = parser.parse_args()
+    if options.against is not None:
+        beside(options.against)
+        return
     for name, function in parts.items():
-        if part in (None, name):
+        if options.part in (None, name):
             function()
 
 

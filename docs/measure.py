@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import Source
-from tpucc.driver import Compilation, Options, compile_source
+from tpucc.driver import compile_source
+from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
@@ -31,6 +33,8 @@ SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("12_mlp_mixer_block", {"tanh_gelu": "1"}, ("compose-tables", "fuse-activation", "fuse-activation compose-tables")),
 )
 """Of each program the passes that are left out, one at a time; "a b" are both."""
+LARGE = frozenset({"09_cifar_resnet", "10_imdb_lstm", "11_resnet50"})
+"""Programs that take a second and more to compile."""
 CORES = (1, 2, 4, 8)
 SCALED: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("04_digits_mlp", {}),
@@ -89,6 +93,22 @@ def programs_page() -> str:
     return "\n".join([*_programs(), "", *_savings(), "", *_scaling()]) + "\n"
 
 
+def quick_rows() -> Iterator[str]:
+    """The rows of the same tables for programs that aren't `LARGE`."""
+    yield from (_program_row(name, params) for name, params in VARIANTS if name not in LARGE)
+    for name, params, passes in SAVINGS:
+        if name not in LARGE:
+            yield from _saving_rows(name, params, passes)
+    for name, params in SCALED:
+        if name not in LARGE:
+            yield from _scaled_rows(name, params)
+
+
+def row_heads() -> Iterator[str]:
+    """How the rows of all programs begin."""
+    yield from (f"| {_named(name, params)} | " for name, params, *_ in (*VARIANTS, *SAVINGS, *SCALED))
+
+
 def _programs() -> Iterator[str]:
     yield "# Programs\n"
     yield (
@@ -98,14 +118,18 @@ def _programs() -> Iterator[str]:
     yield "| program | layers | weights | MACs | tiles | fetches | fill | instructions | peak buffer | cycles | TOPS | bottleneck |"
     yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
     for name, params in VARIANTS:
-        found = measured(name, params)
-        numbers = found.stats
-        cells = (
-            *(found.name, f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
-            *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}"),
-            *(f"{numbers['ub_peak_bytes'] / 2**20:.2f} MiB", f"{numbers['cycles']:,}", f"{numbers['tops']:.2f}", numbers["bottleneck"]),
-        )
-        yield f"| {' | '.join(cells)} |"
+        yield _program_row(name, params)
+
+
+def _program_row(name: str, params: Mapping[str, str]) -> str:
+    found = measured(name, params)
+    numbers = found.stats
+    cells = (
+        *(found.name, f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
+        *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}"),
+        *(f"{numbers['ub_peak_bytes'] / 2**20:.2f} MiB", f"{numbers['cycles']:,}", f"{numbers['tops']:.2f}", numbers["bottleneck"]),
+    )
+    return f"| {' | '.join(cells)} |"
 
 
 def _savings() -> Iterator[str]:
@@ -117,11 +141,15 @@ def _savings() -> Iterator[str]:
     yield "| program | without | cycles | more than with all | fill | tile fetches | instructions | host steps |"
     yield "|---|---|---|---|---|---|---|---|"
     for name, params, passes in SAVINGS:
-        whole = measured(name, params)
-        yield _saving(whole, "–", whole)
-        for omitted in passes:
-            names = omitted.split()
-            yield _saving(measured(name, params, frozenset(names)), " and ".join(f"`{name}`" for name in names), whole)
+        yield from _saving_rows(name, params, passes)
+
+
+def _saving_rows(name: str, params: Mapping[str, str], passes: Iterable[str]) -> Iterator[str]:
+    whole = measured(name, params)
+    yield _saving(whole, "–", whole)
+    for omitted in passes:
+        names = omitted.split()
+        yield _saving(measured(name, params, frozenset(names)), " and ".join(f"`{name}`" for name in names), whole)
 
 
 def _saving(found: Measured, omitted: str, whole: Measured) -> str:
@@ -145,6 +173,10 @@ def _scaling() -> Iterator[str]:
     yield f"| program | {' | '.join(HEAD)} |"
     yield f"|{'---|' * (len(HEAD) + 1)}"
     for name, params in SCALED:
-        programs = (_compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
-        for row in cells(scaling([Runtime(program) for program in programs if program is not None])):
-            yield f"| {_named(name, params)} | {' | '.join(row)} |"
+        yield from _scaled_rows(name, params)
+
+
+def _scaled_rows(name: str, params: Mapping[str, str]) -> Iterator[str]:
+    programs = (_compiled(name, Options(params=params, cores=cores)).program for cores in CORES)
+    for row in cells(scaling([Runtime(program) for program in programs if program is not None])):
+        yield f"| {_named(name, params)} | {' | '.join(row)} |"

@@ -17,7 +17,7 @@ import numpy as np
 from palette_png import Octets, palette_png
 
 from tpucc.cli.main import main
-from tpucc.driver import Options
+from tpucc.options import Options
 from tpucc.watch.build import Built, Recipe, attempt
 from tpucc.watch.server import Board, Server
 from tpucc.watch.site import view_of

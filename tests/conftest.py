@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from tests.support.command_line import SMALL
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="rewrite the expected outputs instead of comparing")
     parser.addoption("--soak", action="store_true", help="run the long random tests too")
+
+
+def pytest_configure() -> None:
+    """Every worker has its processor, and numpy isn't imported yet: a product in two threads waits for the other worker's."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tpucc.api import Executable, compile, compile_source, load, resume
+    from tpucc.api import Executable, compile, compile_source, judge, load, resume
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         InternalError,
         LimitError,
         Origin,
+        PluginError,
         ProgramError,
         Source,
         Span,
@@ -31,17 +32,23 @@ if TYPE_CHECKING:
     from tpucc.ir.graph import Graph, GraphBuilder, Node
     from tpucc.isa.program import Program
     from tpucc.passes.base import Context, Pass
+    from tpucc.runtime.judge import Verdict
+    from tpucc.schedule.allocate import TooLarge
+    from tpucc.stages import Stages
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "compile", "compile_source", "load", "resume"),
+    "tpucc.api": ("Executable", "compile", "compile_source", "judge", "load", "resume"),
     "tpucc.diagnostics": (
-        "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "ProgramError",
-        "Source", "Span", "UsageError",
+        "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
+        "ProgramError", "Source", "Span", "UsageError",
     ),
     "tpucc.ir.graph": ("Graph", "GraphBuilder", "Node"),
     "tpucc.isa.program": ("Program",),
     "tpucc.passes.base": ("Context", "Pass"),
+    "tpucc.runtime.judge": ("Verdict",),
+    "tpucc.schedule.allocate": ("TooLarge",),
+    "tpucc.stages": ("Stages",),
     "tpucc.target": ("Target", "load_target"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
@@ -62,15 +69,20 @@ __all__ = [
     "Node",
     "Origin",
     "Pass",
+    "PluginError",
     "Program",
     "ProgramError",
     "Source",
     "Span",
+    "Stages",
     "Target",
+    "TooLarge",
     "UsageError",
+    "Verdict",
     "__version__",
     "compile",
     "compile_source",
+    "judge",
     "load",
     "load_target",
     "resume",

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
-from tpucc.diagnostics import Diagnostic, Source, UsageError, listed, printable
-from tpucc.driver import Compilation, Options
+from tpucc.compilation import Compilation
+from tpucc.diagnostics import Diagnostic, Source, UsageError, printable
 from tpucc.driver import compile_source as drive
 from tpucc.interop.sources import read_source
-from tpucc.ir.dtypes import BY_BITS
 from tpucc.ir.printer import print_graph
 from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
-from tpucc.passes.base import Pass
+from tpucc.options import Keywords, Options, PathLike, changed, options_of
+from tpucc.runtime.judge import Verdict
+from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.resume import Base
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
-from tpucc.target import Target, load_target, with_overrides
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
-
-PathLike = str | os.PathLike[str]
 
 
 @dataclass(frozen=True, repr=False)
@@ -172,64 +168,26 @@ class Executable:
         return UsageError(Diagnostic("E0515", f"a program that was loaded has no {name}; compile the source to see them"))
 
 
-def compile(  # shadows the built-in on purpose: tpucc.compile is what one types
-    path: PathLike,
-    *,
-    target: str | Target = "tpu_v1",
-    overrides: Mapping[str, object] | None = None,
-    params: Mapping[str, object] | None = None,
-    weights: PathLike | None = None,
-    calibration: PathLike | None = None,
-    level: int = 2,
-    passes: tuple[Pass, ...] = (),
-    settings: Mapping[str, Mapping[str, object]] | None = None,
-    cores: int = 1,
-    activation_bits: int | None = None,
-) -> Executable:
+def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows the built-in on purpose: tpucc.compile is what one types
     """Compiles the model at `path`.
 
     `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
     `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
-    replace the built-in ones; `settings` maps a pass's name to its options; `cores` share the batch; `activation_bits` (8 or 16) wins over
-    the source's. Raises a subclass of `tpucc.Error`.
+    replace the built-in ones, and `omit` names optional ones to leave out; `settings` maps a pass's name to its options; `stages` replace
+    built-in stages, and one call of these or of a pass that you bring may take `plugin_timeout` seconds; `level` is 0, 1 or 2; `cores`
+    share the batch; `activation_bits` (8 or 16) wins over the source's. Raises a subclass of `tpucc.Error`.
     """
     path = Path(path)
-    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores, activation_bits)
+    options = options_of(**asked)
     return _executable(drive(read_source(path), path.parent, options))
 
 
-def compile_source(
-    text: str,
-    *,
-    name: str = "model.tpu",
-    folder: PathLike = ".",
-    target: str | Target = "tpu_v1",
-    overrides: Mapping[str, object] | None = None,
-    params: Mapping[str, object] | None = None,
-    weights: PathLike | None = None,
-    calibration: PathLike | None = None,
-    level: int = 2,
-    passes: tuple[Pass, ...] = (),
-    settings: Mapping[str, Mapping[str, object]] | None = None,
-    cores: int = 1,
-    activation_bits: int | None = None,
-) -> Executable:
+def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = ".", **asked: Unpack[Keywords]) -> Executable:
     """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
-    options = _options(_target(target, overrides), params, weights, calibration, level, passes, settings, cores, activation_bits)
-    return _executable(drive(Source(name, text), Path(folder), options))
+    return _executable(drive(Source(name, text), Path(folder), options_of(**asked)))
 
 
-def resume(
-    text: str,
-    like: Executable | None = None,
-    *,
-    name: str = "edited",
-    target: str | Target | None = None,
-    calibration: PathLike | None = None,
-    level: int | None = None,
-    cores: int | None = None,
-    activation_bits: int | None = None,
-) -> Executable:
+def resume(text: str, like: Executable | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
     """Goes on from the text of a stage, as `exe.tiles` prints it or edited: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`.
 
     `like` is the model that the text was printed from; a graph of operators with its data needs none. `name` stands in messages. The others
@@ -237,15 +195,7 @@ def resume(
     an edit may not change (weights, inputs and outputs, the machine, the host's part).
     """
     base = None if like is None else Base(like.runtime.program, like.compilation)
-    given: dict[str, Any] = {
-        "target": _target(target, None) if target is not None else None,
-        "calibration": Path(calibration) if calibration is not None else None,
-        "level": level,
-        "cores": cores,
-        "activation_bits": activation_bits,
-    }
-    options = replace(_options_of(base), **{key: value for key, value in given.items() if value is not None})
-    return _executable(resume_text(Source(name, text), base, options))
+    return _executable(resume_text(Source(name, text), base, changed(_options_of(base), **asked)))
 
 
 def _options_of(base: Base | None) -> Options:
@@ -259,44 +209,12 @@ def load(path: PathLike) -> Executable:
     return Executable(load_program(Path(path)))
 
 
-def _target(target: str | Target, overrides: Mapping[str, object] | None) -> Target:
-    return load_target(target, overrides) if isinstance(target, str) else with_overrides(target, overrides or {})
+def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0) -> Verdict:
+    """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.runtime.judge`.
 
-
-def _options(
-    target: Target,
-    params: Mapping[str, object] | None,
-    weights: PathLike | None,
-    calibration: PathLike | None,
-    level: int,
-    passes: tuple[Pass, ...],
-    settings: Mapping[str, Mapping[str, object]] | None,
-    cores: int,
-    activation_bits: int | None,
-) -> Options:
-    if activation_bits is not None and activation_bits not in BY_BITS:
-        raise UsageError(Diagnostic("E0518", f"activations have {listed([*map(str, BY_BITS)], 'or')} bits, found {activation_bits}"))
-    return Options(
-        target=target,
-        params={name: _static(value) for name, value in (params or {}).items()},
-        weights=None if weights is None else Path(weights),
-        calibration=None if calibration is None else Path(calibration),
-        level=level,
-        extra=passes,
-        settings=settings or {},
-        cores=cores,
-        activation_bits=activation_bits,
-    )
-
-
-def _static(value: object) -> str:
-    """A Python value as the language writes it."""
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        return '"' + escaped.replace("{", "{{").replace("}", "}}") + '"'
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_static, value))}]"
-    return repr(value.item() if isinstance(value, np.generic) else value)
+    `inputs` are judged on, or else the calibration inputs; and random ones that `seed` draws.
+    """
+    return verdict_on(exe.runtime, exe.compilation, inputs, seed)
 
 
 def _executable(compilation: Compilation) -> Executable:

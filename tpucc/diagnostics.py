@@ -190,8 +190,14 @@ class LimitError(Error):
     exit_status = 4
 
 
+class PluginError(Error):
+    """Code that the user brought, a pass or a stage, failed or made something wrong. The source is its file."""
+
+    exit_status = 1
+
+
 class InternalError(Error):
-    """A fault in tpucc, or in a pass that the user brought."""
+    """A fault in tpucc."""
 
     exit_status = 5
 

@@ -6,186 +6,123 @@ an observer; stages know nothing of each other.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, Error, Source, UsageError
-from tpucc.frontend.elaborate import Limits, Model, elaborate
+from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError
+from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
-from tpucc.ir.printer import print_graph
-from tpucc.isa.disassembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
-from tpucc.layers.partition import partition
 from tpucc.lowering.lower import lowerings
-from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.tiletext import print_tiles
 from tpucc.lowering.verify import verify_tiles
-from tpucc.numerics import AnyArray
+from tpucc.options import Options
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.cores.division import divisions
 from tpucc.passes.pipeline import pipeline, unknown_name
-from tpucc.passes.running import run_pass, verify_stage
-from tpucc.schedule import schedule
+from tpucc.passes.running import is_brought, run_pass, verify_stage
+from tpucc.plugins.guard import guest
+from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
-from tpucc.schedule.host_part import with_host_part
-from tpucc.target import Target, load_target, require_compilable
+from tpucc.stages.stages import Stages
+from tpucc.target import require_compilable
 
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
 
-Stage = Graph | TileProgram | Program
-Observer = Callable[["Snapshot"], None]
-
-
-@dataclass(frozen=True)
-class Options:
-    """What a compilation is asked for, beside the source.
-
-    `weights` and `calibration` are files that win over those the source names. `extra` are passes that the user brought; `settings`
-    maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch.
-    """
-
-    target: Target = field(default_factory=lambda: load_target("tpu_v1"))
-    params: Mapping[str, str] = field(default_factory=dict)
-    weights: Path | None = None
-    calibration: Path | None = None
-    level: int = 2
-    extra: tuple[Pass, ...] = ()
-    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    omit: frozenset[str] = frozenset()
-    activation_bits: int | None = None
-    cores: int = 1
-    stop_after: str | None = None
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """A stage's result, as the observer sees it: its number and name, the value, and the seconds it took."""
-
-    number: int
-    stage: str
-    value: Stage | Source
-    seconds: float
-    changed: bool
-    summary: str = ""
-    """What a pass does, in a line."""
-    place: str = ""
-    """Of a pass's result: the pass, and which one it is where another of this name comes later."""
-
-    @property
-    def suffix(self) -> str:
-        """The kind of its text form: `.graph`, `.tile`, `.asm`."""
-        return ".graph" if isinstance(self.value, Graph) else ".tile" if isinstance(self.value, TileProgram) else ".asm"
-
-    def text(self, with_data: bool = False) -> str:
-        """The value in its text form, from which `tpucc.resume` goes on. Without data, large constants stand by their digests."""
-        if isinstance(self.value, Source):
-            return self.value.text
-        if isinstance(self.value, TileProgram):
-            return print_tiles(self.value, with_data)
-        if isinstance(self.value, Program):
-            return disassemble(self.value, with_data)
-        return print_graph(self.value, with_data=with_data, after=self.place)
-
-
-@dataclass(frozen=True, eq=False)
-class Compilation:
-    """All that a compilation made. What lies past `stop_after` is None."""
-
-    source: Source
-    options: Options
-    model: Model | None
-    graph: Graph | None
-    calibration: Mapping[str, AnyArray] | None
-    layers: Graph | None
-    tiles: TileProgram | None
-    program: Program | None
-    warnings: list[str]
-    snapshots: tuple[Snapshot, ...]
-
-    @property
-    def params(self) -> Mapping[str, str]:
-        """The values that were given for the source's params, as they were written."""
-        return self.options.params
-
-
-class _Stopped(Exception):
-    """The stage of `stop_after` is done."""
-
-
-class Recorder:
-    """Times each stage, hands it to the observer, and stops after the one that was asked for."""
-
-    def __init__(self, observer: Observer | None, stop_after: str | None, before: tuple[Snapshot, ...] = ()) -> None:
-        self.snapshots = list(before)
-        self._observer = observer
-        self._stop_after = stop_after
-        self._started = time.perf_counter()
-
-    def done(
-        self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True, summary: str = "", place: str = ""
-    ) -> None:
-        seconds = time.perf_counter() - self._started
-        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed, summary, place)
-        self.snapshots.append(snapshot)
-        if self._observer is not None:
-            self._observer(snapshot)
-        if last and stage == self._stop_after:
-            raise _Stopped
-        self._started = time.perf_counter()
-
-
-@dataclass
-class State:
-    """What the stages have made so far."""
-
-    source: Source
-    options: Options
-    model: Model | None = None
-    graph: Graph | None = None
-    calibration: Mapping[str, AnyArray] | None = None
-    layers: Graph | None = None
-    tiles: TileProgram | None = None
-    program: Program | None = None
-    warnings: list[str] = field(default_factory=list)
+BackHalf = Callable[[State, Recorder], None]
+"""What is done with the layer graph."""
 
 
 def front_end(source: Source, options: Options) -> Model:
-    """Parses and elaborates: all that `tpucc check` does. Raises `CompileError` with every diagnostic."""
+    """Parses and elaborates. Raises `CompileError` with every diagnostic."""
     return elaborate(parse(source), source, options.params, options.limits)
 
 
 def compile_source(source: Source, folder: Path, options: Options, observer: Observer | None = None) -> Compilation:
     """Compiles `source`, whose files (weights, calibration) are relative to `folder`.
 
-    Raises `CompileError`, `InputError`, `LimitError` or `UsageError`, each with its diagnostics and the source they speak of.
+    Raises `CompileError`, `InputError`, `LimitError`, `UsageError` or `PluginError`, each with its diagnostics and the source that they
+    speak of.
     """
+    return _driven(source, folder, options, observer, back_end)
+
+
+def check_source(source: Source, folder: Path, options: Options) -> Model:
+    """Raises what `compile_source` raises, and leaves out what refuses nothing: choosing the fastest program, fetches, waits, the verifier.
+
+    Stages that the user brought may be refused by any of these: then all is done.
+    """
+    checked = _driven(source, folder, options, None, back_end if options.stages.replaced else _fits)
+    assert checked.model is not None
+    return checked.model
+
+
+def without_passes(made: Compilation) -> Program:
+    """The program of the same model, compiled without the user's passes and stages: what theirs are measured by.
+
+    Raises what `compile_source` raises: a model may need them.
+    """
+    names = {step.name for step in pipeline(made.options.level, (), {}, ())}
+    settings = {name: values for name, values in made.options.settings.items() if name in names}
+    options = replace(made.options, extra=(), stages=Stages(), settings=settings, omit=made.options.omit & names, stop_after=None)
+    state = State(made.source, options, made.model, made.graph, made.calibration)
+    assert made.graph is not None
+    recorder = Recorder(None, None)
+    run_passes(state, made.graph, recorder)
+    back_end(state, recorder)
+    assert state.program is not None
+    return state.program
+
+
+def _driven(
+    source: Source, folder: Path, options: Options, observer: Observer | None, last: Callable[[State, Recorder], None]
+) -> Compilation:
     require_compilable(options.target)
     if options.stop_after is not None:
         require_stage(options.stop_after, options)
     recorder = Recorder(observer, options.stop_after)
-    return recorded(State(source, options), recorder, lambda state: _stages(state, folder, options, recorder))
+
+    def stages(state: State) -> None:
+        _front(state, folder, recorder)
+        last(state, recorder)
+
+    return recorded(State(source, options), recorder, stages)
 
 
+@collector_paused()
 def recorded(state: State, recorder: Recorder, stages: Callable[[State], None]) -> Compilation:
     """What `stages` make of `state`, to the stage that was asked for; errors that speak of the source get it."""
     try:
         stages(state)
-    except _Stopped:
+    except Stopped:
         pass
-    except Error as error:
-        if error.source is None and any(d.labels for d in error.diagnostics):
-            raise type(error)(error.diagnostics, state.source) from None
-        raise
+    except Exception as error:
+        explained = _explained(error, state)
+        if explained is error:
+            raise
+        raise explained from error
     return Compilation(**vars(state), snapshots=tuple(recorder.snapshots))
+
+
+def _explained(error: Exception, state: State) -> Exception:
+    """The error with the source that it speaks of; a fault after a pass of the user's has changed the graph is that pass's."""
+    ours = isinstance(error, InternalError) or not isinstance(error, Error | MemoryError)
+    if ours and state.rewritten:
+        step = next(step for step in passes_of(state.options) if step.name == state.rewritten[-1])
+        more = error.diagnostics if isinstance(error, InternalError) else ()
+        text = "made a graph that can't be compiled:" + ("" if more else f" {type(error).__name__}: {error}")
+        return guest(f"the pass {step.name}", step.run).error("E0525", text, more=more)
+    if isinstance(error, Error) and error.source is None and any(d.labels for d in error.diagnostics):
+        return type(error)(error.diagnostics, state.source)
+    return error
 
 
 def passes_of(options: Options) -> tuple[Pass, ...]:
@@ -209,9 +146,9 @@ def require_stage(name: str, options: Options) -> None:
         raise unknown_name("stage", name, stage_names(options))
 
 
-@collector_paused()
-def _stages(state: State, folder: Path, options: Options, recorder: Recorder) -> None:
-    """Runs every stage; each leaves its result in `state` before the recorder may stop."""
+def _front(state: State, folder: Path, recorder: Recorder) -> None:
+    """Runs every stage up to the last pass; each leaves its result in `state` before the recorder may stop."""
+    options = state.options
     module = parse(state.source)
     recorder.done("parse", state.source)
     model = state.model = elaborate(module, state.source, options.params, options.limits)
@@ -221,30 +158,35 @@ def _stages(state: State, folder: Path, options: Options, recorder: Recorder) ->
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
     state.graph = bind_weights(model, folder, options.weights)
-    verify_stage(state.graph, model.graph)
     recorder.done("weights", state.graph, changed=state.graph != model.graph)
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's
     state.calibration = read_calibration(model, folder, options.calibration)
-    run_passes(state, state.graph, options, recorder)
-    back_end(state, options, recorder)
+    run_passes(state, state.graph, recorder)
 
 
-def run_passes(state: State, graph: Graph, options: Options, recorder: Recorder, done: int = 0) -> None:
+def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) -> None:
     """Runs the passes on `graph`, which the first `done` of them have made."""
-    declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
-    format = BY_BITS[options.activation_bits] if options.activation_bits else declared
-    context = Context(options.target, state.calibration, options.cores, format)
+    options, context = state.options, _context(state)
     state.layers = graph
     steps, places = passes_of(options), pass_places(options)
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
-        made = run_pass(step, graph, context)
+        made = run_pass(step, graph, context, options.plugin_timeout)
         state.warnings.extend(made.notes)
         state.layers = made.without_notes()
         changed = state.layers != graph
+        if changed and is_brought(step):
+            state.rewritten.append(step.name)
         recorder.done(step.name, state.layers, changed=changed, last=place == step.name, summary=step.summary, place=place)
         graph = state.layers
+
+
+def _context(state: State) -> Context:
+    options = state.options
+    declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
+    format = BY_BITS[options.activation_bits] if options.activation_bits else declared
+    return Context(options.target, state.calibration, options.cores, format)
 
 
 def pass_places(options: Options) -> list[str]:
@@ -253,21 +195,32 @@ def pass_places(options: Options) -> list[str]:
     return [name if name not in names[index + 1 :] else f"{name} {names[: index + 1].count(name)}" for index, name in enumerate(names)]
 
 
-def back_end(state: State, options: Options, recorder: Recorder) -> None:
+def back_end(state: State, recorder: Recorder) -> None:
     """Lowers, schedules and verifies the layer graph."""
-    assert state.layers is not None
-    assert state.graph is not None
-    parts = partition(state.layers)
-    with named_at(state.model.weights_span if state.model and options.weights is None else None, "E0622"):
-        candidates = lowerings(parts.device, options.target, segments=parts.segments)
-        state.tiles, scheduled = fastest(candidates, options.cores) if options.level > 0 else (next(candidates), None)
+    options, stages = state.options, state.stages
+    with _placed_weights(state):
+        candidates = stages.lowerings(state.parts, options.target)
+        many = options.level > 0
+        state.tiles, scheduled = fastest(candidates, options.cores, stages.schedule) if many else (next(candidates), None)
     verify_tiles(state.tiles)
     recorder.done("lower", state.tiles)
-    state.program = with_host_part(scheduled or schedule(state.tiles), state.layers, state.source, state.graph, options.cores)
+    state.program = state.whole(scheduled or stages.schedule(state.tiles))
     state.warnings.extend(state.program.notes)
     recorder.done("schedule", state.program)
     check(state.program)
     recorder.done("verify", state.program, changed=False)
+
+
+def _fits(state: State, recorder: Recorder) -> None:
+    """What the built-in back end may refuse: weights, buffers or sums that don't fit the machine."""
+    parts = state.parts
+    with _placed_weights(state):
+        require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))
+
+
+def _placed_weights(state: State) -> AbstractContextManager[None]:
+    """Weights that don't fit are those of the source's directive, unless the command line named others."""
+    return named_at(state.model.weights_span if state.model and state.options.weights is None else None, "E0622")
 
 
 def _require_supported(cores: int) -> None:

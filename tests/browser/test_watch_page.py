@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.legibility import legibility
 from tests.support.watching import SMALL, WRONG, recipe
-from tpucc.driver import Compilation
+from tpucc.compilation import Compilation
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import artifacts
 from tpucc.watch.server import Board, Server

@@ -19,9 +19,11 @@ import pytest
 import tpucc
 from tests.support.networks import BLACKBOARD, MIDDLE, ORDINARY, PICTURES, Bounds, drawn, elaborated, network, results, seeds_of_reals
 from tpucc.api import Executable
+from tpucc.compilation import Snapshot
 from tpucc.diagnostics import Source
-from tpucc.driver import Options, Snapshot, compile_source
+from tpucc.driver import compile_source
 from tpucc.ir.graph import Graph
+from tpucc.options import Options
 from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import compare_executors, compare_with_reference, error_statistics, float_reference, random_inputs
 from tpucc.target import Target, load_target

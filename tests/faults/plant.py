@@ -26,6 +26,7 @@ PATIENCE = 300
 """Seconds after which tests that still run have met an endless loop: the fault is caught."""
 TESTS_FAILED = 1
 """Pytest's exit status; others say that it could not run, which catches nothing."""
+ENDLESS = "no end"
 
 
 @dataclass(frozen=True)
@@ -75,22 +76,24 @@ def _is_caught(fault: Fault, copy: Path, *, quick: bool) -> bool:
     before, started = path.read_text("utf-8"), time.monotonic()
     path.write_text(before.replace(fault.old, fault.new), "utf-8")
     try:
-        caught, by = _outcome(copy, _quick_options() if quick else [*fault.tests, "-n", "0"])
+        failed = _failed(copy, _quick_options() if quick else [*fault.tests, "-n", "0"])
     finally:
         path.write_text(before, "utf-8")
-    print(f"{'caught' if caught else 'MISSED'}  {time.monotonic() - started:5.1f} s  {fault.under}: {fault.name}{by}", flush=True)
+    caught = failed == ENDLESS or (bool(failed) and not _failed(copy, [failed, "-n", "0"]))
+    by = "no test" if not failed else failed if caught else f"{failed} fails without the fault too"
+    print(f"{'caught' if caught else 'MISSED'}  {time.monotonic() - started:5.1f} s  {fault.under}: {fault.name} ({by})", flush=True)
     return caught
 
 
-def _outcome(copy: Path, options: Sequence[str]) -> tuple[bool, str]:
-    """Whether a test failed, and which."""
+def _failed(copy: Path, options: Sequence[str]) -> str:
+    """The first test that fails, or `ENDLESS`; nothing when all pass, or none could run."""
     command = [sys.executable, "-m", "pytest", "-x", "--no-header", "-p", "no:cacheprovider", *options]
     try:
         ran = subprocess.run(command, cwd=copy, env=_environment(copy), capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
-        return True, f" (by no end within {PATIENCE} s)"
-    first = re.search(r"^(?:FAILED|ERROR) (\S+)", ran.stdout, re.MULTILINE)
-    return ran.returncode == TESTS_FAILED, f" (by {first[1]})" if first else ""
+        return ENDLESS
+    first = re.search(r"^FAILED (.+?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    return first[1] if first and ran.returncode == TESTS_FAILED else ""
 
 
 def _quick_options() -> list[str]:

@@ -8,27 +8,34 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 
 
-def compiled(folder: Path, stem: str, seed: str, target: str) -> dict[str, bytes]:
-    """Every file that a compile in a fresh folder writes."""
-    folder.mkdir()
-    for path in PROGRAMS.glob(f"{stem}*"):
-        shutil.copy(path, folder)
-    command = [sys.executable, "-m", "tpucc", "compile", f"{stem}.tpu", "--target", target, "-o", "out", "--quiet"]
+WAYS = (("01_hello", "tpu_v1"), ("02_iris", "tiny"), ("03_wine", "tpu_v1"), ("04_digits_mlp", "tpu_v1"))
+"""Programs, and the machines that they are compiled for."""
+COMPILE = """
+import ast, sys
+from tpucc.cli.main import main
+for stem, target in ast.literal_eval(sys.argv[1]):
+    assert main(["compile", f"{stem}.tpu", "--target", target, "-o", stem, "--quiet"]) == 0
+"""
+Files = dict[str, bytes]
+
+
+def compiled(folder: Path, seed: str) -> dict[str, Files]:
+    """For each program every file that a compile in a fresh folder writes, by a process with this hash seed."""
+    folder.mkdir(parents=True)
+    for stem, _ in WAYS:
+        for path in PROGRAMS.glob(f"{stem}*"):
+            shutil.copy(path, folder)
+    command = [sys.executable, "-c", COMPILE, repr(WAYS)]
     subprocess.run(command, cwd=folder, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
-    return {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    return {stem: {path.name: path.read_bytes() for path in (folder / stem).iterdir()} for stem, _ in WAYS}
 
 
-@pytest.mark.parametrize(
-    ("stem", "target"), [("01_hello", "tpu_v1"), ("02_iris", "tiny"), ("03_wine", "tpu_v1"), ("04_digits_mlp", "tpu_v1")]
-)
-def test_two_compiles_give_the_same_bytes(tmp_path: Path, stem: str, target: str) -> None:
-    first = compiled(tmp_path / "a", stem, "1", target)
-    (tmp_path / "deeper").mkdir()
-    second = compiled(tmp_path / "deeper" / "b", stem, "4242", target)
-    assert first.keys() == second.keys()
-    assert [name for name in first if first[name] != second[name]] == []
+def test_two_compiles_give_the_same_bytes(tmp_path: Path) -> None:
+    first, second = compiled(tmp_path / "a", "1"), compiled(tmp_path / "deeper" / "b", "4242")
+    for stem, _ in WAYS:
+        assert first[stem]
+        assert first[stem].keys() == second[stem].keys()
+        assert [name for name, data in first[stem].items() if data != second[stem][name]] == [], stem

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.driver import Options, front_end
+from tpucc.driver import front_end
 from tpucc.interop.sources import bind_weights, read_source
 from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import evaluate
+from tpucc.options import Options
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tpucc.cli.main import main
 
@@ -10,10 +12,18 @@ PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 
 
 def report_of(source: Path, folder: Path) -> Path:
-    """The page of the model in the file `source`, in `folder`."""
+    """The page of the model in the file `source`, in `folder`. It is made once for all tests of this process."""
     place = folder / "report.html"
-    assert main(["report", str(source), "-o", str(place), "--quiet"]) == 0
+    place.write_bytes(_page(source, source.read_bytes()))
     return place
+
+
+@cache
+def _page(source: Path, text: bytes) -> bytes:
+    with TemporaryDirectory() as folder:
+        place = Path(folder) / "report.html"
+        assert main(["report", str(source), "-o", str(place), "--quiet"]) == 0
+        return place.read_bytes()
 
 
 def report_of_text(text: str, folder: Path, name: str) -> Path:

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from math import floor
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,28 @@ def slow_run(program: Program, inputs: Mapping[str, Int8], host: Host | None = N
     return _SlowMachine(program, host).run(inputs)
 
 
+class _Memory(dict[int, list[int]]):
+    """`rows` rows of zeros, of which one is made when it is first used: a buffer has 24 MiB."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        super().__init__()
+        self._rows, self._width = rows, width
+
+    def __missing__(self, row: int) -> list[int]:
+        if not 0 <= row < self._rows:
+            raise IndexError(row)
+        return self.setdefault(row, [0] * self._width)
+
+
 class _SlowMachine:
     def __init__(self, program: Program, host: Host | None) -> None:
         self.host_step = host
         self.program, self.mxu = program, program.target.mxu
         self.host = [[0] * self.mxu for _ in range(program.host_rows)]
-        self.ub = [[0] * self.mxu for _ in range(program.target.unified_buffer_rows)]
-        self.acc = [[0] * self.mxu for _ in range(program.target.accumulator_rows)]
+        self.ub = _Memory(program.target.unified_buffer_rows, self.mxu)
+        self.acc = _Memory(program.target.accumulator_rows, self.mxu)
         self.asked: list[int] = []
-        self.tile: list[list[int]] = []
+        self.columns: list[list[int]] = []
         self.block: Any = None
 
     def run(self, inputs: Mapping[str, Int8]) -> dict[str, list[list[int]]]:
@@ -98,11 +112,11 @@ class _SlowMachine:
 
     def _convolve(self, f: dict[str, int]) -> None:
         if f["flags"] & Flag.SWITCH:
-            self.tile = self.program.tiles[self.asked.pop(0)].tolist()
+            self.columns = self.program.tiles[self.asked.pop(0)].T.tolist()
         values = 65536 if f["flags"] & Flag.WIDE else 256
         for number, row in enumerate(self._walk(f, "ub")):
             x = [v % values if f["flags"] & Flag.UNSIGNED else v for v in self._load(f, row)]
-            sums = [sum(x[k] * self.tile[k][n] for k in range(self.mxu)) for n in range(self.mxu)]
+            sums = [sum(map(mul, x, column)) for column in self.columns]
             old = self.acc[f["acc"] + number] if f["flags"] & Flag.ACCUMULATE else [0] * self.mxu
             self.acc[f["acc"] + number] = [a + b for a, b in zip(old, sums, strict=True)]
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tpucc.driver import Compilation, Options
+from tpucc.compilation import Compilation
+from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
 from tpucc.watch.build import Recipe
 

@@ -122,11 +122,23 @@ def test_prose_is_filled_and_programs_are_left_alone() -> None:
     assert filled("a b", "# ", "# ") == "# a b"
 
 
+ONE_BY_ONE = """
+import ast, sys
+from tpucc.cli.main import main
+for arguments in ast.literal_eval(sys.argv[1]):
+    sys.argv = ["tpucc", *arguments]
+    try:
+        main()
+    except SystemExit as end:
+        assert end.code == 0, arguments
+"""
+"""Several commands as the entry point runs them, in one process."""
+
+
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252", "utf-8"])
 def test_no_encoding_of_the_output_is_a_fault(encoding: str, tmp_path: Path) -> None:
     (tmp_path / "long.tpu").write_text(LONG, "utf-8")
     settings, source = {**os.environ, "PYTHONIOENCODING": encoding}, str(tmp_path / "long.tpu")
-    for arguments in (["check", source], ["profile", source, "--chart"], ["doctor"]):
-        command = [sys.executable, "-m", "tpucc", *arguments]
-        result = subprocess.run(command, capture_output=True, env=settings, check=False)
-        assert result.returncode == 0, result.stderr
+    commands = [["check", source], ["profile", source, "--chart"], ["doctor"]]
+    result = subprocess.run([sys.executable, "-c", ONE_BY_ONE, repr(commands)], capture_output=True, env=settings, check=False)
+    assert result.returncode == 0, result.stderr

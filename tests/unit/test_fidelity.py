@@ -12,12 +12,13 @@ import pytest
 import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin, Source
-from tpucc.driver import Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.error import LayerError
 from tpucc.layers.kinds import Vector
 from tpucc.numerics import AnyArray
+from tpucc.options import Options
 from tpucc.runtime.fidelity import _graphs, _Together, _twins, fidelity
 from tpucc.runtime.runtime import Runtime
 

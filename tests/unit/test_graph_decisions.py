@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import FrozenInstanceError, dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -204,15 +204,16 @@ def state_of(graph: Graph) -> list[object]:
     return [print_graph(graph), tuple(map(id, graph.nodes)), graph.notes, hash(tuple(values))]
 
 
-def context_of(context: Context) -> list[object]:
-    given = context.calibration or {}
-    return [context.target, context.cores, context.precision, {name: array.tobytes() for name, array in given.items()}]
+def context_of(context: Context) -> dict[str, object]:
+    """All that a context says, arrays by their bytes."""
+    given = {name: array.tobytes() for name, array in (context.calibration or {}).items()}
+    return {field.name: getattr(context, field.name) for field in fields(context)} | {"calibration": given}
 
 
 def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: set[str] = set()
 
-    def watched(step: Pass, graph: Graph, context: Context) -> Graph:
+    def watched(step: Pass, graph: Graph, context: Context, seconds: float) -> Graph:
         before = state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None
         result = running.run_pass(step, graph, context)
         assert (state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None) == before, step.name

@@ -10,10 +10,11 @@ import pytest
 
 import tpucc
 from tpucc.diagnostics import Source
-from tpucc.driver import Options, front_end
+from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.dtypes import I16
 from tpucc.ir.types import Range
+from tpucc.options import Options
 
 FOLDER = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted([*(FOLDER / "programs").glob("*.tpu"), *(FOLDER.parent / "programs").glob("*.tpu")])

@@ -10,10 +10,11 @@ import pytest
 from tests.support.device_graphs import Device, Graph, assert_computes, compiled, random_inputs, reference
 from tests.support.mixed import Mixed
 from tpucc.diagnostics import Source
-from tpucc.driver import Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.ir.verify import verify_graph
 from tpucc.layers.kinds import Vector
 from tpucc.layers.verify import verify_layers
+from tpucc.options import Options
 from tpucc.passes.base import Context
 from tpucc.passes.compose_tables import ComposeTables
 from tpucc.runtime.check import compare_with_reference

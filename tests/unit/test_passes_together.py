@@ -70,11 +70,11 @@ def test_passes_say_what_they_are() -> None:
 
 
 ORIGIN = Origin((Span(1, 1, 1, 2),))
-COUNT = 20_000
+COUNT = 10_000
 
 
 def chain(*steps: tuple[str, tuple[str, ...], Attributes], shape: tuple[int, ...] = (2, 2)) -> Graph:
-    """A graph of 20,000 nodes in a row that repeats the steps; the operand "" is the node before."""
+    """A graph of 10,000 nodes in a row that repeats the steps; the operand "" is the node before."""
     constants = {
         "w": np.eye(2, dtype=np.float32),
         "b": np.array([1, -1], np.float32),

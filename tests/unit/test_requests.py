@@ -255,9 +255,7 @@ LISTING = "".join(f"read_host ub={n} host={n} rows=1\n" for n in range(30))
 @pytest.mark.parametrize(
     ("name", "data", "says", "helps"),
     [
-        ("m.asm", LISTING.encode(), "m.asm is a listing,", "tpucc asm makes a program of it"),
         ("M.ASM", LISTING.encode(), "M.ASM is a listing,", "tpucc asm makes a program of it"),
-        ("m.graph", b"graph m\n", "a graph in text form", "tpucc opt"),
         ("w.npz", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
         ("w", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
         ("w.npy", b"\x93NUMPY\x01\0", "a single array", "np.savez"),
@@ -281,6 +279,22 @@ def test_another_kind_of_file_is_one_message(
     printed = capsys.readouterr().err
     assert printed.count("error E") == 1
     assert ("E0121" in printed, says in printed, helps in printed) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "says", "helps"),
+    [
+        ("m.asm", LISTING.encode(), "m.asm is a listing,", "tpucc asm makes a program of it"),
+        ("m.graph", b"graph m\n", "a graph in text form", "tpucc opt"),
+        ("m.tile", b".program m stage=tile\n", "a tile program in text form", "tpucc compile goes on from it"),
+    ],
+)
+def test_the_text_of_a_stage_is_no_source(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, data: bytes, says: str, helps: str
+) -> None:
+    test_another_kind_of_file_is_one_message(tmp_path, capsys, "check", name, data, says, helps)
+    assert main(["run", str(tmp_path / name)]) == 3
+    assert "E0121" not in capsys.readouterr().err
 
 
 def test_a_large_file_of_another_kind_is_named_before_its_size(tmp_path: Path) -> None:

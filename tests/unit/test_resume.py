@@ -14,8 +14,8 @@ import tpucc
 from tests.support.command_line import run
 from tests.support.networks import BLACKBOARD, MIDDLE, network
 from tpucc.api import Executable
+from tpucc.compilation import Snapshot
 from tpucc.diagnostics import ProgramError
-from tpucc.driver import Snapshot
 from tpucc.ir.digests import digest_of
 from tpucc.ir.graph import Graph
 from tpucc.isa.container import encode
@@ -99,6 +99,7 @@ def test_a_program_is_enough_for_what_comes_after_it(tmp_path: Path) -> None:
     loaded = tpucc.load(tmp_path / "iris.tpub")
     for text in (text_of("tiles"), text_of("program"), text_of("layers", with_data=True)):
         assert binary(tpucc.resume(text, loaded)) == binary(compiled())
+    assert refused(text_of("layers"), loaded).diagnostics[0].code == "E0767"
 
 
 def test_a_graph_of_drawn_weights_stands_alone() -> None:

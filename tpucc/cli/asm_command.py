@@ -9,11 +9,11 @@ import click
 from tpucc.cli.options import FILE
 from tpucc.cli.resumed import base_at, read_text
 from tpucc.diagnostics import counted
-from tpucc.driver import Options
 from tpucc.interop.files import write_file
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
+from tpucc.options import Options
 
 
 @click.command("asm")

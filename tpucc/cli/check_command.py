@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tpucc.cli.columns import filled
-from tpucc.cli.options import params_option
+from tpucc.cli.failures import print_json
+from tpucc.cli.options import FILE, compile_options, json_option, options_from
+from tpucc.cli.work import held_out
 from tpucc.diagnostics import counted, printable
-from tpucc.driver import Options, front_end
+from tpucc.driver import check_source
 from tpucc.interop.sources import read_source
 
 
 @click.command("check")
-@click.argument("model", type=click.Path(path_type=Path))
-@params_option
+@click.argument("model", type=FILE)
+@compile_options
+@json_option
 @click.option("--quiet", is_flag=True, help="Print nothing when the source is good.")
-def command(model: Path, params: dict[str, str], quiet: bool) -> None:
-    """Print the diagnostics of MODEL, fast: nothing is compiled, no weights are read."""
+def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Print what is wrong with MODEL: exactly what compile, with the same options, refuses it for. Nothing is written or executed."""
     source = read_source(model)
-    checked = front_end(source, Options(params=params))
+    checked = check_source(source, model.parent, options_from(given))
+    held_out(model)
+    if as_json:
+        print_json([])
+        return
     for warning in checked.warnings:
         click.echo(warning.render(source), err=True)
     if not quiet:

@@ -8,11 +8,12 @@ from typing import Any
 import click
 
 from tpucc.cli.charts import chart_option, lanes_text, wants_chart
-from tpucc.cli.options import FILE, compile_options, data_option, like_option
+from tpucc.cli.failures import print_json
+from tpucc.cli.options import FILE, compile_options, data_option, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
-from tpucc.cli.work import Dump, compiled, held_out_accuracy, print_json
+from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
 from tpucc.interop.files import write_files
 from tpucc.runtime.runtime import Runtime
@@ -41,7 +42,7 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @data_option
 @click.option("--stop-after", metavar="STAGE", help="Stop after this stage; write nothing.")
 @chart_option
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option
 @click.option("--quiet", is_flag=True, help="Print no summary and no warnings.")
 def command(
     model: Path,

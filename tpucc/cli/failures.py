@@ -9,31 +9,64 @@ import shlex
 import tempfile
 import traceback
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
+import msgspec
 
-from tpucc.diagnostics import Error, InternalError, LimitError, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, reason
 
 MAX_SOURCE = 1 << 20
 
 
 def report_failure(error: Exception, arguments: Sequence[str]) -> int:
-    """Prints an error to standard error; returns the exit status. `TPUCC_DEBUG=1` lets faults through as tracebacks."""
-    if isinstance(error, MemoryError):
-        click.echo("error E0613: out of memory; a smaller batch needs less", err=True)
-        return LimitError.exit_status
-    if isinstance(error, Error) and not isinstance(error, InternalError):
-        show_error(error)
-        return error.exit_status
-    if os.environ.get("TPUCC_DEBUG") == "1":
+    """Prints an error to standard error, or with --json as JSON to standard output; returns the exit status.
+
+    `TPUCC_DEBUG=1` lets faults through as tracebacks.
+    """
+    known = _known(error)
+    if isinstance(known, InternalError) and os.environ.get("TPUCC_DEBUG") == "1":
         raise error
-    if isinstance(error, InternalError):
-        show_error(error)
+    if "--json" in arguments:
+        print_json(diagnostics_json(known))
     else:
-        click.echo(f"error E0900: a fault in tpucc: {type(error).__name__}: {error}", err=True)
-    click.echo(f"what reproduces it is in {_reproducer(error, arguments)}", err=True)
-    return InternalError.exit_status
+        show_error(known)
+    if isinstance(known, InternalError):
+        click.echo(f"what reproduces it is in {_reproducer(error, arguments)}", err=True)
+    return known.exit_status
+
+
+def _known(error: Exception) -> Error:
+    """The error; another exception as one of ours."""
+    if isinstance(error, Error):
+        return error
+    if isinstance(error, MemoryError):
+        return LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
+    return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}"))
+
+
+def diagnostics_json(error: Error) -> list[dict[str, Any]]:
+    """An error's diagnostics for programs: where each is, its primary place first among the spans."""
+    return [_as_json(diagnostic, error.source) for diagnostic in error.diagnostics]
+
+
+def _as_json(found: Diagnostic, source: Source | None) -> dict[str, Any]:
+    return {
+        "code": found.code,
+        "severity": found.severity,
+        "message": found.message,
+        "file": source.name if source else None,
+        "line": found.span.line if found.span else None,
+        "column": found.span.column if found.span else None,
+        "spans": [asdict(label.span) | {"text": label.text} for label in found.labels],
+        "help": list(found.help),
+    }
+
+
+def print_json(value: object) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def show_error(error: Error) -> None:

@@ -13,11 +13,12 @@ import click
 COMMANDS = {
     "compile": "Compile a model; write its files and pictures; print a summary.",
     "run": "Execute a model or a program; optionally check it.",
+    "judge": "One verdict: are the values right, is the program valid, how fast is it.",
     "profile": "Where the cycles go, per layer and in all, without executing.",
     "viz": "Draw one picture.",
     "report": "Write the self-contained page.",
     "watch": "Serve the page on this machine; compile again on every save.",
-    "check": "Diagnostics only.",
+    "check": "Diagnostics only: what compile would refuse.",
     "asm": "Assemble a listing into a program.",
     "disasm": "Print the listing of a program.",
     "opt": "Run passes on a graph in text form.",

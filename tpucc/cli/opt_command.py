@@ -9,16 +9,16 @@ from pathlib import Path
 
 import click
 
-from tpucc.cli.options import FILE, bits_option, data_option, one_count, set_option, target_option
+from tpucc.cli.options import FILE, data_option, option
 from tpucc.cli.resumed import base_at, read_text
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
-from tpucc.driver import Options
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import write_file
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.options import Options
 from tpucc.passes.base import Context, Pass, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.plugins import installed_passes, passes_of_file
@@ -31,39 +31,41 @@ STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
 @click.command("opt")
 @click.argument("graph", type=FILE)
 @click.option("-p", "--passes", "wanted", default="", metavar="PASS,PASS{option=1}", help="The passes to run, in this order.")
-@click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Make the passes of this file known.")
-@target_option
-@set_option
-@click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Inputs for the pass calibrate.")
-@bits_option
-@one_count
+@option("passes")
+@option("target")
+@option("overrides")
+@option("calibration")
+@option("activation_bits")
+@option("cores")
+@option("plugin_timeout")
 @click.option("--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model whose constants stand in GRAPH by their digests.")
 @data_option
 @click.option("-o", "--output", type=FILE, metavar="FILE.graph", help="Where to write the result (default: standard output).")
 def command(
     graph: Path,
     wanted: str,
-    pass_files: tuple[Path, ...],
+    passes: tuple[Path, ...],
     target: str,
     overrides: dict[str, str],
-    calibrate: Path | None,
-    activation_bits: str | None,
+    calibration: Path | None,
+    activation_bits: int | None,
     cores: int,
+    plugin_timeout: float,
     like: Path | None,
     with_data: bool,
     output: Path | None,
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
     text = read_text(graph)
-    steps = list(_steps(wanted, _known(pass_files)))
-    calibration = None if calibrate is None else read_arrays(calibrate)
-    format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[int(activation_bits)]
-    context = Context(load_target(target, overrides), calibration, cores=cores, format=format)
+    steps = list(_steps(wanted, _known(passes, plugin_timeout)))
+    examples = None if calibration is None else read_arrays(calibration)
+    format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[activation_bits]
+    context = Context(load_target(target, overrides), examples, cores=cores, format=format)
     known = None if like is None else base_at(like, Options(target=context.target)).constants
     result = parse_graph(text.text, text.name, ATTRIBUTES, known)
     verify_stage(result)
     for step in steps:
-        result = run_pass(step, result.without_notes(), context)
+        result = run_pass(step, result.without_notes(), context, plugin_timeout)
         for note in result.notes:
             click.echo(f"note: {note}", err=True)
     printed = print_graph(result, with_data=with_data)
@@ -73,10 +75,10 @@ def command(
         write_file(output, printed.encode())
 
 
-def _known(pass_files: Sequence[Path]) -> dict[str, Pass]:
+def _known(files: Sequence[Path], seconds: float) -> dict[str, Pass]:
     """Every pass by its name; those of files win."""
-    known: dict[str, Pass] = {step.name: step for step in (*PASSES, *installed_passes())}
-    return known | {step.name: step for path in pass_files for step in passes_of_file(path)}
+    known: dict[str, Pass] = {step.name: step for step in (*PASSES, *installed_passes(seconds))}
+    return known | {step.name: step for path in files for step in passes_of_file(path, seconds)}
 
 
 def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import Field, dataclass
+from dataclasses import Field, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tpucc.driver import Options
-from tpucc.passes.base import Pass, options_of
+from tpucc.options import FLAGS, Flag, Options, options_of
+from tpucc.passes.base import Pass
+from tpucc.passes.base import options_of as fields_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.target import load_target
+from tpucc.stages.stages import stages_of_files
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 FILE = click.Path(path_type=Path)
 TYPES: Mapping[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FLOAT, "str": click.STRING, "bool": click.BOOL}
 
 
-def _pairs(form: str, example: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
+def _pairs(flag: Flag) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
     """Reads the values of an option that is written `NAME=VALUE`; of two with one name the last counts."""
 
     def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
@@ -28,25 +29,31 @@ def _pairs(form: str, example: str) -> Callable[[click.Context, click.Parameter,
         for text in values:
             name, equals, value = text.partition("=")
             if not equals or not name.strip():
-                raise click.BadParameter(f"{text!r} is not {form}, as in {example}")
+                raise click.BadParameter(f"{text!r} is not {flag.metavar}, as in {flag.example}")
             pairs[name.strip()] = value.strip()
         return pairs
 
     return read
 
 
-params_option = click.option(
-    *("-D", "params"), multiple=True, metavar="NAME=VALUE", callback=_pairs("NAME=VALUE", "-D batch=8"), help="Set a param of the source."
-)
-target_option = click.option("--target", default="tpu_v1", show_default=True, metavar="NAME|FILE.toml", help="The machine to compile for.")
-set_option = click.option(
-    *("--set", "overrides"),
-    multiple=True,
-    metavar="FIELD=VALUE",
-    callback=_pairs("FIELD=VALUE", "--set weight_bandwidth=136e9"),
-    help="Change a number of the target.",
-)
-bits_option = click.option("--activation-bits", type=click.Choice(["8", "16"]), help="Width of quantised activations.")
+def option(name: str) -> Decorator:
+    """The command line's option for a keyword of `tpucc.compile`."""
+    flag = FLAGS[name]
+    kinds: dict[str, dict[str, Any]] = {
+        "text": {},
+        "names": {"multiple": True},
+        "file": {"type": FILE},
+        "files": {"type": FILE, "multiple": True},
+        "pairs": {"multiple": True, "callback": _pairs(flag)},
+        "choice": {"type": click.Choice(flag.choices)},
+        "count": {"type": click.IntRange(1)},
+        "seconds": {"type": click.FloatRange(0, min_open=True)},
+    }
+    shown = {"default": flag.default, "show_default": True} if flag.default is not None else {}
+    return click.option(flag.flag, name, metavar=flag.metavar, help=flag.help, **shown, **kinds[flag.kind])
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result, or what is wrong, as JSON.")
 like_option = click.option(
     "--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model that MODEL, the text of a stage, was printed from."
 )
@@ -69,8 +76,8 @@ def pass_options() -> dict[PassOption, tuple[Pass, Field[Any]]]:
     """Every option of every built-in pass."""
     found = {}
     for step in PASSES:
-        for option in options_of(step):
-            found[PassOption(step.name, option.name)] = (step, option)
+        for definition in fields_of(step):
+            found[PassOption(step.name, definition.name)] = (step, definition)
     return found
 
 
@@ -88,63 +95,45 @@ class CoreCounts(click.ParamType[tuple[int, ...]]):
         return tuple(dict.fromkeys(int(word) for word in words))
 
 
-one_count = click.option("--cores", type=click.IntRange(1), default=1, show_default=True, help="Cores that share the batch.")
 several_counts = click.option(
     "--cores", type=CoreCounts(), default="1", show_default=True, metavar="N[,N…]", help="Cores that share the batch; several to compare."
 )
 
 
-def compile_options(function: Callable[..., Any], cores: Decorator = one_count) -> Callable[..., Any]:
-    """Adds the options of compiling; the command then calls `options_from` with what it got. `cores` is the option of this name."""
-    for decorate in reversed([*_decorators(), cores]):
+def compile_options(function: Callable[..., Any], **others: Decorator) -> Callable[..., Any]:
+    """Adds the options of compiling; the command then calls `options_from` with what it got. `others` stand for those of their names."""
+    decorators = [others.get(name) or option(name) for name in FLAGS]
+    decorators += [_pass_option(of_pass, step, definition) for of_pass, (step, definition) in pass_options().items()]
+    for decorate in reversed(decorators):
         function = decorate(function)
     return function
 
 
 def options_from(given: Mapping[str, Any], stop_after: str | None = None) -> Options:
-    """The `Options` that the command line asks for. Loads targets and pass files: raises `UsageError`, `ProgramError`."""
+    """The `Options` that the command line asks for. Loads targets and files of passes and stages: raises `UsageError`, `ProgramError` and
+    `PluginError`."""
     settings: dict[str, dict[str, object]] = {}
-    for option in pass_options():
-        value = given.get(option.destination)
+    for of_pass in pass_options():
+        value = given.get(of_pass.destination)
         if value is not None:
-            settings.setdefault(option.step, {})[option.field] = value
-    brought = tuple(step for path in given["pass_files"] for step in passes_of_file(path))
-    return Options(
-        target=load_target(given["target"], given["overrides"]),
-        params=given["params"],
-        weights=given["weights"],
-        calibration=given["calibrate"],
-        level=int(given["level"]),
-        extra=(*installed_passes(), *brought),
-        settings=settings,
-        omit=frozenset(given["omit"]),
-        activation_bits=int(given["activation_bits"]) if given["activation_bits"] else None,
-        cores=given["cores"],
-        stop_after=stop_after,
-    )
+            settings.setdefault(of_pass.step, {})[of_pass.field] = value
+    seconds = given["plugin_timeout"]
+    brought = tuple(step for path in given["passes"] for step in passes_of_file(path, seconds))
+    asked = {name: given[name] for name in FLAGS if given[name] is not None}
+    asked |= {
+        "passes": (*installed_passes(seconds), *brought),
+        "stages": stages_of_files({stage: Path(file) for stage, file in given["stages"].items()}, seconds),
+        "settings": settings,
+    }
+    return replace(options_of(**asked), params=given["params"], stop_after=stop_after)
 
 
-def _decorators() -> list[Decorator]:
-    return [
-        target_option,
-        set_option,
-        params_option,
-        click.option("--weights", type=FILE, metavar="FILE.npz", help="Read the weights from here."),
-        click.option("--calibrate", type=FILE, metavar="FILE.npz", help="Measure the activations' ranges on these inputs."),
-        click.option("-O", "level", type=click.Choice(["0", "1", "2"]), default="2", show_default=True, help="How much to optimise."),
-        click.option("--pass", "pass_files", type=FILE, multiple=True, metavar="FILE.py", help="Add the passes of this file."),
-        click.option("--omit", multiple=True, metavar="PASS", help="Leave out an optional pass."),
-        bits_option,
-        *(_pass_option(option, step, definition) for option, (step, definition) in pass_options().items()),
-    ]
-
-
-def _pass_option(option: PassOption, step: Pass, definition: Field[Any]) -> Decorator:
-    default = getattr(step, option.field)
+def _pass_option(of_pass: PassOption, step: Pass, definition: Field[Any]) -> Decorator:
+    default = getattr(step, of_pass.field)
     return click.option(
-        f"--{option.step}-{option.field.replace('_', '-')}",
-        option.destination,
+        f"--{of_pass.step}-{of_pass.field.replace('_', '-')}",
+        of_pass.destination,
         type=TYPES[type(default).__name__],
         default=None,
-        help=f"{definition.metadata.get('help', f'Of the pass {option.step}')} (default {default}).",
+        help=f"{definition.metadata.get('help', f'Of the pass {of_pass.step}')} (default {default}).",
     )

@@ -8,9 +8,9 @@ from pathlib import Path
 import click
 
 import tpucc
-from tpucc.cli.options import FILE, set_option, target_option
+from tpucc.cli.failures import print_json
+from tpucc.cli.options import FILE, option
 from tpucc.cli.progress import Progress
-from tpucc.cli.work import print_json
 from tpucc.diagnostics import printable
 from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
@@ -26,8 +26,8 @@ PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
 @click.option(
     "--programs", type=FILE, default=PROGRAMS, metavar="DIR", help="Where mlp0.tpu, … lie (default: programs/paper of a checkout)."
 )
-@target_option
-@set_option
+@option("target")
+@option("overrides")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 def command(programs: Path, target: str, overrides: dict[str, str], as_json: bool, quiet: bool) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 import click
 
 from tpucc.cli.charts import chart_option, charts_text, wants_chart
-from tpucc.cli.options import FILE, compile_options, like_option, several_counts
+from tpucc.cli.failures import print_json
+from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
 from tpucc.cli.progress import Progress
-from tpucc.cli.work import executable_from, print_json
+from tpucc.cli.work import executable_from
 from tpucc.interop.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
@@ -38,7 +39,7 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
     "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
 )
 @chart_option
-@click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON.")
+@json_option
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
 def command(
     model: Path, cores: tuple[int, ...], timing: str, trace: Path | None, chart: bool | None, as_json: bool, quiet: bool, **given: Any

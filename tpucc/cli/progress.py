@@ -10,8 +10,10 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+from tpucc.compilation import Snapshot
 from tpucc.diagnostics import printable
-from tpucc.driver import FRONT_STAGES, Options, Snapshot, stage_order
+from tpucc.driver import FRONT_STAGES, stage_order
+from tpucc.options import Options
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar

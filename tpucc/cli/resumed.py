@@ -9,10 +9,12 @@ from typing import Any
 
 import click
 
+from tpucc.compilation import Compilation, Observer
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
-from tpucc.driver import Compilation, Observer, Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.interop.files import read_file
 from tpucc.interop.sources import read_source
+from tpucc.options import Options
 from tpucc.runtime.resume import Base, kind_of, resume
 from tpucc.runtime.runtime import load_program
 

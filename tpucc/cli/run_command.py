@@ -10,11 +10,12 @@ import click
 import numpy as np
 
 from tpucc.api import Executable
-from tpucc.cli.options import FILE, compile_options, like_option
+from tpucc.cli.failures import print_json
+from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
-from tpucc.cli.work import LABELS, executable_from, held_out, print_json
+from tpucc.cli.work import LABELS, executable_from, held_out
 from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import write_file
@@ -42,7 +43,7 @@ from tpucc.runtime.runtime import Runtime
 @click.option("--output", "output_file", type=FILE, metavar="Y.npz", help="Where to write the outputs.")
 @click.option("--quantized-output", type=FILE, metavar="Q.npz", help="Where to write the integers that the device computed.")
 @click.option("--check", is_flag=True, help="Compare with the integer and the float reference; exit 1 on any inequality.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
     model: Path,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
-from tpucc.driver import Compilation, Snapshot
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels

@@ -6,13 +6,13 @@ import click
 import msgspec
 
 from tpucc.cli.columns import filled
-from tpucc.cli.options import set_option
+from tpucc.cli.options import option
 from tpucc.target import Target, load_target, target_names
 
 
 @click.command("targets")
 @click.argument("name", required=False)
-@set_option
+@option("overrides")
 def command(name: str | None, overrides: dict[str, str]) -> None:
     """List the machines, or print the numbers of NAME (a built-in one or a FILE.toml) as TOML."""
     if name is None:

@@ -14,8 +14,8 @@ import click
 from tpucc.cli.failures import show_error
 from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
+from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.driver import Compilation
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 from tpucc.watch.build import Built, Outcome, Recipe
@@ -67,8 +67,8 @@ def _recipe(model: Path, folder: Path, given: Mapping[str, Any]) -> Recipe:
 def _beside(model: Path, given: Mapping[str, Any]) -> Iterator[Path]:
     """The files that the command line names, and the held-out set."""
     yield model.with_name(f"{model.stem}_test.npz")
-    yield from (path for path in (given["weights"], given["calibrate"]) if path is not None)
-    yield from given["pass_files"]
+    yield from (path for path in (given["weights"], given["calibration"]) if path is not None)
+    yield from (*given["passes"], *map(Path, given["stages"].values()))
     if str(given["target"]).endswith(".toml"):
         yield Path(given["target"])
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from tpucc.api import Executable
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
-from tpucc.driver import Compilation, Observer, Snapshot, compile_source, require_stage
+from tpucc.compilation import Compilation, Observer, Snapshot
+from tpucc.driver import compile_source, require_stage
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import write_file
 from tpucc.interop.sources import read_source
@@ -112,10 +112,6 @@ def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) ->
         return None
     measured = accuracy(runtime, compilation.graph, *found)
     return Accuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
-
-
-def print_json(value: object) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

@@ -40,9 +40,9 @@ from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_li
 from tpucc.isa.listing.parsing import instruction_fields
 from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.places import Places, place_of
-from tpucc.isa.listing.stays import WrittenStay, read_stays, used_stays
+from tpucc.isa.listing.stays import read_stays
 from tpucc.isa.listing.words import Word, label_in, number_in
-from tpucc.isa.program import LayerInfo, Program
+from tpucc.isa.program import LayerInfo, Program, Resident
 from tpucc.numerics import AnyArray
 
 _FIELDS = RECORD.names or ()
@@ -89,7 +89,7 @@ def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Prog
         outputs=tuple(parts.outputs),
         prologue=parts.texts.get("prologue", ""),
         epilogue=parts.texts.get("epilogue", ""),
-        residents=used_stays(stays, instructions),
+        residents=stays,
         lower_bound_rows=parts.lower_bound_rows,
         notes=tuple(parts.notes),
         host_steps=tuple(parts.host_steps),
@@ -98,9 +98,9 @@ def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Prog
     return program, Places(source, spans)
 
 
-def _code(lines: Lines, parts: Parts, stays: Sequence[WrittenStay], errors: Errors) -> tuple[Records, AnyArray, tuple[Span, ...]]:
+def _code(lines: Lines, parts: Parts, stays: Sequence[Resident], errors: Errors) -> tuple[Records, AnyArray, tuple[Span, ...]]:
     """The instructions, their layers and their places."""
-    labels = Labels(parts.host, [stay.resident for stay in stays])
+    labels = Labels(parts.host, stays)
     layer, names = 0, {layer.name: index for index, layer in reversed(list(enumerate(parts.layers)))}
     rows: list[tuple[int, ...]] = []
     layers: list[int] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -89,7 +90,7 @@ Waits = Callable[[int, int], tuple[tuple[int, int], ...]]
 """From the fields `index` and `engines`: each engine that waits, and the engines that it waits for (bit 1 << e stands for engine e)."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False, slots=True)
 class Spec:
     """One mnemonic. `operands` stand in the order of the text.
 
@@ -120,19 +121,11 @@ class Spec:
 
     def reads_for(self, function: int, flags: int = 0) -> Place:
         """What an instruction with this function and these flags reads; with an unknown function, all that any function reads."""
-        places = self.reads
-        for each in self.functions:
-            if each == function or function not in self.functions:
-                places |= FUNCTIONS[each].reads
-        for flag in self.flags:
-            if flags & flag:
-                places |= FLAGS[flag].reads
-        return places
+        return _reads(self, function, flags)
 
     def operands_for(self, function: int) -> tuple[OperandSpec, ...]:
         """The operands in use: a function with one source has none of the second."""
-        reads = self.reads_for(function)
-        return tuple(operand for operand in self.operands if not operand.of or operand.of & reads)
+        return _operands(self, function)
 
     def flags_for(self, function: int) -> tuple[tuple[Flag, str], ...]:
         """The flags that mean something, with their names: without a second source there is no `splat_b`."""
@@ -148,6 +141,24 @@ class Spec:
     def _touched(self) -> Place:
         """All places that some instruction of this mnemonic reads or writes."""
         return self.reads_for(-1, int(self.flags)) | self.writes
+
+
+@cache
+def _reads(spec: Spec, function: int, flags: int) -> Place:
+    places = spec.reads
+    for each in spec.functions:
+        if each == function or function not in spec.functions:
+            places |= FUNCTIONS[each].reads
+    for flag in spec.flags:
+        if flags & flag:
+            places |= FLAGS[flag].reads
+    return places
+
+
+@cache
+def _operands(spec: Spec, function: int) -> tuple[OperandSpec, ...]:
+    reads = _reads(spec, function, 0)
+    return tuple(operand for operand in spec.operands if not operand.of or operand.of & reads)
 
 
 _ROWS = OperandSpec("inner", "rows", "count", "rows to move or compute; consecutive")

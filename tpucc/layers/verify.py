@@ -35,6 +35,8 @@ def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
     E0824 zero points and clamps outside the integers; E0825 multipliers that aren't positive and finite; E0803 accumulators that could
     overflow; E0749 nodes with places. Host operators have their own check.
     """
+    if not any(node.op in LAYERS for node in graph):
+        return
     if placed := next((node for node in graph if node.place is not None), None):
         message = f"{placed.name} has a place, as nodes of operator graphs have: in a layer graph, layers are the device's"
         raise ProgramError(Diagnostic("E0749", message, placed.origin.labels()))

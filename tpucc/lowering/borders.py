@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 
 from tpucc.ir.graph import Graph
 from tpucc.layers.kinds import LAYERS, Conv, Sides
@@ -28,6 +29,11 @@ def wider(first: Sides, second: Sides) -> Sides:
     """The larger of each side."""
     top, bottom, left, right = map(max, first, second)
     return top, bottom, left, right
+
+
+def widest(sides: Iterable[Sides]) -> Sides:
+    """The largest of each side."""
+    return reduce(wider, sides, NO_SIDES)
 
 
 def border_rows(tensor: Tensor) -> Iterator[Access]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypedDict, Unpack
 
 import numpy as np
@@ -59,7 +60,8 @@ class Emitter:
     Rows and steps are given in rows of values; in the unified buffer, one is `bytes_per_value` rows.
     """
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, loaded: Iterable[int] = ()) -> None:
+        """`loaded` are buffers that have been read from the host already."""
         self.layer = 0
         self.groups: list[int] = []
         self._layout = layout
@@ -70,7 +72,7 @@ class Emitter:
         self._fields: list[Fields] = []
         self._done: list[Records] = []
         self._block = NONE
-        self._loaded: set[int] = set()
+        self._loaded = set(loaded)
 
     def instructions(self) -> Records:
         """All instructions so far, as an array of `TILE_RECORD`."""
@@ -201,6 +203,16 @@ class Emitter:
             outer=piece.outer,
             inner=piece.inner,
         )
+
+    def written(self, record: Records) -> None:
+        """One instruction that was written elsewhere; a parameter block that is the current one isn't chosen again."""
+        if record["opcode"][0] == _CONFIGURE:
+            if record["index"][0] == self._block:
+                return
+            self._block = int(record["index"][0])
+        self._flush()
+        record["layer"] = self.layer
+        self._done.append(record)
 
     def _in_bytes(self, *rows: int) -> tuple[int, ...]:
         """Rows of values as rows of the unified buffer."""

@@ -1,8 +1,8 @@
-"""How long virtual buffers live, and how much of the unified buffer that takes at least."""
+"""How long virtual buffers and values live, and how much of the unified buffer that takes at least."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
@@ -37,3 +37,19 @@ def largest_live_sum(first: Int64, last: Int64, rows: Int64) -> int:
 
 def buffer_rows(buffers: Sequence[VirtualBuffer]) -> Int64:
     return np.array([buffer.rows for buffer in buffers], np.int64)
+
+
+def largest_sum_alive(steps: Sequence[Mapping[Hashable, int]]) -> int:
+    """The most rows alive at a step. Each step is the values that it touches, with their rows; a value lives from the first step that
+    touches it to the last. A value whose rows grow, as it gets a border, has the most so far."""
+    last = {key: at for at, touched in enumerate(steps) for key in touched}
+    alive: dict[Hashable, int] = {}
+    total = peak = 0
+    for at, touched in enumerate(steps):
+        for key, rows in touched.items():
+            if rows > alive.get(key, 0):
+                total += rows - alive.get(key, 0)
+                alive[key] = rows
+        peak = max(peak, total)
+        total -= sum(alive.pop(key, 0) for key in touched if last[key] == at)
+    return peak

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tpucc.ir.graph import Graph
-from tpucc.lowering.plan import NO_SEGMENTS, Plan, make_plan
+from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, Plan, make_plan
+from tpucc.lowering.products import Lowerer
 from tpucc.lowering.split import Draft, choose_splits
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.target import Target
@@ -24,10 +25,18 @@ def lower(device: Graph, target: Target, *, parts: int | None = None, segments: 
 
 
 def lowerings(
-    device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS
+    device: Graph,
+    target: Target,
+    *,
+    parts: int | None = None,
+    segments: Mapping[str, int] = NO_SEGMENTS,
+    lowerers: Mapping[str, Lowerer] = BUILT_IN,
 ) -> Iterator[TileProgram]:
-    """The tile program that `lower` gives, then others with the same results that may be faster: see `overlap`."""
-    plan = make_plan(device, target, segments)
+    """The tile program that `lower` gives, then others with the same results that may be faster: see `overlap`.
+
+    `lowerers` write the instructions of layers of a kind (`fc`, `conv`) in place of the built-in lowering.
+    """
+    plan = make_plan(device, target, segments, lowerers)
     return (_tile_program(plan, draft) for draft in choose_splits(plan, parts))
 
 

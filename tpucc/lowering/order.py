@@ -9,6 +9,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tpucc.lowering.liveness import largest_sum_alive
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.workload import Step
 
@@ -27,18 +28,7 @@ Sizes = Mapping[Tensor, int]
 
 def live_rows(steps: Sequence[Step], sizes: Sizes) -> int:
     """The largest sum of rows alive at a step. Whole tensors count, from their step or their first reader to their last reader."""
-    last = {tensor: index for index, step in enumerate(steps) for tensor in (*step.reads, step.result)}
-    alive: set[Tensor] = set()
-    total = peak = 0
-    for index, step in enumerate(steps):
-        touched = dict.fromkeys((*step.reads, step.result))
-        total += sum(sizes[tensor] for tensor in touched if tensor not in alive)
-        alive.update(touched)
-        peak = max(peak, total)
-        dead = [tensor for tensor in touched if last[tensor] == index]
-        total -= sum(sizes[tensor] for tensor in dead)
-        alive.difference_update(dead)
-    return peak
+    return largest_sum_alive([{tensor: sizes[tensor] for tensor in (*step.reads, step.result)} for step in steps])
 
 
 @dataclass(slots=True)

@@ -15,6 +15,7 @@ from tpucc.lowering.blocking import choose_blocking
 from tpucc.lowering.nests import product_nest
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.pools import require_room
+from tpucc.lowering.products import Lowerer
 from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, shard
 from tpucc.lowering.splitting import Split
@@ -24,6 +25,8 @@ from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
 NO_SEGMENTS: Mapping[str, int] = MappingProxyType({})
+BUILT_IN: Mapping[str, Lowerer] = MappingProxyType({})
+"""No lowering is replaced."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,7 +35,8 @@ class Plan:
 
     `outputs` are their names, their types (those of views, where they show another shape) and their tensors. `owners` has every tensor
     that takes rows of the unified buffer, with the index of the step that computes it or, for inputs and constants, first reads it.
-    `sharding` says how the batch may be split, `format` what the integers of all tensors are.
+    `sharding` says how the batch may be split, `format` what the integers of all tensors are. `lowerers` write the instructions of layers
+    of a kind in place of the built-in lowering.
     """
 
     name: str
@@ -46,6 +50,7 @@ class Plan:
     blocks: AnyArray
     sharding: Sharding
     format: DeviceFormat
+    lowerers: Mapping[str, Lowerer]
 
     @property
     def segments(self) -> int:
@@ -78,6 +83,8 @@ class Plan:
                 assert_never(step.work)
 
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
+        if work.kind in self.lowerers:
+            return f"as the replaced stage lower_{work.kind} says"
         parted = len(splits) > 1 and self.sharding.splits(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
         loops = tuple(loop.size for loop in product_nest(part).loops)
@@ -85,7 +92,7 @@ class Plan:
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 
-def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SEGMENTS) -> Plan:
+def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SEGMENTS, lowerers: Mapping[str, Lowerer] = BUILT_IN) -> Plan:
     """Reads the device graph, whose nodes belong to `segments` (0 unless said) and stand in their order.
 
     Raises `LimitError` E0622 when the weights don't fit weight memory.
@@ -99,7 +106,8 @@ def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SE
     inputs = tuple(reader.input(node.name) for node in device.inputs)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
     require_room(target, tiles, blocks)
-    return Plan(device.name, device.source, target, steps, inputs, outputs, _owners(steps), tiles, blocks, shard(steps), reader.format)
+    owners, sharding = _owners(steps), shard(steps)
+    return Plan(device.name, device.source, target, steps, inputs, outputs, owners, tiles, blocks, sharding, reader.format, lowerers)
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import assert_never
 
+import numpy as np
+
 from tpucc.isa.instructions import Function
+from tpucc.isa.listing.printing import name_text
 from tpucc.lowering.blocking import Chunk, choose_blocking
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
+from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.nests import ProductNest, product_nest
+from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel
 from tpucc.lowering.tensors import Access
+from tpucc.lowering.tilelines import tile_lines
 from tpucc.lowering.walks import Walk, nest, part_walks, walks
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, Step
 
@@ -37,7 +43,8 @@ class _StepEmission:
             self._copy(copy)
         match self._step.work:
             case Product() as work:
-                self._product(work)
+                lower = self._layout.plan.lowerers.get(work.kind)
+                self._product(work) if lower is None else self._written(work, lower)
             case ElementWise() as work:
                 self._element_wise(work)
             case Pooling() as work:
@@ -97,6 +104,57 @@ class _StepEmission:
         for piece in pieces:
             self._emitter.activate(group, acc, result, self._step.y.start + piece.starts[0], piece)
             acc += piece.rows
+
+    def _written(self, work: Product, lower: Lowerer) -> None:
+        """A product whose lowering was replaced: its lines, with what they need from the host before and what the host gets after."""
+        levels = [self._layout.blocks(level.x.tensor, self._part)[level.block] for level in work.levels]
+        buffers = tuple(dict.fromkeys((*levels, *self._results)))
+        product = lower(self._layer(work, levels, buffers))
+        code, base = product.records, len(self._emitter.groups)
+        for rows in product.groups:
+            self._emitter.group(rows)
+        code["group"] += np.where(code["group"] >= 0, base, 0).astype(np.int32)
+        for field in BUFFER_FIELDS:
+            code[field] = np.array((*buffers, -1), np.int32)[code[field]]
+        last = {int(buffer): index for index, buffer in enumerate(code["dest_buffer"].tolist())}
+        for index, (source, result) in enumerate(code[["ub_buffer", "dest_buffer"]].tolist()):
+            self._emitter.require(source)
+            self._emitter.written(code[index : index + 1])
+            if result in self._results and last[result] == index:
+                self._complete(result)
+
+    def _layer(self, work: Product, levels: Sequence[int], buffers: tuple[int, ...]) -> ProductLayer:
+        """The product in plain words."""
+        loops, layout, width = product_nest(self._step), self._layout, self._layout.plan.format.bytes_per_value
+        steps = [tuple(loop.steps[pattern] * width for loop in loops.loops) for pattern in (0, *loops.patterns)]
+
+        def builtin() -> list[str]:
+            scratch = Emitter(layout, layout.together)
+            _StepEmission(self._step, self._part, layout, scratch, False)._product(work)
+            return [f".groups [{' '.join(map(str, scratch.groups))}]", *tile_lines(layout, scratch.instructions())]
+
+        return ProductLayer(
+            name=self._step.name,
+            kind=work.kind,
+            shape=tuple(loop.size for loop in loops.loops),
+            levels=tuple(
+                ProductLevel(
+                    name_text(layout.buffers[buffer].name),
+                    level.x.start * width,
+                    step,
+                    tuple(None if tile == SKIPPED else tile for tile in level.tiles),
+                )
+                for level, buffer, step in zip(work.levels, levels, steps[1:], strict=True)
+            ),
+            results=tuple(name_text(layout.buffers[buffer].name) for buffer in self._results),
+            start=self._step.y.start * width,
+            steps=steps[0],
+            blocks=work.blocks,
+            wide=width > 1,
+            target=layout.plan.target,
+            buffers=tuple(layout.buffers[buffer] for buffer in buffers),
+            builtin=builtin,
+        )
 
     def _element_wise(self, work: ElementWise) -> None:
         """Column block after column block; an operand of one column serves all of them from its lane 0."""

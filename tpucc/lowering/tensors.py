@@ -38,11 +38,7 @@ class Tensor:
     @property
     def grid(self) -> Shape:
         """The leading sizes as stored, the border included."""
-        if self.sides == NO_SIDES:
-            return self.type.shape[:-1]
-        images, height, width, _ = self.type.shape
-        top, bottom, left, right = self.sides
-        return images, top + height + bottom, left + width + right
+        return stored(self.type.shape, self.sides)
 
     @property
     def rows(self) -> int:
@@ -65,6 +61,15 @@ class Tensor:
     def blocks(self, mxu: int) -> int:
         """Column blocks of at most `mxu` lanes."""
         return -(-self.columns // mxu)
+
+
+def stored(shape: Shape, sides: Sides) -> Shape:
+    """The leading sizes in which a value is stored; one with a border, of `sides` pixels, is an image [N, H, W, C]."""
+    if sides == NO_SIDES:
+        return shape[:-1]
+    images, height, width, _ = shape
+    top, bottom, left, right = sides
+    return images, top + height + bottom, left + width + right
 
 
 @dataclass(frozen=True, slots=True)

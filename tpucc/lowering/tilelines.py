@@ -6,6 +6,7 @@ The lines are the assembler's, with rows named by their virtual buffer or accumu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.parsing import instruction_fields
 from tpucc.isa.listing.printing import instruction_texts, label_text
 from tpucc.isa.listing.words import Word, label_in, line_error
-from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer
+from tpucc.isa.program import HostBuffer
+from tpucc.lowering.tileprogram import TILE_RECORD, VirtualBuffer
 from tpucc.numerics import Int64
 
 MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
@@ -30,7 +32,17 @@ def tile_operands(opcode: Opcode, function: int) -> Sequence[OperandSpec]:
     return (*operands, _TILE) if opcode in MULTIPLIES else operands
 
 
-def tile_lines(tiles: TileProgram, instructions: Records) -> list[str]:
+class Named(Protocol):
+    """What gives rows their names: a tile program, or the layout of one."""
+
+    @property
+    def buffers(self) -> Sequence[VirtualBuffer]: ...
+
+    @property
+    def host(self) -> Sequence[HostBuffer]: ...
+
+
+def tile_lines(tiles: Named, instructions: Records) -> list[str]:
     """One line for each of `instructions`, which are some of the program's and well formed."""
     shown = instructions.copy()
     stays = np.isin(shown["opcode"], MULTIPLIES) & ((shown["flags"] & Flag.SWITCH) == 0)
@@ -41,7 +53,7 @@ def tile_lines(tiles: TileProgram, instructions: Records) -> list[str]:
 class _Texts:
     """Shows rows by the names of what they are rows of."""
 
-    def __init__(self, tiles: TileProgram, instructions: Records) -> None:
+    def __init__(self, tiles: Named, instructions: Records) -> None:
         self._names = [buffer.name for buffer in tiles.buffers]
         self._instructions = instructions
         self._machine = Labels(tiles.host, ()).texts

@@ -7,12 +7,15 @@ prefetch, synchronisation.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from tpucc.isa.instructions import RECORD, Records
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
+from tpucc.isa.view import Instruction, Instructions
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -49,7 +52,10 @@ class VirtualBuffer:
 
 @dataclass(frozen=True, eq=False)
 class TileProgram:
-    """Tile instructions in program order, with all that the machine program will need."""
+    """Tile instructions in program order, with all that the machine program will need.
+
+    As a sequence it has each one as an `Instruction`; there, all buffers lie one after the other, and so do all accumulator groups.
+    """
 
     name: str
     source: str
@@ -67,6 +73,34 @@ class TileProgram:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     notes: tuple[str, ...] = field(default=())
+
+    def __len__(self) -> int:
+        return len(self.instructions)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self._listing)
+
+    def __getitem__(self, index: int) -> Instruction:
+        return self._listing[index]
+
+    @cached_property
+    def _listing(self) -> Instructions:
+        from tpucc.lowering.tilelines import tile_lines
+
+        code = self.instructions
+        return Instructions(flat(self), code["layer"].astype(np.int64), lambda index: tile_lines(self, code[index : index + 1])[0])
+
+
+def flat(tiles: TileProgram) -> Records:
+    """The instructions with all buffers one after the other in one memory, and all groups in another."""
+    code = tiles.instructions.copy()
+    bases = np.append(0, np.cumsum([buffer.rows for buffer in tiles.buffers], dtype=np.int64))
+    for rows in ("ub", "ub2", "dest"):
+        buffer = code[f"{rows}_buffer"]
+        code[rows] += np.where(buffer >= 0, bases[buffer], 0).astype(np.uint32)
+    groups = np.append(0, np.cumsum(np.array(tiles.groups, np.int64)))
+    code["acc"] += np.where(code["group"] >= 0, groups[code["group"]], 0).astype(np.uint32)
+    return code
 
 
 def surrounding_program(tiles: TileProgram) -> Program:

@@ -15,14 +15,14 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
-from tpucc.isa.instructions import RECORD, Opcode, Records
+from tpucc.isa.instructions import RECORD, Opcode
 from tpucc.isa.listing.places import Places
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
 from tpucc.isa.verify.rules import Context
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tilelines import MULTIPLIES, tile_lines
-from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, surrounding_program
+from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10
@@ -144,7 +144,7 @@ def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
 
 
 def _meaning(tiles: TileProgram) -> Iterator[Fault]:
-    touched = effects(_flat(tiles))
+    touched = effects(flat(tiles))
     chosen = np.logical_or.accumulate(touched.configures)
     yield from _each(tiles, "E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
     switched = np.logical_or.accumulate(touched.pops)
@@ -153,17 +153,6 @@ def _meaning(tiles: TileProgram) -> Iterator[Fault]:
     yield from _defined(tiles, touched)
     yield from _sums(tiles, touched)
     yield from _outputs(tiles, touched)
-
-
-def _flat(tiles: TileProgram) -> Records:
-    """The instructions with all buffers one after the other in one memory, and all groups in another."""
-    flat = tiles.instructions.copy()
-    bases = np.append(0, np.cumsum(buffer_rows(tiles.buffers)))
-    for field in BUFFER_FIELDS:
-        flat[field.removesuffix("_buffer")] += np.where(flat[field] >= 0, bases[flat[field]], 0).astype(np.uint32)
-    groups = np.append(0, np.cumsum(np.array(tiles.groups, np.int64)))
-    flat["acc"] += np.where(flat["group"] >= 0, groups[flat["group"]], 0).astype(np.uint32)
-    return flat
 
 
 def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:

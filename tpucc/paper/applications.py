@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Source, UsageError
-from tpucc.driver import Options, compile_source
+from tpucc.driver import compile_source
 from tpucc.interop.sources import read_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
 from tpucc.isa.program import Program
+from tpucc.options import Options
 from tpucc.paper.published import published
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed

@@ -26,12 +26,14 @@ from tpucc.passes.hoist_activations import HoistActivations
 from tpucc.passes.hoist_dequantize import HoistDequantize
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place
+from tpucc.passes.plugins import require_pass
 from tpucc.passes.push_slices import PushSlices
 from tpucc.passes.quantise import Quantise
 from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
+from tpucc.plugins.guard import short
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
@@ -76,7 +78,7 @@ def pipeline(level: int, extra: Sequence[Pass], settings: Mapping[str, Mapping[s
         raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {level}"))
     passes = list(PASSES)
     for added in extra:
-        _insert(passes, added)
+        _insert(passes, require_pass(added, short(added)))
     names = {p.name for p in passes}
     for name in (*settings, *omit):
         if name not in names:

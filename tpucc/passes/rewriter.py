@@ -67,7 +67,7 @@ class Rewriter:
         for other in fused:
             if not self._reads[other.name]:
                 self._reads.subtract(other.operands)
-        if node.op != "input" and self._constants.issuperset(node.operands):
+        if not node.is_input and self._constants.issuperset(node.operands):
             self._constants.add(node.name)
         if node.place is None and self.graph.is_placed:
             node = replace(node, place=self._place_of(node))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import changed_nodes, verify_graph
@@ -9,13 +11,25 @@ from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.verify import verify_operators
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.pipeline import PASSES
+from tpucc.plugins.guard import SECONDS, Guest, guest, short
+
+BUILT_IN = frozenset(map(type, PASSES))
 
 
-def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
+def is_brought(step: Pass) -> bool:
+    """Whether a pass is the user's, and not one of tpucc's."""
+    return type(step) not in BUILT_IN
+
+
+def run_pass(step: Pass, graph: Graph, context: Context, seconds: float = SECONDS) -> Graph:
     """Runs one pass on a graph that keeps the rules, and verifies what it changed.
 
-    A fault in it is an `InternalError` that names it, want of memory a limit.
+    A fault in a pass of tpucc's is an `InternalError` that names it, one in a pass of the user's a `PluginError`; want of memory is a
+    limit. A pass of the user's has so many seconds.
     """
+    if is_brought(step):
+        return _run_brought(step, graph, context, seconds)
     try:
         result = step.run(graph, context)
     except Error:
@@ -42,3 +56,33 @@ def verify_stage(graph: Graph, before: Graph | None = None) -> None:
     verify_graph(graph, changed)
     verify_operators(graph, LAYERS, changed)
     verify_layers(graph, changed)
+
+
+def _run_brought(step: Pass, graph: Graph, context: Context, seconds: float) -> Graph:
+    """A pass of the user's, whose code is named for all that goes wrong. What it gets can be read, not written."""
+    code = guest(f"the pass {step.name}", step.run, seconds)
+    before = _parts(graph)
+    result = code.call(step.run, graph, context)
+    if not all(one is other for one, other in zip(before, _parts(graph), strict=False)):
+        help = "a graph is never changed; graph.with_nodes(…) and dataclasses.replace(node, …) make new ones"
+        raise code.error("E0524", "changed the graph that it was given", help)
+    if not isinstance(result, Graph):
+        raise code.error("E0523", f"returned {short(result)}, expected a Graph")
+    _verify_brought(result, graph, code)
+    return result
+
+
+def _parts(graph: Graph) -> list[object]:
+    """All that a graph consists of, down to the fields of its nodes."""
+    values: list[object] = [getattr(graph, field.name) for field in fields(graph)]
+    return values + [getattr(node, field.name) for node in graph.nodes for field in fields(node)]
+
+
+def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:
+    """A graph may hold anything, as Python has it: what the rules can't even read breaks them too."""
+    try:
+        verify_stage(graph, before)
+    except Error as error:
+        raise code.error("E0525", "made a graph that is not valid:", more=tuple(error.diagnostics)) from error
+    except Exception as error:
+        raise code.error("E0525", f"made a graph that can't be read: {type(error).__name__}: {error}") from error

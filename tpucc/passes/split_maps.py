@@ -186,7 +186,7 @@ def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
 
 
 def _note(choice: Choice) -> str:
-    estimate, sizes = choice.estimate, choice.estimate.way.sizes
+    estimate, sizes = choice.estimate, choice.estimate.context.sizes
     needed = max(sizes.whole(node)[1] for node in choice.run.nodes)
     names = tuple(dict.fromkeys(_name(node) for node in (choice.run.nodes[0], choice.run.nodes[-1])))
     share = estimate.repeated

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.driver import Compilation
+from tpucc.compilation import Compilation
 from tpucc.ir.graph import Graph
 from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
@@ -21,12 +21,16 @@ Arrays = Mapping[str, AnyArray]
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One device result against the integer reference: how many elements, how many differ, and the first that does."""
+    """One device result against the integer reference: how many elements, how many differ, and the first that does, in words and as its
+    index in the result of one core, what was expected there and what was found."""
 
     name: str
     elements: int
     unequal: int
     first: str = ""
+    index: tuple[int, ...] = ()
+    expected: int = 0
+    got: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +142,9 @@ def _compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
     if not len(unequal):
         return Comparison(name, len(wanted), 0)
     index = int(unequal[0])
-    place = [int(i) for i in np.unravel_index(index % pairs[0][0].size, pairs[0][0].shape)]
-    return Comparison(name, len(wanted), len(unequal), f"{name}{place}: expected {wanted[index]}, got {got[index]}")
+    place = tuple(int(i) for i in np.unravel_index(index % pairs[0][0].size, pairs[0][0].shape))
+    text = f"{name}{list(place)}: expected {wanted[index]}, got {got[index]}"
+    return Comparison(name, len(wanted), len(unequal), text, place, int(wanted[index]), int(got[index]))
 
 
 def _statistics(name: str, got: AnyArray, wanted: AnyArray) -> ErrorStatistics:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from tpucc.driver import Compilation
+from tpucc.compilation import Compilation
 from tpucc.ir.attributes import non_default
 from tpucc.ir.constants import Constant
 from tpucc.ir.digests import data_of, digest_of

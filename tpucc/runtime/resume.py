@@ -11,21 +11,9 @@ import re
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.diagnostics import Diagnostic, ProgramError, Source, did_you_mean, printable
-from tpucc.driver import (
-    FRONT_STAGES,
-    Compilation,
-    Observer,
-    Options,
-    Recorder,
-    Snapshot,
-    State,
-    back_end,
-    pass_places,
-    recorded,
-    require_stage,
-    run_passes,
-)
+from tpucc.driver import FRONT_STAGES, back_end, pass_places, recorded, require_stage, run_passes
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.weights import require_source
 from tpucc.ir.graph import Graph
@@ -38,14 +26,16 @@ from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.layers.kinds import LAYERS
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
+from tpucc.options import Options
 from tpucc.passes.running import verify_stage
 from tpucc.runtime.constants import ModelConstants
 from tpucc.runtime.unchanged import require_same_graph, require_same_model, require_same_surroundings
-from tpucc.schedule import schedule
+from tpucc.stages.backend import BackEnd
 from tpucc.target import require_compilable
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
+_DIGEST = re.compile(r"(?m)^data .* sha256=")
 _NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{directive}[ \t]+"?([^\s";]+)') for directive in ("program", "target"))
 
 
@@ -132,6 +122,9 @@ def _required(base: Base | None, text: Source) -> Base:
 
 
 def _from_graph(text: Source, base: Base | None, options: Options, observer: Observer | None) -> Compilation:
+    if base is not None and base.compilation is None and _DIGEST.search(text.text):
+        message = f"constants of {printable(text.name)} stand by their digests, and a program (.tpub) doesn't have the constants of graphs"
+        raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the source: --like MODEL.tpu; or print with --with-data",)), text)
     graph = parse_graph(text.text, text.name, ATTRIBUTES, base.constants if base is not None else None)
     verify_stage(graph)
     layered = any(node.op in LAYERS for node in graph)
@@ -153,8 +146,8 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         recorder.done(stage, graph, place=places[done - 1] if done else "")
         if done == 0:
             require_source(graph)
-        run_passes(state, graph, options, recorder, done)
-        back_end(state, options, recorder)
+        run_passes(state, graph, recorder, done)
+        back_end(state, recorder)
 
     return recorded(state, recorder, stages)
 
@@ -195,10 +188,13 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
     verify_tiles(tiles, places, base.model)
     recorder = Recorder(observer, options.stop_after, base.before("lower"))
 
+    def whole(program: Program) -> Program:
+        return _with_host_part(program, base.program)
+
     def stages(state: State) -> None:
         state.tiles = tiles
         recorder.done("lower", tiles)
-        state.program = _with_host_part(schedule(tiles), base.program)
+        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole).schedule(tiles))
         state.warnings.extend(state.program.notes)
         recorder.done("schedule", state.program)
         check(state.program)

@@ -116,11 +116,11 @@ class Runtime:
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
-        return self._in_rounds(self._run_part, self._accepted({**(inputs or {}), **named}))
+        return self._in_rounds(self._run_part, self.accepted({**(inputs or {}), **named}))
 
     def run_quantized(self, inputs: Given | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
         """As `run`, but the integers of each output that the device computed."""
-        results = self._in_rounds(self._integers_of_part, self._accepted({**(inputs or {}), **named}))
+        results = self._in_rounds(self._integers_of_part, self.accepted({**(inputs or {}), **named}))
         return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, (_, q) in self._device_outputs.items()}
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
@@ -193,7 +193,7 @@ class Runtime:
             node = self._after_device[node.operands[0]]
         return node
 
-    def _accepted(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, AnyArray]:
+    def accepted(self, given: Mapping[str, npt.ArrayLike]) -> dict[str, AnyArray]:
         """The inputs as arrays of the model's types; values of another type are converted where nothing but precision is lost."""
         problems, arrays = [], {}
         for name, value in given.items():

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tpucc.schedule.pipeline import schedule
+from tpucc.schedule.pipeline import require_fitting, schedule
 
-__all__ = ["schedule"]
+__all__ = ["require_fitting", "schedule"]

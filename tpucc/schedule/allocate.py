@@ -8,13 +8,17 @@ Neural Net Inference", 2020). The better one wins; the largest live sum bounds b
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.gaps import Gaps
 
+Allocate = Callable[["Lives", int], Int64]
+"""`allocate(lives, rows)`: the first row of each buffer, or `TooLarge`."""
 ENDLESS = 2**60
 GREEDY_LIMIT = 2000
 """The most buffers for greedy by size, whose time grows with the square of their number."""
@@ -33,13 +37,21 @@ class Lives:
         return int((starts + self.rows)[self.last >= 0].max(initial=0))
 
 
-def allocate(lives: Lives, lower_bound: int) -> Int64:
-    """The first row of each buffer, in a memory without an end. `lower_bound` is the largest live sum, at which no better way is sought."""
-    scanned = linear_scan(lives)
-    if lives.peak(scanned) == lower_bound or len(lives.rows) > GREEDY_LIMIT:
-        return scanned
-    greedy = greedy_by_size(lives)
-    return greedy if lives.peak(greedy) < lives.peak(scanned) else scanned
+class TooLarge(Exception):
+    """What an allocator raises when the buffers don't fit: the program is then spilled to host memory where that is possible."""
+
+
+def allocate(lives: Lives, rows: int) -> Int64:
+    """The first row of each buffer in a memory of `rows` rows. Raises `TooLarge` when none of the ways fits."""
+    needed = largest_live_sum(lives.first, lives.last, lives.rows)
+    if needed > rows:
+        raise TooLarge(f"{needed:,} rows are alive at one time, and there are {rows:,}")
+    starts = linear_scan(lives)
+    if lives.peak(starts) > needed and len(lives.rows) <= GREEDY_LIMIT:
+        starts = min(starts, greedy_by_size(lives), key=lives.peak)
+    if lives.peak(starts) > rows:
+        raise TooLarge(f"no way was found to place the buffers in {rows:,} rows")
+    return starts
 
 
 def linear_scan(lives: Lives) -> Int64:

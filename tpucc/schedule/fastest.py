@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from tpucc.isa.program import Program
@@ -16,7 +16,9 @@ WORTHWHILE = 0.03
 """The least gain for which another than the first is taken."""
 
 
-def fastest(candidates: Iterator[TileProgram], cores: int) -> tuple[TileProgram, Program | None]:
+def fastest(
+    candidates: Iterator[TileProgram], cores: int, schedule: Callable[[TileProgram], Program] = schedule
+) -> tuple[TileProgram, Program | None]:
     """The first tile program, or the fastest of those that gain enough, with its gain in its notes.
 
     It comes with its machine program when there was a choice. Candidates are made as they are asked for; `cores` share the host link.

@@ -143,6 +143,8 @@ class _Search:
         total = int(count.sum())
         if total > MOST_VISITS and not anyway:
             return False
+        if not total:
+            return True
         strip = np.arange(total) + np.repeat(first - np.cumsum(count) + count, count)
         visits = strip << _STRIP | np.repeat(instruction, count)
         group = np.repeat(2 * self._engine[instruction] + writes, count)

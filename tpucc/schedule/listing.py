@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from tpucc.isa.instructions import RECORD, Records
+from tpucc.isa.listing.printing import instruction_text
+from tpucc.isa.view import Instruction, Instructions
 from tpucc.numerics import Int64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Listing:
-    """Instructions (`RECORD`) with their layers. `placed` is each one's index in the placed listing, -1 for what scheduling added since."""
+    """Instructions (`RECORD`) with their layers. `placed` is each one's index in the placed listing, -1 for what scheduling added since.
+
+    As a sequence it has each one as an `Instruction`.
+    """
 
     records: Records
     layer: Int64
@@ -20,6 +27,16 @@ class Listing:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return iter(self._instructions)
+
+    def __getitem__(self, index: int) -> Instruction:
+        return self._instructions[index]
+
+    @cached_property
+    def _instructions(self) -> Instructions:
+        return Instructions(self.records, self.layer, lambda index: instruction_text(self.records[index]))
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
         """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""

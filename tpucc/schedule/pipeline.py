@@ -9,24 +9,25 @@ from tpucc.isa.program import Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.accumulators import place_groups
+from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.ending import end_layers, residents, with_end
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.placement import Placement, place_buffers
 from tpucc.schedule.prefetch import prefetch_weights
-from tpucc.schedule.synchronise import synchronise
+from tpucc.schedule.synchronise import Synchronise, synchronise, with_waits
 from tpucc.schedule.transfers import join_transfers
 
 
-def schedule(tiles: TileProgram) -> Program:
+def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Synchronise = synchronise) -> Program:
     """The machine program of a tile program: rows and accumulators get addresses, weights are fetched ahead, engines are synchronised.
 
     The host's part (`prologue`, `epilogue`) and `source_text` are left empty. Raises `LimitError`: E0621 when one instruction's operands
     don't fit the unified buffer, E0623 when sums don't fit the accumulators.
     """
     groups = place_groups(tiles)
-    placement = join_transfers(place_buffers(tiles), tiles.target)
+    placement = join_transfers(place_buffers(tiles, allocate), tiles.target)
     listing = prefetch_weights(_machine(placement, groups), tiles.target.weight_fifo_tiles)
-    listing = with_end(synchronise(listing))
+    listing = with_end(with_waits(listing, synchronise(listing)))
     return Program(
         name=tiles.name,
         source=tiles.source,
@@ -47,6 +48,12 @@ def schedule(tiles: TileProgram) -> Program:
         lower_bound_rows=placement.lower_bound,
         notes=tiles.notes + placement.notes,
     )
+
+
+def require_fitting(tiles: TileProgram) -> None:
+    """Raises what `schedule` raises, and makes no program."""
+    place_groups(tiles)
+    place_buffers(tiles)
 
 
 def _machine(placement: Placement, groups: Int64) -> Listing:

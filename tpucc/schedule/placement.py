@@ -11,7 +11,7 @@ from tpucc.isa.program import HostBuffer
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.schedule.allocate import Lives, allocate
+from tpucc.schedule.allocate import Allocate, Lives, TooLarge, allocate
 from tpucc.schedule.overlap import with_transfers
 from tpucc.schedule.spill import Stay, spill
 
@@ -30,17 +30,16 @@ class Placement:
     notes: tuple[str, ...]
 
 
-def place_buffers(tiles: TileProgram) -> Placement:
+def place_buffers(tiles: TileProgram, allocate: Allocate = allocate) -> Placement:
     """Addresses for all buffers. Raises `LimitError` E0621 when not even the operands of each instruction fit."""
     first, last = live_ranges(tiles.instructions, len(tiles.buffers))
     lives = Lives(first, last, buffer_rows(tiles.buffers))
     lower_bound = largest_live_sum(first, last, lives.rows)
     for wanted in (with_transfers(tiles, lives), lives):
-        needed = largest_live_sum(wanted.first, wanted.last, wanted.rows)
-        if needed <= tiles.target.unified_buffer_rows:
-            starts = allocate(wanted, needed)
-            if wanted.peak(starts) <= tiles.target.unified_buffer_rows:
-                return _resident(tiles, lives, starts, lower_bound)
+        try:
+            return _resident(tiles, lives, allocate(wanted, tiles.target.unified_buffer_rows), lower_bound)
+        except TooLarge:
+            continue
     return _spilled(tiles, lower_bound)
 
 

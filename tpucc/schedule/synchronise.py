@@ -9,16 +9,30 @@ ordered already, on whatever way, gets no wait.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import Opcode
+from tpucc.isa.instructions import Engine, Opcode
 from tpucc.numerics import AnyArray, Int64
 from tpucc.schedule.hazards import ENGINES, ROW_ENGINES, conflicts
 from tpucc.schedule.listing import Listing, blank
 
+
+class Wait(NamedTuple):
+    """A wait, as a stage gives it: it stands before instruction `before` of the listing without waits, and makes `engine` wait until
+    `engines` have done all that stands before it."""
+
+    before: int
+    engine: Engine
+    engines: tuple[Engine, ...]
+
+
+Synchronise = Callable[[Listing], Sequence[Wait]]
+"""`synchronise(listing)`: the waits of a listing that has none."""
 Clock = tuple[int, ...]
 """For each engine the last instruction that is certainly finished, or -1."""
 
@@ -33,20 +47,35 @@ class _Wait:
     needed: int
 
 
-def synchronise(listing: Listing) -> Listing:
-    """Adds every `synchronize` that the program needs, and none that it doesn't."""
+def synchronise(listing: Listing) -> list[Wait]:
+    """Every wait that the program needs, and none that it doesn't."""
     touched = effects(listing.records)
     needs = conflicts(touched)
     state = _State(touched)
-    waits: list[tuple[int, int, int, int]] = []
+    waits = []
     for index in _candidates(needs, touched).tolist():
         engine = int(touched.engine[index])
-        for before, mask in _merged(state.waits(index, engine, needs[index].tolist()), state):
-            waits.append((before, engine, mask, index))
-    columns: Int64 = np.array(waits, np.int64).reshape(-1, 4).T
+        for before, others in _merged(state.waits(index, engine, needs[index].tolist()), state):
+            waits.append(Wait(before, Engine(engine), tuple(map(Engine, others))))
+    return waits
+
+
+def with_waits(listing: Listing, waits: Sequence[Wait]) -> Listing:
+    """The listing with a `synchronize` for each wait, which belongs to the layer of the instruction that waits."""
     records = blank(len(waits), Opcode.SYNCHRONIZE)
-    records["index"], records["engines"] = columns[1], columns[2]
-    return listing.inserted(columns[0], records, listing.layer[columns[3]])
+    before = np.array([wait.before for wait in waits], np.int64)
+    records["index"] = [wait.engine for wait in waits]
+    records["engines"] = [sum(1 << other for other in wait.engines) for wait in waits]
+    return listing.inserted(before, records, listing.layer[_waiting(listing, before, records["index"])] if len(listing) else before)
+
+
+def _waiting(listing: Listing, before: Int64, engine: AnyArray) -> Int64:
+    """The first instruction of each wait's engine from there on; the last instruction where there is none."""
+    engines, found = effects(listing.records).engine, np.full(len(before), len(listing) - 1, np.int64)
+    for number in np.unique(engine).tolist():
+        own, waits = np.append(np.flatnonzero(engines == number), len(listing) - 1), np.flatnonzero(engine == number)
+        found[waits] = own[np.searchsorted(own[:-1], before[waits])]
+    return found
 
 
 def _candidates(needs: Int64, touched: Effects) -> Int64:
@@ -114,13 +143,12 @@ class _State:
         return self._clocks[engine][bisect_right(self._since[engine], index) - 1]
 
 
-def _merged(waits: list[_Wait], state: _State) -> list[tuple[int, int]]:
-    """The waits of one instruction as (before, mask of engines): two are one when the earlier may stand later without waiting for more."""
-    merged: list[tuple[int, int, list[_Wait]]] = []
+def _merged(waits: list[_Wait], state: _State) -> list[tuple[int, list[int]]]:
+    """The waits of one instruction as (before, engines): two are one when the earlier may stand later without waiting for more."""
+    merged: list[tuple[int, list[_Wait]]] = []
     for wait in sorted(waits, key=lambda wait: wait.before):
-        if merged and all(state.last_before(other.engine, wait.before) <= other.until for other in merged[-1][2]):
-            _, mask, together = merged.pop()
-            merged.append((wait.before, mask | 1 << wait.engine, [*together, wait]))
+        if merged and all(state.last_before(other.engine, wait.before) <= other.until for other in merged[-1][1]):
+            merged.append((wait.before, [*merged.pop()[1], wait]))
         else:
-            merged.append((wait.before, 1 << wait.engine, [wait]))
-    return [(before, mask) for before, mask, _ in merged]
+            merged.append((wait.before, [wait]))
+    return [(before, sorted(wait.engine for wait in together)) for before, together in merged]

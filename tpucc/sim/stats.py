@@ -41,7 +41,7 @@ import numpy as np
 import tpucc
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Opcode
-from tpucc.isa.program import LayerInfo, Program
+from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.resolve import resolve
@@ -53,7 +53,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     """The dictionary that `stats.json` is made of: JSON values only."""
     target, cycles = program.target, timeline.makespan
     segments = matrix_segments(program, timeline)
-    work = _work(program)
+    work, spent = _work(program), _spent(program, segments)
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches = len(timeline.tiles.asked)
@@ -80,10 +80,10 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
         "host_step_cycles": _host_step_cycles(program, timeline),
-        "breakdown": _breakdown(segments.cause, segments.cycles, float(work.useful.sum()) / target.tile_bytes),
+        "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "bottleneck": name,
         "explanation": explanation,
-        "layers": _layers(program, segments, work),
+        "layers": [_layer(program, work, index, by_cause) for index, by_cause in enumerate(spent)],
     }
 
 
@@ -133,16 +133,15 @@ def _host_step_cycles(program: Program, timeline: Timeline) -> int:
     return int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum())
 
 
-def _layers(program: Program, segments: Segments, work: _Work) -> list[dict[str, Any]]:
-    order = np.argsort(segments.layer, kind="stable")
-    bounds = np.searchsorted(segments.layer[order], np.arange(len(program.layers) + 1))
-    return [_layer(program, segments, work, index, order[bounds[index] : bounds[index + 1]]) for index in range(len(program.layers))]
+def _spent(program: Program, segments: Segments) -> Float64:
+    """[layers, causes]: cycles of each layer by cause, whole numbers."""
+    shape = len(program.layers), len(Cause)
+    place = segments.layer * len(Cause) + segments.cause
+    return np.bincount(place, segments.cycles, minlength=shape[0] * shape[1]).astype(np.float64).reshape(shape)
 
 
-def _layer(program: Program, segments: Segments, work: _Work, index: int, own: Int64) -> dict[str, Any]:
-    layer: LayerInfo = program.layers[index]
-    lengths = segments.cycles[own]
-    cycles = int(lengths.sum())
+def _layer(program: Program, work: _Work, index: int, by_cause: Float64) -> dict[str, Any]:
+    layer, cycles = program.layers[index], int(by_cause.sum())
     return {
         "name": layer.name,
         "kind": layer.kind,
@@ -152,15 +151,15 @@ def _layer(program: Program, segments: Segments, work: _Work, index: int, own: I
         "tiles": int(work.tiles[index]),
         "instructions": int(work.instructions[index]),
         "tops": _tops(program, layer.macs * program.cores, cycles),
-        "breakdown": _breakdown(segments.cause[own], lengths, float(work.useful[index]) / program.target.tile_bytes),
+        "breakdown": _breakdown(by_cause, float(work.useful[index]) / program.target.tile_bytes),
     }
 
 
-def _breakdown(cause: Any, lengths: Int64, useful_cycles: float) -> dict[str, float]:
+def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
     """Percentages; all zero where there are no cycles. `useful_cycles` are active cycles times the share of cells that hold weights."""
-    by_cause = np.bincount(cause, lengths, minlength=len(Cause))
-    percent = by_cause * (100 / max(1, lengths.sum()))
-    active, useful = float(percent[Cause.ACTIVE]), useful_cycles * 100 / max(1, int(lengths.sum()))
+    cycles = max(1, int(by_cause.sum()))
+    percent = by_cause * (100 / cycles)
+    active, useful = float(percent[Cause.ACTIVE]), useful_cycles * 100 / cycles
     return {
         "array_active": active,
         "useful_macs": useful,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from tpucc.driver import Compilation
+from tpucc.compilation import Compilation
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.isa.container import encode

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpucc.driver import Options, front_end
+from tpucc.driver import front_end
 from tpucc.interop.sources import read_source
+from tpucc.options import Options
 
 SMALL = 1 << 20
 """Files up to this many bytes are read at every look; a larger one only when its size, its inode or its time of change is another."""

@@ -57,8 +57,10 @@ def unknown(directive: Directive) -> LineError:
 
 def _program(arguments: Arguments, parts: Parts) -> None:
     parts.name = arguments.name("a name")
-    arguments.take("stage")
+    stage = arguments.take("stage")
     arguments.done()
+    if stage is not None and stage.text != "tile":
+        stage.fail("E0716", f"{printable(stage.text)} is no stage; the text of a tile program says stage=tile")
 
 
 def _source(arguments: Arguments, parts: Parts) -> None:

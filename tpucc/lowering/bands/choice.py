@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import accumulate
 
 from tpucc.ir.graph import Node
-from tpucc.lowering.bands.estimate import Estimate, Way
+from tpucc.lowering.bands.estimate import Estimate, RunContext
 from tpucc.lowering.bands.run import Piece, Run, Supply, run_of
 from tpucc.lowering.bands.sizes import Sizes
 
@@ -38,7 +38,7 @@ class Choice:
 
     @property
     def run(self) -> Run:
-        return self.estimate.way.run
+        return self.estimate.context.run
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ class Chooser:
         joined = {name: nodes for name, nodes in readers.items() if nodes}
         if not all(self._leaves_room(name) for name in (*run.device_entries, *joined) if name not in supply):
             return None
-        way = Way(self.sizes, run, supply, joined, self._passing(run, start))
-        best = min(self._tried(way), key=self._cost, default=None)
+        context = RunContext(self.sizes, run, supply, joined, self._passing(run, start))
+        best = min(self._tried(context), key=self._cost, default=None)
         if best is None:
             return None
         return Choice(start, stop, best, sum(self._large[name] for name in large - run.names) + self._cost(best))
@@ -154,14 +154,14 @@ class Chooser:
         """Rows of the device's values that pass the run by."""
         return max(0, self._crossing[start] - sum(self.sizes.item(name) for name in run.device_entries))
 
-    def _tried(self, way: Way) -> Iterator[Estimate]:
+    def _tried(self, context: RunContext) -> Iterator[Estimate]:
         """The run in more and more bands, each of whose steps fits the unified buffer, until all that is alive does or more don't help."""
-        room, most = self.sizes.target.unified_buffer_rows, min(self.most, way.run.most)
+        room, most = self.sizes.target.unified_buffer_rows, min(self.most, context.run.most)
         best, worse = None, 0
-        for count in _counts(most) if self._can_fit(way, most) else ():
-            if not self._can_fit(way, count) or (bands := way.run.bands(count)) is None:
+        for count in _counts(most) if self._can_fit(context, most) else ():
+            if not self._can_fit(context, count) or (bands := context.run.bands(count)) is None:
                 continue
-            estimate = Estimate(way, bands)
+            estimate = Estimate(context, bands)
             if estimate.at_once <= room:
                 yield estimate
                 cost = self._cost(estimate)
@@ -169,16 +169,16 @@ class Chooser:
                 if estimate.live <= room or worse == PATIENCE:
                     return
 
-    def _can_fit(self, way: Way, count: int) -> bool:
+    def _can_fit(self, context: RunContext, count: int) -> bool:
         """Whether the band in the middle fits, without what joins the bands."""
-        band = way.run.band(count // 2, count) if count > 1 else None
-        return band is not None and Estimate(replace(way, joined={}), (band,)).at_once <= self.sizes.target.unified_buffer_rows
+        band = context.run.band(count // 2, count) if count > 1 else None
+        return band is not None and Estimate(replace(context, joined={}), (band,)).at_once <= self.sizes.target.unified_buffer_rows
 
     def _cost(self, estimate: Estimate) -> int:
         """The cycles that the bands take more than the whole, and those of spilling what doesn't fit."""
         target = self.sizes.target
         missing = max(0, estimate.live - target.unified_buffer_rows)
-        return estimate.cycles - self._whole_cycles(estimate.way.run) + (2 * target.host_cycles(missing) if missing else 0)
+        return estimate.cycles - self._whole_cycles(estimate.context.run) + (2 * target.host_cycles(missing) if missing else 0)
 
     def _whole_cycles(self, run: Run) -> int:
         return sum(self.sizes.cycles(node, (0, node.type.shape[1])) for node in run.nodes)

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.lowering.bands.maps import NO_SIDES, Lines, Sides, widest
+from tpucc.layers.kinds import Sides
+from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
 from tpucc.lowering.bands.sizes import Sizes
+from tpucc.lowering.borders import widest
+from tpucc.lowering.liveness import largest_sum_alive
+from tpucc.lowering.tensors import NO_SIDES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +30,7 @@ class StepCost:
 
 
 @dataclass(frozen=True)
-class Way:
+class RunContext:
     """A run among others.
 
     `supply` has the pieces of entries that earlier runs compute; `joined` are the exits that must be whole on the device, each with those
@@ -44,24 +48,24 @@ class Way:
 class Estimate:
     """A run in bands."""
 
-    way: Way
+    context: RunContext
     bands: tuple[Band, ...]
 
     @cached_property
     def works(self) -> tuple[StepCost, ...]:
-        run = self.way.run
+        run = self.context.run
         found = [self._entries(run.device_entries)]
         found += [
-            work for number in range(len(self.bands)) for work in _Steps(self.way, self.bands[number], number, self._supplied).works()
+            work for number in range(len(self.bands)) for work in _Steps(self.context, self.bands[number], number, self._supplied).works()
         ]
-        found += [self._join(name) for name in self.way.joined]
+        found += [self._join(name) for name in self.context.joined]
         found.append(self._entries(name for name in run.device_entries if run.is_read_on_device(name)))
         return tuple(found)
 
     @cached_property
     def pieces(self) -> Supply:
         """The pieces of the exits."""
-        return self.way.run.supply(self.bands)
+        return self.context.run.supply(self.bands)
 
     @cached_property
     def cycles(self) -> int:
@@ -75,46 +79,48 @@ class Estimate:
     @cached_property
     def live(self) -> int:
         """The most rows alive at a time."""
-        return self.way.passing + _largest_live_sum([work.touched for work in self.works])
+        return self.context.passing + largest_sum_alive([work.touched for work in self.works])
 
     @property
     def lines(self) -> int:
         """Lines of the last exit in the largest band."""
-        return max(last - first for first, last in (band.pieces[self.way.run.exits[-1].name] for band in self.bands))
+        return max(last - first for first, last in (band.pieces[self.context.run.exits[-1].name] for band in self.bands))
 
     @property
     def repeated(self) -> float:
         """Rows that are computed again, as a share of all."""
-        computed = sum(self.way.sizes.rows(node.name, band.lines[node.name]) for band in self.bands for node in self.way.run.nodes)
-        return computed / sum(self.way.sizes.all_rows(node.name) for node in self.way.run.nodes) - 1
+        computed = sum(self.context.sizes.rows(node.name, band.lines[node.name]) for band in self.bands for node in self.context.run.nodes)
+        return computed / sum(self.context.sizes.all_rows(node.name) for node in self.context.run.nodes) - 1
 
     @cached_property
     def _supplied(self) -> Mapping[tuple[str, int], int]:
         """Rows of a column block of each piece of the entries, with the border that it gets when a band reads it as it is."""
-        borders = {(name, at): piece.border for name, pieces in self.way.supply.items() for at, piece in enumerate(pieces)}
+        borders = {(name, at): piece.border for name, pieces in self.context.supply.items() for at, piece in enumerate(pieces)}
         for band in self.bands if borders else ():
             for node in band.nodes:
                 name, (lines, *_) = node.operands[0], band.readings[node.name].lines
-                pieces = self.way.supply.get(name, ())
+                pieces = self.context.supply.get(name, ())
                 at = covering(pieces, lines) if lines is not None else None
                 if at is not None and pieces[at].has == lines:
                     borders[name, at] = widest((borders[name, at], band.readings[node.name].border))
-        return {(name, at): self.way.sizes.rows(name, self.way.supply[name][at].has, sides) for (name, at), sides in borders.items()}
+        return {
+            (name, at): self.context.sizes.rows(name, self.context.supply[name][at].has, sides) for (name, at), sides in borders.items()
+        }
 
     def _entries(self, names: Iterable[str]) -> StepCost:
         """Values of the device from outside are there from the first band to the last, or longer."""
         touched: dict[Hashable, int] = {}
         for name in names:
-            for at in range(len(self.way.supply.get(name, ()))):
-                touched[name, at] = self._supplied[name, at] * self.way.sizes.blocks(name)
-            if name not in self.way.supply:
-                touched[name] = self.way.sizes.item(name)
+            for at in range(len(self.context.supply.get(name, ()))):
+                touched[name, at] = self._supplied[name, at] * self.context.sizes.blocks(name)
+            if name not in self.context.supply:
+                touched[name] = self.context.sizes.item(name)
         return StepCost(touched)
 
     def _join(self, name: str) -> StepCost:
         """The copies that put the pieces of an exit together."""
-        sizes, maps = self.way.sizes, self.way.run.maps
-        whole, blocks = sizes.all_rows(name, maps.stored(name, self.way.joined[name])), sizes.blocks(name)
+        sizes, maps = self.context.sizes, self.context.run.maps
+        whole, blocks = sizes.all_rows(name, maps.stored(name, self.context.joined[name])), sizes.blocks(name)
         pieces = [sizes.rows(name, band.lines[name]) for band in self.bands]
         touched: dict[Hashable, int] = {(number, name): rows * blocks for number, rows in enumerate(pieces)}
         return StepCost({**touched, name: whole * blocks}, whole + max(pieces), sizes.all_rows(name) * blocks)
@@ -131,10 +137,10 @@ class _Value:
 class _Steps:
     """The steps of one band."""
 
-    def __init__(self, way: Way, band: Band, number: int, supplied: Mapping[tuple[str, int], int]) -> None:
-        self._sizes = way.sizes
-        self._run = way.run
-        self._supply = way.supply
+    def __init__(self, context: RunContext, band: Band, number: int, supplied: Mapping[tuple[str, int], int]) -> None:
+        self._sizes = context.sizes
+        self._run = context.run
+        self._supply = context.supply
         self._band = band
         self._number = number
         self._supplied_rows = supplied
@@ -196,18 +202,3 @@ class _Steps:
 
     def _result(self, name: str) -> _Value:
         return _Value((self._number, name), self._sizes.rows(name, self._band.lines[name], self._band.borders.get(name, NO_SIDES)))
-
-
-def _largest_live_sum(steps: Sequence[Mapping[Hashable, int]]) -> int:
-    """The most rows alive at a step, from the first step that touches a value to the last. A border makes a value as large as it gets."""
-    last = {key: at for at, touched in enumerate(steps) for key in touched}
-    alive: dict[Hashable, int] = {}
-    total = peak = 0
-    for at, touched in enumerate(steps):
-        for key, rows in touched.items():
-            if rows > alive.get(key, 0):
-                total += rows - alive.get(key, 0)
-                alive[key] = rows
-        peak = max(peak, total)
-        total -= sum(alive.pop(key) for key in touched if last[key] == at)
-    return peak

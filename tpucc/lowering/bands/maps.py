@@ -8,6 +8,9 @@ from functools import cached_property
 
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Attributes, Graph, Node
+from tpucc.layers.kinds import Sides
+from tpucc.lowering.borders import widest
+from tpucc.lowering.tensors import NO_SIDES
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import MADE
@@ -16,9 +19,6 @@ from tpucc.ops.parts import Part, Shape, all_of, shape_of
 
 Lines = tuple[int, int]
 """Lines of an image [N, H, W, C]: the first, and the one after the last, along H."""
-Sides = tuple[int, int, int, int]
-"""Pixels above, below, left and right of an image."""
-NO_SIDES: Sides = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +102,6 @@ class Maps:
             return False
         pairs = zip(node.operands, part.operands, strict=True)
         return all(bounds == all_of(self.graph[name].type.shape) for name, bounds in pairs if name in self.constants)
-
-
-def widest(sides: Iterable[Sides]) -> Sides:
-    """The largest of each side."""
-    top, bottom, left, right = map(max, zip(NO_SIDES, *sides, strict=True))
-    return top, bottom, left, right
 
 
 def _is_convolution(node: Node) -> bool:

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.ir.graph import Node
-from tpucc.lowering.bands.maps import NO_SIDES, Lines, Maps, Reading, Sides, widest
+from tpucc.layers.kinds import Sides
+from tpucc.lowering.bands.maps import Lines, Maps, Reading
+from tpucc.lowering.borders import widest
+from tpucc.lowering.tensors import NO_SIDES
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from math import prod
 
 from tpucc.ir.graph import Node
-from tpucc.lowering.bands.maps import NO_SIDES, Lines, Maps, Sides, widest
+from tpucc.layers.kinds import Sides
+from tpucc.lowering.bands.maps import Lines, Maps
+from tpucc.lowering.borders import widest
+from tpucc.lowering.tensors import NO_SIDES, stored
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.facts import COPIED
@@ -32,8 +35,8 @@ class Sizes:
 
     def rows(self, name: str, lines: Lines, sides: Sides = NO_SIDES) -> int:
         """Rows of one column block of some lines of an image, with a border."""
-        top, bottom, left, right = sides
-        return (top + lines[1] - lines[0] + bottom) * (left + self.maps.graph[name].type.shape[2] + right) * self.bytes_per_value
+        _, _, width, columns = self.maps.graph[name].type.shape
+        return prod(stored((1, lines[1] - lines[0], width, columns), sides)) * self.bytes_per_value
 
     def all_rows(self, name: str, sides: Sides = NO_SIDES) -> int:
         """Rows of one column block of an image with a border."""
@@ -74,7 +77,8 @@ class Sizes:
 
     def cycles(self, node: Node, lines: Lines) -> int:
         """Cycles for some lines of the result: one a row for each tile, unless fetching the tile takes longer; one a row for each pixel
-        of a pool's window."""
+        of a pool's window. What lowering's blocking estimates has instructions and a tail, too; it would choose other bands.
+        """
         rows = self.rows(node.name, lines)
         if isinstance(OPS[node.op].legalisation, Matrix):
             *taps, depth, _ = self.maps.graph[node.operands[1]].type.shape

@@ -1,0 +1,177 @@
+"""Stages that can be replaced: the built-in ones go through the same doors, results are checked, and what is wrong is found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.command_line import SMALL, run
+from tpucc.isa.container import encode
+from tpucc.schedule.synchronise import Wait
+from tpucc.stages.stages import stages_of_files
+
+ROOT = Path(__file__).resolve().parents[2]
+STAGES = ROOT / "docs" / "stages"
+BUILT_IN = tpucc.Stages()
+NAMES = ("lower_fc", "lower_conv", "allocate", "order", "synchronise")
+RESIDUAL = SMALL.replace("relu(x @ w) @ v)", "relu(x @ w) @ v + relu(x @ w))").replace("units = 8", "units = 3")
+PROGRAMS = ("02_iris", "05_digits_cnn", "06_digits_lstm")
+
+
+def wrapped(stage: Callable[..., Any]) -> Callable[..., Any]:
+    """The same stage as the user's own."""
+    return lambda *arguments: stage(*arguments)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_built_in_stages_through_the_doors_give_the_same_bytes(name: str, bits: int) -> None:
+    path, target = ROOT / "programs" / f"{name}.tpu", tpucc.load_target("tpu_v1", {"mxu": 16})
+    stages = tpucc.Stages(**{stage: wrapped(getattr(BUILT_IN, stage)) for stage in NAMES})
+    assert set(stages.replaced) == set(NAMES)
+    plain, through = (tpucc.compile(path, target=target, activation_bits=bits, stages=s) for s in (BUILT_IN, stages))
+    told = {layer.choice for layer in through.program.value.layers}
+    assert any("replaced stage lower_" in choice for choice in told)
+    assert encode(with_choices_of(plain, through)) == encode(plain.program.value)
+
+
+def with_choices_of(plain: tpucc.Executable, through: tpucc.Executable) -> tpucc.Program:
+    """The program, its layers' words about how they were lowered taken from the other."""
+    return replace(through.program.value, layers=plain.program.value.layers)
+
+
+@pytest.mark.parametrize("options", [{}, {"overrides": {"unified_buffer_rows": 2500}}, {"level": 0}], ids=["plain", "spilled", "O0"])
+@pytest.mark.parametrize(("stage", "file"), [("allocate", "first_fit.py"), ("lower_fc", "plain_fc.py"), ("lower_conv", "plain_fc.py")])
+def test_the_stages_of_the_book(stage: str, file: str, options: dict[str, Any], tmp_path: Path) -> None:
+    mine = tmp_path / "mine.py"
+    mine.write_text((STAGES / file).read_text().replace("def lower_fc", f"def {stage}"))
+    exe = tpucc.compile(ROOT / "programs" / "05_digits_cnn.tpu", stages=stages_of_files({stage: mine}), **options)
+    verdict = tpucc.judge(exe)
+    assert verdict.equal
+    assert verdict.findings == ()
+    assert verdict.peak_rows >= verdict.lower_bound > 0
+    assert verdict.cycles == exe.stats["cycles"]
+
+
+def test_an_allocator_that_finds_no_place_leads_to_spilling() -> None:
+    asked = []
+
+    def never(lives: Any, rows: int) -> np.ndarray:
+        asked.append((len(lives.rows), rows))
+        raise tpucc.TooLarge
+
+    exe = tpucc.compile_source(SMALL, stages=tpucc.Stages(allocate=never), level=0)
+    assert len(asked) == 2
+    assert tpucc.judge(exe).equal
+
+
+def test_waits_may_be_written_plainly() -> None:
+    """Every instruction waits for both other engines: correct, and slow."""
+
+    def everything(listing: Any) -> list[tuple[int, str, list[str]]]:
+        names = ["host", "matrix", "activation"]
+        found = []
+        for instruction in listing:
+            engine = instruction.engine.name.lower()
+            if engine in names:
+                found.append((instruction.index, engine, [name for name in names if name != engine]))
+        return found
+
+    slow, fast = (tpucc.compile_source(SMALL, stages=stages) for stages in (tpucc.Stages(synchronise=everything), BUILT_IN))
+    assert tpucc.judge(slow).equal
+    assert slow.stats["cycles"] >= fast.stats["cycles"]
+    assert slow.stats["instructions"] > fast.stats["instructions"]
+
+
+def test_a_student_finds_hazards_by_the_rows_that_are_read_and_written() -> None:
+    """Waits from the plain view alone: each instruction waits for the last one of another engine that it collides with."""
+
+    def naive(listing: Any) -> list[Wait | tuple[int, Any, tuple[Any, ...]]]:
+        waits = []
+        done = list(listing)
+        for later in done:
+            for earlier in done[: later.index]:
+                touches = any(
+                    len(np.intersect1d(one, other))
+                    for mine, theirs in ((later.reads, earlier.writes), (later.writes, earlier.reads), (later.writes, earlier.writes))
+                    for one, other in zip(mine, theirs, strict=True)
+                )
+                if touches and earlier.engine != later.engine:
+                    waits.append((later.index, later.engine, (earlier.engine,)))
+        return waits
+
+    assert tpucc.judge(tpucc.compile_source(SMALL, stages=tpucc.Stages(synchronise=naive))).equal
+
+
+def test_an_order_of_independent_instructions() -> None:
+    def reads_first(tiles: Any) -> list[int]:
+        return sorted(range(len(tiles)), key=lambda i: not tiles[i].text.startswith("read_host"))
+
+    exe = tpucc.compile_source(RESIDUAL, stages=tpucc.Stages(order=reads_first))
+    assert tpucc.judge(exe).equal
+    assert exe.tiles.value[0].text.startswith("read_host")
+
+
+@pytest.mark.parametrize(
+    ("stage", "function", "code", "words"),
+    [
+        ("allocate", lambda lives, rows: np.zeros(len(lives.rows), np.int64), "E0525", "V0701"),
+        ("allocate", lambda lives, rows: [0.5] * len(lives.rows), "E0523", "integers: the first row of each buffer"),
+        ("allocate", lambda lives, rows: [0], "E0523", "int64 of shape [1], expected "),
+        ("allocate", lambda lives, rows: [rows] * len(lives.rows), "E0523", "the unified buffer has rows 0 to"),
+        ("allocate", lambda lives, rows: [[], 1, 2], "E0523", "no list of integers"),
+        ("allocate", lambda lives, rows: lives.rows.sort(), "E0521", "read-only"),
+        ("order", lambda tiles: [0] * len(tiles), "E0523", "left out instruction 1"),
+        ("order", lambda tiles: range(1, len(tiles) + 1), "E0523", "there are 0 to"),
+        ("order", lambda tiles: range(len(tiles))[::-1], "E0525", "E075"),
+        ("synchronise", lambda listing: [], "E0525", "V08"),
+        ("synchronise", lambda listing: [(0, "matrix")], "E0523", "expected (before instruction"),
+        ("synchronise", lambda listing: [(0, "matrix", "weights")], "E0523", "expected one of host, matrix, activation"),
+        ("synchronise", lambda listing: [(0, "matrix", "matrix")], "E0523", "a wait of an engine for itself"),
+        ("synchronise", lambda listing: [(99, "matrix", "host")], "E0523", "before instruction 99"),
+        ("synchronise", lambda listing: 7, "E0523", "returned 7, expected a list of waits"),
+        ("lower_fc", lambda layer: None, "E0523", "returned None, expected a list of lines"),
+        ("lower_fc", lambda layer: [1], "E0523", "returned 1 among its lines"),
+        ("lower_fc", lambda layer: "nothing here=3", "E0523", "as line 1: 'nothing here=3'"),
+        ("lower_fc", lambda layer: "halt", "E0523", "E071"),
+        ("lower_fc", lambda layer: f"activate acc=g0 ub={layer.results[0]} inner=1", "E0523", "no accumulator group is named g0"),
+        ("lower_fc", lambda layer: "", "E0525", "E075"),
+    ],
+)
+def test_what_is_wrong_is_said(stage: str, function: Any, code: str, words: str) -> None:
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(RESIDUAL, stages=tpucc.Stages(**{stage: function}))
+    error = caught.value
+    assert error.diagnostics[0].code == code
+    assert stage in error.diagnostics[0].message
+    assert words in error.render()
+    assert error.source is not None
+    assert error.source.name == Path(__file__).name
+    assert error.diagnostics[0].span is not None
+
+
+def test_the_command_line_replaces_wherever_it_compiles(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("mine.py").write_text("def allocate(lives, rows):\n    open('called', 'a').close()\n    raise KeyError\n")
+    for command in ("compile", "run", "profile", "report", "viz", "check", "judge"):
+        assert run(command, small, "--replace", "allocate=mine.py") == 1, command
+        assert Path("called").exists(), command
+        Path("called").unlink()
+        assert "E0521" in "".join(capsys.readouterr()), command
+
+
+def test_judge_prints_its_verdict(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("judge", small, "--replace", f"allocate={STAGES / 'first_fit.py'}", "--replace", f"lower_fc={STAGES / 'plain_fc.py'}") == 0
+    assert "small.tpu: equal" in capsys.readouterr().out
+    Path("mine.py").write_text("def synchronise(listing):\n    return []\n")
+    assert run("judge", small, "--replace", "synchronise=mine.py", "--json") == 1
+    verdict = json.loads(capsys.readouterr().out)
+    assert verdict["equal"] is False
+    assert verdict["findings"][0]["code"] == "E0525"
+    assert any(found["code"].startswith("V08") for found in verdict["findings"])

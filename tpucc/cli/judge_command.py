@@ -1,0 +1,57 @@
+"""`tpucc judge MODEL.tpu`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.api import judge
+from tpucc.cli.failures import diagnostics_json, print_json
+from tpucc.cli.options import FILE, compile_options, json_option
+from tpucc.cli.progress import Progress
+from tpucc.cli.work import executable_from
+from tpucc.diagnostics import PluginError, counted, printable
+from tpucc.interop.archive import read_arrays
+from tpucc.runtime.judge import Verdict, refused
+from tpucc.viz.tables import wrapped
+
+
+@click.command("judge")
+@click.argument("model", type=FILE)
+@compile_options
+@click.option("--input", "input_file", type=FILE, metavar="X.npz", help="Judge on these inputs, not on the calibration inputs.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draws the random inputs.")
+@json_option
+@click.option("--quiet", is_flag=True, help="Print nothing but errors; the exit status says it.")
+def command(model: Path, input_file: Path | None, seed: int, as_json: bool, quiet: bool, **given: Any) -> int:
+    """Judge MODEL as it is compiled, with your passes and stages: exit status 0 if all is right, 1 if not.
+
+    Its values must be equal to the references on the given and on random inputs, its program must be valid.
+    """
+    with Progress(not quiet and not as_json) as progress:
+        try:
+            exe = executable_from(model, given, quiet, progress)
+            progress.stage("judge")
+            verdict = judge(exe, None if input_file is None else read_arrays(input_file), seed)
+        except PluginError as error:
+            verdict, words = refused(error), error.render()
+            findings = diagnostics_json(error)
+        else:
+            words = "\n".join(found.render() for found in verdict.findings)
+            findings = [asdict(found) for found in verdict.findings]
+    if as_json:
+        print_json(asdict(verdict) | {"findings": findings})
+    elif not quiet:
+        click.echo(_text(model, verdict, words))
+    return 0 if verdict.equal else 1
+
+
+def _text(model: Path, verdict: Verdict, findings: str) -> str:
+    if verdict.findings:
+        return f"{findings}\n{printable(model.name)}: NOT EQUAL: there is no valid program to run"
+    values = "equal" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
+    cost = f"{counted(verdict.cycles, 'cycle')}; at most {counted(verdict.peak_rows, 'row')} in use, at least {verdict.lower_bound:,} alive"
+    return "\n".join(wrapped(printable(line), "  ") for line in (f"{model.name}: {values}", cost))

@@ -1,0 +1,138 @@
+"""A compilation while it is made, and as it is when it is done: what each stage left, and how long it took."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tpucc.diagnostics import Source
+from tpucc.frontend.elaborate import Model
+from tpucc.ir.graph import Graph
+from tpucc.ir.printer import print_graph
+from tpucc.isa.disassembler import disassemble
+from tpucc.isa.program import Program
+from tpucc.layers.partition import Partition, partition
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.numerics import AnyArray
+from tpucc.options import Options as Options
+from tpucc.schedule.host_part import with_host_part
+from tpucc.stages.backend import BackEnd
+
+Stage = Graph | TileProgram | Program
+Observer = Callable[["Snapshot"], None]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A stage's result, as the observer sees it: its number and name, the value, and the seconds it took."""
+
+    number: int
+    stage: str
+    value: Stage | Source
+    seconds: float
+    changed: bool
+    summary: str = ""
+    """What a pass does, in a line."""
+    place: str = ""
+    """Of a pass's result: the pass, and which one it is where another of this name comes later."""
+
+    @property
+    def suffix(self) -> str:
+        """The kind of its text form: `.graph`, `.tile`, `.asm`."""
+        return ".graph" if isinstance(self.value, Graph) else ".tile" if isinstance(self.value, TileProgram) else ".asm"
+
+    def text(self, with_data: bool = False) -> str:
+        """The value in its text form, from which `tpucc.resume` goes on. Without data, large constants stand by their digests."""
+        if isinstance(self.value, Source):
+            return self.value.text
+        if isinstance(self.value, TileProgram):
+            return print_tiles(self.value, with_data)
+        if isinstance(self.value, Program):
+            return disassemble(self.value, with_data)
+        return print_graph(self.value, with_data=with_data, after=self.place)
+
+
+@dataclass(frozen=True, eq=False)
+class Compilation:
+    """All that a compilation made, and what it was asked for. What lies past `stop_after` is None.
+
+    `rewritten` are the user's passes that changed the graph.
+    """
+
+    source: Source
+    options: Options
+    model: Model | None
+    graph: Graph | None
+    calibration: Mapping[str, AnyArray] | None
+    layers: Graph | None
+    tiles: TileProgram | None
+    program: Program | None
+    warnings: list[str]
+    rewritten: Sequence[str]
+    snapshots: tuple[Snapshot, ...]
+
+    @property
+    def params(self) -> Mapping[str, str]:
+        """The values that were given for the source's params, as they were written."""
+        return self.options.params
+
+
+class Stopped(Exception):
+    """The stage of `stop_after` is done."""
+
+
+class Recorder:
+    """Times each stage, hands it to the observer, and stops after the one that was asked for."""
+
+    def __init__(self, observer: Observer | None, stop_after: str | None, before: tuple[Snapshot, ...] = ()) -> None:
+        self.snapshots = list(before)
+        self._observer = observer
+        self._stop_after = stop_after
+        self._started = time.perf_counter()
+
+    def done(
+        self, stage: str, value: Stage | Source, *, changed: bool = True, last: bool = True, summary: str = "", place: str = ""
+    ) -> None:
+        seconds = time.perf_counter() - self._started
+        snapshot = Snapshot(len(self.snapshots), stage, value, seconds, changed, summary, place)
+        self.snapshots.append(snapshot)
+        if self._observer is not None:
+            self._observer(snapshot)
+        if last and stage == self._stop_after:
+            raise Stopped
+        self._started = time.perf_counter()
+
+
+@dataclass
+class State:
+    """What the stages have made so far."""
+
+    source: Source
+    options: Options
+    model: Model | None = None
+    graph: Graph | None = None
+    calibration: Mapping[str, AnyArray] | None = None
+    layers: Graph | None = None
+    tiles: TileProgram | None = None
+    program: Program | None = None
+    warnings: list[str] = field(default_factory=list)
+    rewritten: list[str] = field(default_factory=list)
+    """The user's passes that have changed the graph."""
+
+    @property
+    def parts(self) -> Partition:
+        assert self.layers is not None
+        return partition(self.layers)
+
+    @property
+    def stages(self) -> BackEnd:
+        """The back end with the stages that were asked for."""
+        return BackEnd(self.options.stages, self.options.plugin_timeout, self.whole)
+
+    def whole(self, program: Program) -> Program:
+        """The scheduled program with the host's part."""
+        assert self.layers is not None
+        assert self.graph is not None
+        return with_host_part(program, self.layers, self.source, self.graph, self.options.cores)

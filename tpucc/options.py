@@ -1,0 +1,147 @@
+"""What a compilation may be asked for: one list, from which the keywords of `tpucc.compile` and the options of the command line follow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypedDict, Unpack, get_type_hints
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, UsageError, listed
+from tpucc.frontend.elaborate import Limits
+from tpucc.ir.dtypes import BY_BITS
+from tpucc.passes.base import Pass
+from tpucc.plugins.guard import SECONDS
+from tpucc.stages.stages import STAGES, Stages
+from tpucc.target import Target, load_target, with_overrides
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class Flag:
+    """How the command line asks for an option. `kind` says what its value is: `pairs` are written NAME=VALUE and may be several."""
+
+    flag: str
+    help: str
+    metavar: str | None = None
+    kind: Literal["text", "names", "file", "files", "pairs", "choice", "count", "seconds"] = "text"
+    default: Any = None
+    choices: tuple[int, ...] = ()
+    example: str = ""
+
+
+class Keywords(TypedDict, total=False):
+    """The keywords of `tpucc.compile`, each with its option of the command line; those that have none are asked for in another way."""
+
+    target: Annotated[str | Target, Flag("--target", "The machine to compile for.", "NAME|FILE.toml", default="tpu_v1")]
+    overrides: Annotated[
+        Mapping[str, object],
+        Flag("--set", "Change a number of the target.", "FIELD=VALUE", "pairs", example="--set weight_bandwidth=136e9"),
+    ]
+    params: Annotated[Mapping[str, object], Flag("-D", "Set a param of the source.", "NAME=VALUE", "pairs", example="-D batch=8")]
+    weights: Annotated[PathLike, Flag("--weights", "Read the weights from here.", "FILE.npz", "file")]
+    calibration: Annotated[PathLike, Flag("--calibrate", "Measure the activations' ranges on these inputs.", "FILE.npz", "file")]
+    level: Annotated[int, Flag("-O", "How much to optimise.", kind="choice", default=2, choices=(0, 1, 2))]
+    passes: Annotated[tuple[Pass, ...], Flag("--pass", "Add the passes of this file.", "FILE.py", "files")]
+    omit: Annotated[tuple[str, ...], Flag("--omit", "Leave out an optional pass.", "PASS", "names")]
+    stages: Annotated[
+        Stages,
+        Flag(
+            "--replace",
+            f"Use the function STAGE of this file in place of the built-in one: {', '.join(STAGES)}.",
+            "STAGE=FILE.py",
+            "pairs",
+            example="--replace allocate=mine.py",
+        ),
+    ]
+    plugin_timeout: Annotated[
+        float, Flag("--plugin-timeout", "How long one call of your passes and stages may take.", "SECONDS", "seconds", SECONDS)
+    ]
+    activation_bits: Annotated[int, Flag("--activation-bits", "Width of quantised activations.", kind="choice", choices=tuple(BY_BITS))]
+    cores: Annotated[int, Flag("--cores", "Cores that share the batch.", kind="count", default=1)]
+    settings: Mapping[str, Mapping[str, object]]
+
+
+FLAGS: Mapping[str, Flag] = {
+    name: flag
+    for name, hint in get_type_hints(Keywords, include_extras=True).items()
+    for flag in getattr(hint, "__metadata__", ())
+    if isinstance(flag, Flag)
+}
+"""The option of each keyword that has one."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a compilation is asked for, beside the source: the keywords as the driver needs them.
+
+    `weights` and `calibration` are files that win over those the source names. `extra` are passes that the user brought; `settings`
+    maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch. One call of a pass or stage
+    of the user's has `plugin_timeout` seconds.
+    """
+
+    target: Target = field(default_factory=lambda: load_target("tpu_v1"))
+    params: Mapping[str, str] = field(default_factory=dict)
+    weights: Path | None = None
+    calibration: Path | None = None
+    level: int = 2
+    extra: tuple[Pass, ...] = ()
+    settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    omit: frozenset[str] = frozenset()
+    stages: Stages = field(default_factory=Stages)
+    plugin_timeout: float = SECONDS
+    activation_bits: int | None = None
+    cores: int = 1
+    stop_after: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def options_of(**asked: Unpack[Keywords]) -> Options:
+    """The options that the keywords of `tpucc.compile` ask for. Raises `UsageError`, and `ProgramError` for a target's file."""
+    machine, overrides = asked.get("target", "tpu_v1"), asked.get("overrides") or {}
+    bits, weights, calibration = asked.get("activation_bits"), asked.get("weights"), asked.get("calibration")
+    if bits is not None and bits not in BY_BITS:
+        raise UsageError(Diagnostic("E0518", f"activations have {listed([*map(str, BY_BITS)], 'or')} bits, found {bits}"))
+    if (seconds := asked.get("plugin_timeout", SECONDS)) <= 0:
+        raise UsageError(Diagnostic("E0518", f"plugin_timeout is a number of seconds above 0, found {seconds}"))
+    return Options(
+        target=load_target(machine, overrides) if isinstance(machine, str) else with_overrides(machine, overrides),
+        params={name: _static(value) for name, value in (asked.get("params") or {}).items()},
+        weights=None if weights is None else Path(weights),
+        calibration=None if calibration is None else Path(calibration),
+        level=asked.get("level", 2),
+        extra=tuple(asked.get("passes", ())),
+        settings=asked.get("settings") or {},
+        omit=frozenset(asked.get("omit", ())),
+        stages=asked.get("stages") or Stages(),
+        plugin_timeout=seconds,
+        activation_bits=bits,
+        cores=asked.get("cores", 1),
+    )
+
+
+def changed(options: Options, **asked: Unpack[Keywords]) -> Options:
+    """`options` with what these keywords ask for in their place; numbers of the machine change those of its own. Raises as `options_of`."""
+    if "overrides" in asked:
+        asked.setdefault("target", options.target)
+    made = options_of(**asked)
+    names = {_FIELDS.get(keyword, keyword) for keyword in asked}
+    return replace(options, **{name: getattr(made, name) for name in names})
+
+
+_FIELDS = {"passes": "extra", "overrides": "target"}
+"""The fields of `Options` that have other names than their keywords."""
+
+
+def _static(value: object) -> str:
+    """A Python value as the language writes it."""
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        return '"' + escaped.replace("{", "{{").replace("}", "}}") + '"'
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_static, value))}]"
+    return repr(value.item() if isinstance(value, np.generic) else value)

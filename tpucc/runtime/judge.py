@@ -1,0 +1,202 @@
+"""One verdict on a compiled model: are its values right, is its program valid, how good is it.
+
+Three comparisons, each with a fault that only it finds:
+
+- *integers*: all that the device hands back against the layers' integer reference, exactly. A wrong stage after the layer graph shows here.
+- *passes*: the outputs of the graph before a pass of the user's and after it, by the operators' references. Float32 sums in another order
+  differ in their last bits; what differs by more has another meaning. A pass that drops an activation shows here.
+- *float32*: the outputs of the program and those of the model in float32. Quantisation explains some noise: as much as the model has
+  without the user's passes, and half as much again. A pass that calibrates or quantises badly shows here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.compilation import Compilation
+from tpucc.diagnostics import Diagnostic, Error
+from tpucc.driver import passes_of, without_passes
+from tpucc.ir.graph import Graph
+from tpucc.isa.verify import verify
+from tpucc.layers.reference import LAYER_REFERENCES
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.runtime.blame import Maker, maker_of
+from tpucc.runtime.check import (
+    Arrays,
+    calibrated_inputs,
+    compare_executors,
+    compare_with_reference,
+    float_reference,
+    random_inputs,
+)
+from tpucc.runtime.runtime import Runtime
+
+ROUNDING = 1e-4
+"""The difference that float32 sums in another order may make, as a share of an output's largest magnitude: a thousand roundings."""
+NOISE = 1.5
+"""How much more noise than without the user's passes is still explained by quantisation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first value that is not as expected: where, what was expected and found, and what made it, as far as that is known.
+
+    `instruction` and `text` are of the machine program, `line` is the source's, `stage` the pass or the comparison that found it.
+    """
+
+    where: str
+    expected: float
+    found: float
+    stage: str
+    instruction: int | None = None
+    text: str = ""
+    layer: str = ""
+    line: int = 0
+
+    def __str__(self) -> str:
+        made = f"; made by instruction {self.instruction:,} `{self.text}` of {self.layer}" if self.instruction is not None else ""
+        line = f", line {self.line}" if self.line else ""
+        return f"{self.where}: expected {self.expected:g}, found {self.found:g} ({self.stage}){made}{line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`equal`: every comparison holds and there are no findings. `first_difference` is of the first comparison that doesn't.
+
+    `peak_rows` of the unified buffer are in use at one time, and `lower_bound` are alive, fewer than which no allocation can use; both
+    and `cycles` are 0 for a program that there isn't. `findings` are the verifier's.
+    """
+
+    equal: bool
+    first_difference: Difference | None
+    cycles: int
+    peak_rows: int
+    lower_bound: int
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def refused(error: Error) -> Verdict:
+    """The verdict on a model that the user's passes or stages made no program of."""
+    return Verdict(False, None, 0, 0, 0, error.diagnostics)
+
+
+def judge(runtime: Runtime, compilation: Compilation | None, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0) -> Verdict:
+    """The verdict on a program, on `inputs` or else on the calibration inputs, and on random ones that `seed` draws.
+
+    A program without its compilation has no layers to compare with: the fast executor is compared with the plain one. Raises `InputError`
+    when `inputs` don't fit.
+    """
+    program = runtime.program
+    findings = tuple(Diagnostic(found.code, found.message) for found in verify(program))
+    difference = None if findings else next(_differences(runtime, compilation, _cases(runtime, compilation, inputs, seed)), None)
+    return Verdict(
+        not findings and difference is None,
+        difference,
+        0 if findings else runtime.timeline.makespan,
+        program.peak_rows,
+        program.lower_bound_rows,
+        findings,
+    )
+
+
+def _cases(
+    runtime: Runtime, compilation: Compilation | None, inputs: Mapping[str, npt.ArrayLike] | None, seed: int
+) -> list[dict[str, AnyArray]]:
+    """The inputs to judge on: the given or calibration ones, as many as the batch has, and random ones."""
+    given = runtime.accepted(inputs) if inputs is not None else calibrated_inputs(compilation) if compilation else None
+    cases = [random_inputs(runtime, seed)]
+    if given is None:
+        return cases
+    batch = runtime.batch
+    rows = {name: array if batch is None else np.resize(array, (batch, *array.shape[1:])) for name, array in given.items()}
+    return [rows, *cases]
+
+
+def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[str, AnyArray]]) -> Iterator[Difference]:
+    """The first difference of each comparison, of those that there are."""
+    for inputs in cases:
+        if made is None or made.layers is None or made.graph is None:
+            comparisons = compare_executors(runtime, inputs)
+        else:
+            comparisons = compare_with_reference(runtime, made.layers, inputs)
+        for compared in comparisons:
+            if compared.unequal:
+                yield _of_device(runtime, compared.name, compared.index, compared.expected, compared.got)
+        if made is not None and made.rewritten:
+            yield from _of_passes(made, inputs)
+            yield from _of_noise(runtime, made, inputs)
+
+
+def _of_device(runtime: Runtime, port: str, index: tuple[int, ...], expected: int, found: int) -> Difference:
+    maker: Maker | None = maker_of(runtime.program, port, index)
+    where, stage = f"{port}[{', '.join(map(str, index))}]", "the layers' integer reference"
+    if maker is None:
+        return Difference(where, expected, found, stage)
+    return Difference(where, expected, found, stage, maker.instruction, maker.text, maker.layer, maker.line)
+
+
+def _of_passes(made: Compilation, inputs: Arrays) -> Iterator[Difference]:
+    """Outputs that a pass of the user's changes. Where a pass quantises the graph, the values before are float32: see `_of_noise`."""
+    brought = {step.name for step in passes_of(made.options)} & set(made.rewritten)
+    before: Graph | None = None
+    for snapshot in made.snapshots:
+        if not isinstance(snapshot.value, Graph):
+            continue
+        after = snapshot.value
+        if before is not None and snapshot.stage in brought and snapshot.changed and _is_quantised(before) == _is_quantised(after):
+            yield from _unequal(f"the pass {snapshot.stage}", _outputs(before, inputs), _outputs(after, inputs))
+        before = after
+
+
+def _is_quantised(graph: Graph) -> bool:
+    return any(node.op in LAYER_REFERENCES for node in graph)
+
+
+def _outputs(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
+    """The outputs for the inputs of one core."""
+    part = {node.name: inputs[node.name][: node.type.shape[0]] if node.type.shape else inputs[node.name] for node in graph.inputs}
+    values = evaluate(graph, part, LAYER_REFERENCES)
+    return {output.name: values[output.node] for output in graph.outputs}
+
+
+def _unequal(stage: str, expected: Arrays, found: Arrays) -> Iterator[Difference]:
+    """The first element of each output that differs by more than rounding."""
+    for name, wanted in expected.items():
+        got = found[name]
+        if got.shape != wanted.shape:
+            yield Difference(f"{name}, of shape {list(got.shape)} instead of {list(wanted.shape)}", wanted.size, got.size, stage)
+            continue
+        size = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0)) if wanted.dtype.kind == "f" else 0
+        wrong = ~np.isclose(got, wanted, rtol=ROUNDING, atol=ROUNDING * size, equal_nan=True)
+        if wrong.any():
+            index = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), wrong.shape))
+            yield Difference(f"{name}[{', '.join(map(str, index))}]", float(wanted[index]), float(got[index]), stage)
+
+
+def _of_noise(runtime: Runtime, made: Compilation, inputs: Arrays) -> Iterator[Difference]:
+    """Outputs with more noise against float32 than the model has without the user's passes."""
+    assert made.graph is not None
+    exact, found = float_reference(made.graph, inputs), runtime.run(inputs)
+    try:
+        plain = Runtime(without_passes(made)).run(inputs)
+    except Error:
+        return  # the model needs these passes to be compiled, so that there is nothing to measure by
+    for name, wanted in exact.items():
+        if wanted.dtype.kind != "f":
+            continue
+        allowed = NOISE * _noise(wanted, plain[name]) + ROUNDING * float(np.abs(wanted).max(initial=0))
+        if np.isfinite(allowed) and not _noise(wanted, found[name]) <= allowed:
+            error = np.abs(found[name].astype(np.float64) - wanted)
+            index = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
+            where = f"{name}[{', '.join(map(str, index))}]"
+            yield Difference(where, float(wanted[index]), float(found[name][index]), "float32, beyond what quantisation explains")
+
+
+def _noise(wanted: AnyArray, got: AnyArray) -> float:
+    """The root of the mean squared error."""
+    return float(np.sqrt(np.mean(np.square(got.astype(np.float64) - wanted), dtype=np.float64))) if wanted.size else 0.0

@@ -1,0 +1,97 @@
+"""The back end with the stages that a compilation uses: lowering, order, schedule.
+
+Programs that a stage of the user's had a hand in are verified as soon as they are there, before anything else reads them; what is wrong
+with one is the user's stages'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, listed
+from tpucc.isa.program import Program
+from tpucc.isa.verify import check
+from tpucc.layers.partition import Partition
+from tpucc.lowering.lower import lowerings
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.verify import verify_tiles
+from tpucc.plugins.guard import guest
+from tpucc.schedule import schedule
+from tpucc.stages.replaced import safe_allocate, safe_lowerer, safe_order, safe_synchronise
+from tpucc.stages.stages import Stages
+from tpucc.target import Target
+
+T = TypeVar("T")
+OF_TILES = ("lower_fc", "lower_conv", "order")
+"""Stages that make the tile program; the others place it on the machine."""
+
+
+@dataclass(frozen=True)
+class BackEnd:
+    """Runs `stages`; one call of the user's has so many seconds. `whole` gives a scheduled program its host part, which the verifier asks
+    for."""
+
+    stages: Stages
+    seconds: float
+    whole: Callable[[Program], Program]
+
+    def lowerings(self, parts: Partition, target: Target) -> Iterator[TileProgram]:
+        """The tile programs of a partition's device graph, in the stage `order`'s order: see `lowering.lower.lowerings`."""
+        replaced = self.stages.replaced
+        lowerers = {kind: safe_lowerer(stage, replaced[stage], self.seconds) for kind, stage in LOWERERS.items() if stage in replaced}
+        candidates = lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers)
+        if not replaced.keys() & set(OF_TILES):
+            return candidates
+        reordered = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
+        return (self._verified(tiles, reordered) for tiles in candidates)
+
+    def schedule(self, tiles: TileProgram) -> Program:
+        """The machine program of a tile program. Raises what `schedule.schedule` raises."""
+        replaced = self.stages.replaced
+        if not replaced:
+            return schedule(tiles)
+        allocate = safe_allocate(self.stages.allocate, self.seconds) if "allocate" in replaced else self.stages.allocate
+        synchronise = safe_synchronise(self.stages.synchronise, self.seconds) if "synchronise" in replaced else self.stages.synchronise
+
+        def scheduled() -> Program:
+            program = schedule(tiles, allocate, synchronise)
+            check(self.whole(program))
+            return program
+
+        return self._blamed(scheduled, tuple(replaced))
+
+    def _verified(self, tiles: TileProgram, reordered: Callable[[TileProgram], TileProgram] | None) -> TileProgram:
+        def verified() -> TileProgram:
+            verify_tiles(tiles)
+            if reordered is None:
+                return tiles
+            ordered = reordered(tiles)
+            verify_tiles(ordered)
+            return ordered
+
+        return self._blamed(verified, tuple(stage for stage in self.stages.replaced if stage in OF_TILES))
+
+    def _blamed(self, make: Callable[[], T], names: tuple[str, ...]) -> T:
+        """What `make` makes; what it makes wrong is the fault of the replaced stages `names`."""
+        try:
+            return make()
+        except Error as error:
+            if not isinstance(error, ProgramError | InternalError):
+                raise
+            raise self._refused(names, "made a program that is not valid:", tuple(error.diagnostics)) from error
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise self._refused(names, f"made a program that can't be read: {type(error).__name__}: {error}") from error
+
+    def _refused(self, names: tuple[str, ...], message: str, found: tuple[Diagnostic, ...] = ()) -> PluginError:
+        replaced = self.stages.replaced
+        places = [f"{name} ({guest(name, replaced[name]).place})" for name in names]
+        what = f"the stage {names[0]}" if len(names) == 1 else f"one of the stages {listed(places)}"
+        return guest(what, replaced[names[-1]]).error("E0525", message, more=found)
+
+
+LOWERERS = {"fc": "lower_fc", "conv": "lower_conv"}
+"""The stage that lowers layers of a kind."""

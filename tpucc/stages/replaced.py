@@ -1,0 +1,165 @@
+"""A replaced stage as the pipeline calls it: the user's function, called with care, and its result checked.
+
+Each `safe_…` has the signature of its stage. Inputs can be read, not written; results are checked for type, length and range here. What
+they mean, the verifiers of tile and machine programs check as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import Error, PluginError
+from tpucc.isa.instructions import Engine
+from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct, read_product
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.numerics import AnyArray, Int64
+from tpucc.plugins.guard import Guest, guest, short
+from tpucc.schedule.allocate import Allocate, Lives, TooLarge
+from tpucc.schedule.hazards import ROW_ENGINES
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.synchronise import Synchronise, Wait
+from tpucc.stages.stages import Order
+
+
+def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
+    """A lowering's lines, read. Those that can't be are named with the layer."""
+    code = guest(f"the stage {stage}", function, seconds)
+
+    def lower(layer: ProductLayer) -> WrittenProduct:
+        lines = code.call(lambda: _lines(function(layer), code))
+        try:
+            return read_product(layer, lines)
+        except Error as error:
+            first = error.diagnostics[0].span
+            wrong = f" as line {first.line}: {short(lines[first.line - 1])}" if first and first.line <= len(lines) else ""
+            raise code.error("E0523", f"wrote for layer {layer.name}{wrong}", more=error.diagnostics) from None
+
+    return lower
+
+
+def safe_allocate(function: Allocate, seconds: float) -> Allocate:
+    """Rows inside the buffer, for every buffer."""
+    code = guest("the stage allocate", function, seconds)
+
+    def allocate(lives: Lives, rows: int) -> Int64:
+        used = np.flatnonzero(lives.last >= 0)
+        given = Lives(*(_read_only(column[used]) for column in (lives.first, lives.last, lives.rows)))
+        found = code.call(_or_too_large, function, given, rows)
+        if isinstance(found, TooLarge):
+            raise found
+        starts = _integers(code, found, len(used), "the first row of each buffer")
+        outside = np.flatnonzero((starts < 0) | (starts + given.rows > rows))
+        if len(outside):
+            index = int(outside[0])
+            place = f"rows {starts[index]:,} to {starts[index] + given.rows[index]:,}"
+            raise code.error("E0523", f"put buffer {index} on {place}; the unified buffer has rows 0 to {rows:,}")
+        placed = np.zeros(len(lives.rows), np.int64)
+        placed[used] = starts
+        return placed
+
+    return allocate
+
+
+def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], TileProgram]:
+    """The tile program in its new order, which has every instruction once."""
+    code = guest("the stage order", function, seconds)
+
+    def reordered(tiles: TileProgram) -> TileProgram:
+        count = len(tiles)
+        given = replace(tiles, instructions=_read_only(tiles.instructions))
+        order = _integers(code, code.call(function, given), count, "the number of each instruction, once")
+        wrong = np.flatnonzero((order < 0) | (order >= count))
+        if len(wrong):
+            raise code.error("E0523", f"returned instruction {order[wrong[0]]:,}; there are 0 to {count - 1:,}")
+        if len(missing := np.flatnonzero(np.bincount(order, minlength=count) == 0)):
+            raise code.error("E0523", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
+        return replace(tiles, instructions=tiles.instructions[order])
+
+    return reordered
+
+
+def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
+    """Waits between instructions that are there, for engines that touch rows."""
+    code = guest("the stage synchronise", function, seconds)
+
+    def synchronise(listing: Listing) -> Sequence[Wait]:
+        given = replace(listing, records=_read_only(listing.records))
+        waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in _several(code, function(given), "waits")])
+        return sorted(waits, key=lambda wait: wait.before)
+
+    return synchronise
+
+
+def _or_too_large(function: Allocate, lives: Lives, rows: int) -> Int64 | TooLarge:
+    """The rows, or the answer that they don't fit."""
+    try:
+        return function(lives, rows)
+    except TooLarge as answer:
+        return answer
+
+
+def _lines(found: object, code: Guest) -> list[str]:
+    """Lines from a text or from several strings."""
+    if isinstance(found, str):
+        return found.splitlines()
+    lines = list(_several(code, found, "lines"))
+    for line in lines:
+        if not isinstance(line, str):
+            raise code.error("E0523", f"returned {short(line)} among its lines, expected strings")
+    return [part for line in lines for part in line.splitlines()]
+
+
+def _wait(code: Guest, wait: Any, count: int) -> Wait:
+    form = "(before instruction, engine that waits, engines waited for)"
+    if not isinstance(wait, tuple | list) or len(wait) != 3:
+        raise code.error("E0523", f"returned {short(wait)} as a wait, expected {form}")
+    before, engine, others = wait
+    if not isinstance(before, int | np.integer) or isinstance(before, bool) or not 0 <= before <= count:
+        raise code.error("E0523", f"returned a wait before instruction {short(before)}; there are 0 to {count - 1:,}")
+    single = isinstance(others, str | int)
+    engines = tuple(dict.fromkeys(_engine(code, other) for other in ((others,) if single else _several(code, others, "engines"))))
+    waits = _engine(code, engine)
+    if not engines or waits in engines:
+        raise code.error("E0523", f"returned {short(wait)}, a wait of an engine for {'itself' if engines else 'none'}")
+    return Wait(int(before), waits, engines)
+
+
+def _engine(code: Guest, value: object) -> Engine:
+    """An engine, or its name."""
+    names = {engine.name.lower(): engine for engine in ROW_ENGINES}
+    found = names.get(value.lower()) if isinstance(value, str) else next((engine for engine in ROW_ENGINES if engine == value), None)
+    if found is None:
+        raise code.error("E0523", f"returned {short(value)} as an engine, expected one of {', '.join(names)}")
+    return found
+
+
+def _several(code: Guest, found: object, what: str) -> Iterable[Any]:
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise code.error("E0523", f"returned {short(found)}, expected a list of {what}")
+    return found
+
+
+def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
+    """A result that is one integer for each of `count` things."""
+    try:
+        array = np.asarray(code.call(lambda: list(found) if isinstance(found, range) else found))
+    except PluginError:
+        raise
+    except Exception as error:
+        raise code.error("E0523", f"returned {short(found)}, which is no list of integers: {error}") from None
+    if array.shape != (count,) or (array.dtype.kind not in "iu" and count):
+        shown = f"{array.dtype} of shape {list(array.shape)}" if array.ndim else short(found)
+        raise code.error("E0523", f"returned {shown}, expected {count:,} integers: {what}")
+    if count and int(array.max()) >= 2**62:
+        raise code.error("E0523", f"returned {array.max()}, expected {what}")
+    return array.astype(np.int64)
+
+
+def _read_only(array: AnyArray) -> Any:
+    view = array.view()
+    view.setflags(write=False)
+    return view

@@ -1,0 +1,86 @@
+"""The stages as values: each is the built-in function unless another is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.lowering.products import LowerProduct, lower_product
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.plugins.files import executed
+from tpucc.plugins.guard import SECONDS, short
+from tpucc.schedule.allocate import Allocate, allocate
+from tpucc.schedule.synchronise import Synchronise, synchronise
+
+Order = Callable[[TileProgram], Sequence[int]]
+"""`order(tiles)`: the numbers of the tile instructions in their new order."""
+
+
+def as_lowered(tiles: TileProgram) -> Sequence[int]:
+    """The built-in order: lowering's."""
+    return range(len(tiles))
+
+
+@dataclass(frozen=True)
+class Stages:
+    """What a compilation uses where a stage can be replaced.
+
+    `lower_fc(layer)` and `lower_conv(layer)` write the `.tile` lines of one layer (see `ProductLayer`). `allocate(lives, rows)` gives each
+    buffer its first row, or raises `TooLarge`. `order(tiles)` gives the numbers of the tile instructions in a new order.
+    `synchronise(listing)` gives the waits as (before instruction, engine that waits, engines waited for).
+    """
+
+    lower_fc: LowerProduct = lower_product
+    lower_conv: LowerProduct = lower_product
+    allocate: Allocate = allocate
+    order: Order = as_lowered
+    synchronise: Synchronise = synchronise
+
+    def __post_init__(self) -> None:
+        for stage in STAGES:
+            if not callable(getattr(self, stage)):
+                raise UsageError(Diagnostic("E0526", f"the stage {stage} is a function, found {short(getattr(self, stage))}"))
+
+    @property
+    def replaced(self) -> Mapping[str, Callable[..., Any]]:
+        """The stages that are not the built-in ones."""
+        given = {stage: getattr(self, stage) for stage in STAGES}
+        return {stage: function for stage, function in given.items() if function is not getattr(BUILT_IN, stage)}
+
+
+STAGES = tuple(field.name for field in fields(Stages))
+BUILT_IN = Stages()
+
+
+def stages_of_files(files: Mapping[str, Path], seconds: float = SECONDS) -> Stages:
+    """Stages from Python files, by the stage's name; each file defines a function of that name.
+
+    Raises `UsageError` for a stage or a function that is not there, `PluginError` when a file fails.
+    """
+    return Stages(**{stage: _function(stage, path, seconds) for stage, path in files.items()})
+
+
+def _function(stage: str, path: Path, seconds: float) -> Callable[..., Any]:
+    if stage not in STAGES:
+        mend = did_you_mean(stage, STAGES) or f"there are {listed(STAGES)}"
+        raise UsageError(Diagnostic("E0526", f"no stage is named {stage}", help=(mend,)))
+    found = vars(executed(path, seconds))
+    if not callable(found.get(stage)):
+        mend = did_you_mean(stage, [name for name, value in found.items() if callable(value)])
+        help = mend or f"it begins with: def {stage}({SIGNATURES[stage]}):"
+        raise UsageError(Diagnostic("E0526", f"{path} defines no function {stage}", help=(help,)))
+    function: Callable[..., Any] = found[stage]
+    return function
+
+
+SIGNATURES: Mapping[str, str] = {
+    "lower_fc": "layer",
+    "lower_conv": "layer",
+    "allocate": "lives, rows",
+    "order": "tiles",
+    "synchronise": "listing",
+}
+"""The parameters of each stage."""
