@@ -9,7 +9,7 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.ir.dtypes import DEVICE_FORMATS, I8, I16, DeviceFormat
-from tpucc.isa.record import Flag, Records
+from tpucc.isa.record import FORMAT_FLAGS, Flag, Records
 from tpucc.numerics import Int64
 
 
@@ -26,8 +26,6 @@ ENCODINGS: Mapping[str, Encoding] = MappingProxyType(
     {row.format.name: row for row in (Encoding(I8, Flag(0), "table"), Encoding(I16, Flag.WIDE, "points"))}
 )
 """By the name of the format."""
-FORMAT_FLAGS = Flag.WIDE
-"""The flags that say a format, together."""
 
 
 def encoding_of(format: DeviceFormat) -> Encoding:

@@ -18,7 +18,7 @@ import numpy as np
 from tpucc.isa.arithmetic import activate, matrix_product, unsigned
 from tpucc.isa.cycles import Cycles, host_step, no_time, one_a_row, one_cycle, tile_fetch, transfer
 from tpucc.isa.functions import FUNCTIONS, Function, Meaning, Operands, functions
-from tpucc.isa.record import FLAGS, NO_FLAGS, NOWHERE, OPERAND_OF, RECORD, ROWS, UNITS, Engine, Flag, Place, Records
+from tpucc.isa.record import FLAGS, FORMAT_FLAGS, NO_FLAGS, NOWHERE, OPERAND_OF, RECORD, ROWS, UNITS, Engine, Flag, Place, Records
 from tpucc.isa.table import one_row_each
 from tpucc.numerics import DeviceInts, Int32
 
@@ -176,7 +176,7 @@ _OUTER = OperandSpec("outer", "outer", "count", "outer steps of the walks", 1)
 _INNER = OperandSpec("inner", "inner", "count", "inner steps of the walks")
 _ACC = OperandSpec("acc", "acc", "acc", "first accumulator row; dense")
 _FUNCTION = OperandSpec("function", "function", "function", "what is computed")
-_MATRIX_FLAGS = Flag.SWITCH | Flag.ACCUMULATE | Flag.UNSIGNED | Flag.WIDE
+_MATRIX_FLAGS = Flag.SWITCH | Flag.ACCUMULATE | Flag.UNSIGNED | FORMAT_FLAGS
 
 
 def moved(x: Operands) -> DeviceInts:
@@ -271,7 +271,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             "Accumulators plus bias, requantised, clamped, through the table if there is one, into the unified buffer.",
             one_a_row,
             (_ACC, *_walk("dest", "ub", "first output row"), _OUTER, _INNER),
-            Flag.WIDE,
+            FORMAT_FLAGS,
             reads=Place.ACC | Place.BLOCK,
             writes=Place.DEST,
             meaning=activated,
@@ -289,7 +289,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
                 _OUTER,
                 _INNER,
             ),
-            Flag.SPLAT | Flag.SPLAT2 | Flag.WIDE,
+            Flag.SPLAT | Flag.SPLAT2 | FORMAT_FLAGS,
             functions(windows=False),
             writes=Place.DEST,
         ),
@@ -309,7 +309,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
                 _OUTER,
                 _INNER,
             ),
-            Flag.WIDE,
+            FORMAT_FLAGS,
             functions(windows=True),
             writes=Place.DEST,
         ),

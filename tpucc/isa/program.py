@@ -146,7 +146,7 @@ class Program:
     layer_of: AnyArray
     layers: tuple[LayerInfo, ...]
     tiles: Int8
-    """[tiles, mxu, mxu]"""
+    """[tiles, mxu, mxu], in the format of the weights of its values."""
     blocks: AnyArray
     """Parameter blocks: structured array of `block_dtype(target.mxu)`."""
     host: tuple[HostBuffer, ...]
@@ -161,6 +161,11 @@ class Program:
     notes: tuple[str, ...] = field(default=())
     host_steps: tuple[HostWork, ...] = ()
     cores: int = 1
+
+    @property
+    def format(self) -> DeviceFormat:
+        """What its values are: that of its ports, which rule V0904 makes one."""
+        return next((port.format for port in (*self.inputs, *self.outputs)), DEFAULT_FORMAT)
 
     @cached_property
     def step_ports(self) -> tuple[StepPorts, ...]:

@@ -108,6 +108,8 @@ class Flag(IntFlag):
 
 
 NO_FLAGS = Flag(0)
+FORMAT_FLAGS = Flag.WIDE
+"""Those that say a number format, together (see `tpucc.isa.formats`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
+from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, DeviceFormat
 from tpucc.isa.formats import encoding_of, format_of
 from tpucc.isa.instructions import RECORD, Flag
 from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, block_dtype
@@ -81,7 +82,7 @@ def _array_bytes(program: Program) -> list[bytes]:
     mxu = program.target.mxu
     shapes = {
         "instructions": (program.instructions, RECORD, ()),
-        "tiles": (program.tiles, np.dtype("i1"), (mxu, mxu)),
+        "tiles": (program.tiles, _weights(program.format), (mxu, mxu)),
         "blocks": (program.blocks, block_dtype(mxu), ()),
         "constants": (program.constants, np.dtype("i1"), (mxu,)),
     }
@@ -104,14 +105,15 @@ def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
     mxu = metadata.target.mxu
+    inputs, outputs = (tuple(port.port() for port in ports) for ports in (metadata.inputs, metadata.outputs))
     return Program(
         **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _PORTS},
-        inputs=tuple(port.port() for port in metadata.inputs),
-        outputs=tuple(port.port() for port in metadata.outputs),
+        inputs=inputs,
+        outputs=outputs,
         source_text=_text(sections, "source", name),
         instructions=_array(sections, "code", RECORD, (), name),
         layer_of=_array(sections, "layer_of", LAYER_OF, (), name),
-        tiles=_array(sections, "tiles", np.dtype("i1"), (mxu, mxu), name),
+        tiles=_array(sections, "tiles", _weights(next((port.format for port in (*inputs, *outputs)), DEFAULT_FORMAT)), (mxu, mxu), name),
         blocks=_array(sections, "blocks", block_dtype(mxu), (), name),
         constants=_array(sections, "constant", np.dtype("i1"), (mxu,), name),
         prologue=_text(sections, "prologue", name),
@@ -119,6 +121,10 @@ def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
         residents=tuple(Resident(*resident) for resident in residents),
         host_steps=tuple(HostWork(*step) for step in steps),
     )
+
+
+def _weights(values: DeviceFormat) -> np.dtype[np.generic]:
+    return FORMATS[values.weights].numpy
 
 
 def _json(value: object, kind: type[_T], section: str) -> bytes:

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
-from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
+from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import OPS
@@ -42,10 +42,9 @@ class ExplicitQuantisation:
         constants = constant_values(graph)
         _require_formats(graph, constants, context.format)
         fixed = _fixed(graph)
-        held = {node.name: fixed.get(node.name, node.type.quantisation) for node in graph}
+        held = {node.name: fixed.get(node.name, node.type).quantisation for node in graph}
         idle = _idle_pairs(graph, held)
-        formats = {name: INTEGER_FORMATS[context.format.weights] if name in constants else context.format for name in fixed}
-        nodes = (_held(_reading(node, idle), fixed, formats) for node in graph if node.name not in idle)
+        nodes = (_held(_reading(node, idle), fixed) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
         return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
 
@@ -56,15 +55,15 @@ def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) ->
     return type_.with_range(Range(low, high)).with_quantisation(quantisation)
 
 
-def _fixed(graph: Graph) -> dict[str, Quantisation]:
-    """For each value of the device that is only read to be quantised, and has no parameters yet, those of its first `quantize`."""
-    found: dict[str, Quantisation] = {}
+def _fixed(graph: Graph) -> dict[str, TensorType]:
+    """For each value of the device that is only read to be quantised, and has no parameters yet, the type of its first `quantize`."""
+    found: dict[str, TensorType] = {}
     for node in graph:
         if node.op == "quantize" and node.type.quantisation is not None:
             value = _computed(graph, graph[node.operands[0]])
             on_device = value.on_device or (value.op == "constant" and _only_for_device(graph, node))
             if on_device and value.type.quantisation is None and _only_quantised(graph, value):
-                found.setdefault(value.name, node.type.quantisation)
+                found.setdefault(value.name, node.type)
     return found
 
 
@@ -116,25 +115,26 @@ def _reading(node: Node, idle: Mapping[str, str]) -> Node:
     return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
 
 
-def _held(node: Node, fixed: Mapping[str, Quantisation], formats: Mapping[str, IntegerFormat]) -> Node:
-    if node.name not in fixed:
+def _held(node: Node, fixed: Mapping[str, TensorType]) -> Node:
+    integers = fixed.get(node.name)
+    if integers is None or integers.quantisation is None:
         return node
-    return replace(node, type=holding(node.type, fixed[node.name], formats[node.name]))
+    return replace(node, type=holding(node.type, integers.quantisation, INTEGER_FORMATS[integers.dtype]))
 
 
-def _require_formats(graph: Graph, constants: Set[str], format: IntegerFormat) -> None:
+def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:
     """Constants are quantised as weights are, whether they are weights or not; other values to what the device holds."""
     wrong = []
     for node in graph:
         if isinstance(node.attributes, QuantizeAttributes):
-            wanted = INTEGER_FORMATS[format.weights] if node.operands[0] in constants else format
+            wanted = DEVICE_FORMATS[format.weights] if node.operands[0] in constants else format
             if node.attributes.format is not wanted:
                 wrong.append(_misfit(node, wanted))
     if wrong:
         raise CompileError(wrong)
 
 
-def _misfit(node: Node, wanted: IntegerFormat) -> Diagnostic:
+def _misfit(node: Node, wanted: DeviceFormat) -> Diagnostic:
     found, bits = node.type.dtype, wanted.bits
     labels = node.origin.labels()
     help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)

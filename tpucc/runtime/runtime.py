@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
 from tpucc.interop.files import read_file, write_file
-from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import Quantisation, TensorType
@@ -104,8 +103,7 @@ class Runtime:
     @property
     def integers(self) -> str:
         """What the device computes with: "int8" or "int16"."""
-        ports = (*self.program.inputs, *self.program.outputs)
-        return str((ports[0].format if ports else DEFAULT_FORMAT).numpy)
+        return str(self.program.format.numpy)
 
     @cached_property
     def batch(self) -> int | None:
