@@ -17,19 +17,31 @@ def package_copy(folder: Path) -> Path:
     return folder
 
 
+WORKED = ROOT / "docs" / "worked"
+
+
 def apply_diff(folder: Path, diff: str) -> None:
-    """Applies a unified diff of one or several files. Every hunk must fit exactly one place."""
-    name, old, new = "", "", ""
+    """Applies a unified diff of one or several files. Every hunk must fit exactly one place; a file after `/dev/null` is new."""
+    name, old, new, is_new = "", "", "", False
     for line in [*diff.splitlines(keepends=True), "@@"]:
         if line.startswith(("@@", "---")):
-            if old:
+            if is_new and new:
+                (folder / name).write_text(new)
+            elif old:
                 replace_once(folder / name, old, new)
             old = new = ""
+            is_new = line.startswith("--- /dev/null") or (is_new and line.startswith("@@"))
         elif line.startswith("+++ "):
             name = line.split()[1].removeprefix("b/")
         else:
             old += line[1:] if line[0] in " -" else ""
             new += line[1:] if line[0] in " +" else ""
+
+
+def added_file(diff: str) -> str:
+    """The text of the file that a diff adds."""
+    lines = diff.split("--- a/")[0].splitlines(keepends=True)[3:]
+    return "".join(line[1:] for line in lines)
 
 
 def replace_once(file: Path, old: str, new: str) -> None:

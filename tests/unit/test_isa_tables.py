@@ -16,7 +16,7 @@ from tpucc.isa.functions import FUNCTIONS, FunctionSpec, Operands
 from tpucc.isa.instructions import SPECS, Flag, Function, Opcode, Place, record
 from tpucc.isa.record import FLAGS, NOWHERE
 
-MAXIMUM = (ROOT / "tests" / "worked" / "maximum.diff").read_text()
+MAXIMUM = (ROOT / "docs" / "worked" / "instruction.diff").read_text()
 FUNCTION_FILE, OPCODE_FILE, FLAG_FILE = "tpucc/isa/functions.py", "tpucc/isa/instructions.py", "tpucc/isa/record.py"
 ADD_ROW = "        FunctionSpec(Function.ADD, "
 SUBTRACT_ROW = "        FunctionSpec(Function.SUBTRACT, "

@@ -1,6 +1,6 @@
 """An operator that is added as one file is treated by every optimisation as those are of which the same is true.
 
-`abs` is written here as a student would write it, and put beside the others for a process of its own: `tpucc.ops` finds it by itself.
+`abs` is written as docs/adding.md shows it, and put beside the others for a process of its own: `tpucc.ops` finds it by itself.
 """
 
 from __future__ import annotations
@@ -11,35 +11,9 @@ from pathlib import Path
 
 import pytest
 
-ABS = '''
-"""abs: the absolute value."""
+from tests.support.worked import WORKED, added_file
 
-from collections.abc import Sequence
-
-from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import f32
-from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
-from tpucc.ops.rules import applied, unary
-
-
-def function(_: NoAttributes, x: Array) -> Array:
-    return abs(x)
-
-
-OP = OpDef(
-    name="abs",
-    summary="|x|, element by element",
-    documentation="The distance from zero. On the device it is a table of 256 entries in the layer before it. ONNX: Abs.",
-    operands=(Operand("x"),),
-    attributes=NoAttributes,
-    infer=unary,
-    reference=applied(function),
-    legalisation=Table(function),
-    facts=of_one_value(monotone=never, keeps_parameters=False),
-    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)),),
-)
-'''
+ABS = added_file((WORKED / "operator.diff").read_text())
 ADDED = '''
 import importlib.abc
 import importlib.util

@@ -1,0 +1,63 @@
+"""The worked diffs of docs/adding.md, applied to a copy of the package: they fit, and do what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.worked import ROOT, WORKED, apply_diff, package_copy, run_on
+
+PAGE = (ROOT / "docs" / "adding.md").read_text()
+
+OPERATOR = """
+import numpy as np
+import tpucc
+from tpucc.runtime.check import compare_with_reference, random_inputs
+
+made = tpucc.compile_source("weights random(seed=1)\\nmodel m(x: f32[3, 300]):\\n    weight w: f32[300, 7]\\n    return abs(x @ w)\\n")
+inputs = random_inputs(made.runtime, 0)
+assert not any(c.unequal for c in compare_with_reference(made.runtime, made.compilation.layers, inputs))
+assert (made.run(inputs)["out"] >= 0).all()
+assert [node.op for node in made.compilation.layers if node.op in ("fc", "vector")] == ["fc"], "abs is fused into the product"
+"""
+
+PASS = """
+import tpucc
+from tpucc.ops.evaluate import evaluate
+from tpucc.passes.drop_clamps import DropClamps
+from tpucc.passes.pipeline import PASSES
+from tpucc.runtime.check import random_inputs
+
+assert any(isinstance(step, DropClamps) for step in PASSES)
+HEAD = "weights random(seed=1)\\nmodel m(x: f32[3, 30]):\\n    weight w: f32[30, 7]\\n"
+for body, clamps in (("relu(relu6(x @ w))", 1), ("relu6(relu(x @ w))", 2), ("relu(relu(relu(x @ w)))", 1), ("relu(x @ w)", 1)):
+    made = tpucc.compile_source(f"{HEAD}    return {body}\\n", level=1)
+    before = made.compilation.graph
+    after = DropClamps().run(before, None)
+    assert sum(node.op in ("relu", "relu6") for node in after) == clamps, body
+    inputs = random_inputs(made.runtime, 0)
+    old, new = evaluate(before, inputs), evaluate(after, inputs)
+    assert all((old[a.node] == new[b.node]).all() for a, b in zip(before.outputs, after.outputs))
+    assert DropClamps().run(after, None) == after, "once is enough"
+"""
+
+
+@pytest.mark.parametrize(("name", "script"), [("operator", OPERATOR), ("pass", PASS)])
+def test_the_diff_does_what_the_page_says(name: str, script: str, tmp_path: Path) -> None:
+    """The instruction's is in test_isa_tables.py."""
+    folder = package_copy(tmp_path)
+    apply_diff(folder, (WORKED / f"{name}.diff").read_text())
+    done = run_on(folder, script)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def test_the_page_shows_the_files() -> None:
+    shown = re.findall(r"```diff\n(.*?)```", PAGE, re.S)
+    assert shown == [(WORKED / f"{name}.diff").read_text() for name in ("operator", "pass", "instruction")]
+
+
+def test_the_new_files_pass_the_linter_s_line_length() -> None:
+    for path in WORKED.glob("*.diff"):
+        assert max(map(len, path.read_text().splitlines())) <= 141, path.name
