@@ -1,13 +1,18 @@
-"""The fastest of several programs with the same results: each is scheduled and timed."""
+"""The fastest of several programs with the same results: each that may be it is scheduled and timed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+import numpy as np
+
+from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
+from tpucc.isa.record import UNITS
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import schedule
+from tpucc.sim.cycles import durations
 from tpucc.sim.timing import time_program
 
 LARGEST = 100_000
@@ -21,17 +26,43 @@ def fastest(
 ) -> tuple[TileProgram, Program | None]:
     """The first tile program, or the fastest of those that gain enough, with its gain in its notes.
 
-    It comes with its machine program when there was a choice. Candidates are made as they are asked for; `cores` share the host link.
+    It comes with its machine program when there was a choice. Candidates are made as they are asked for; `cores` share the host link. One
+    that can't gain enough, however it is scheduled, isn't.
     """
     first = next(candidates)
     others = tuple(candidates) if len(first.instructions) <= LARGEST else ()
     if not others:
         return first, None
-    found = [(tiles, replace(schedule(tiles), cores=cores)) for tiles in (first, *others)]
-    cycles = [time_program(program).makespan for _, program in found]
-    best = cycles.index(min(cycles))
-    if cycles[best] > (1 - WORTHWHILE) * cycles[0]:
-        return found[0]
-    tiles, program = found[best]
-    notes = tuple(f"{note}: {cycles[best]:,} cycles instead of {cycles[0]:,}" for note in program.notes)
+    tiles, program = first, _scheduled(first, cores, schedule)
+    whole = time_program(program).makespan
+    best = whole
+    for other in others:
+        most = min((1 - WORTHWHILE) * whole, best - 1)
+        if least_cycles(other, cores) > most:
+            continue
+        made = _scheduled(other, cores, schedule)
+        if (cycles := time_program(made).makespan) <= most:
+            tiles, program, best = other, made, cycles
+    if tiles is first:
+        return first, program
+    notes = tuple(f"{note}: {best:,} cycles instead of {whole:,}" for note in program.notes)
     return replace(tiles, notes=notes), replace(program, notes=notes)
+
+
+def least_cycles(tiles: TileProgram, cores: int) -> int:
+    """No schedule takes fewer cycles: those of the busiest unit, if it never waited.
+
+    Every switch to a tile is one fetch. Scheduling may join transfers, so that the link's latency isn't counted, and neither is what a
+    transfer's cycles were rounded up by; it adds transfers, but takes none away.
+    """
+    target, touched = tiles.target, effects(tiles.instructions)
+    taken = np.where(touched.rows > 0, durations(tiles.instructions, touched, target, cores), 0)
+    transfers = touched.host_reads | touched.host_writes
+    busy = [int(taken[(touched.engine == unit) & ~transfers].sum()) for unit in UNITS]
+    fetches = int(np.count_nonzero(touched.pops)) * target.tile_fetch_cycles
+    moved = int(touched.rows[transfers].sum()) * target.mxu * cores * target.clock_hz / target.host_bandwidth
+    return max(*busy, fetches, int(moved) - int(np.count_nonzero(transfers)))
+
+
+def _scheduled(tiles: TileProgram, cores: int, schedule: Callable[[TileProgram], Program]) -> Program:
+    return replace(schedule(tiles), cores=cores)
