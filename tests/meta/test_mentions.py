@@ -9,10 +9,13 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tpucc", "tests", "docs", "benchmarks", "programs")
 KINDS = ("*.py", "*.md", "*.lark", "*.js", "*.css", "*.html", "*.toml")
-EXAMPLES = {"FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"}
+EXAMPLES = {
+    *("FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"),
+    *("tpucc/ops/abs.py", "tpucc/passes/drop_clamps.py"),
+}
 """Names that stand for the reader's own files."""
 
-_FILE = re.compile(r"(?<![\w./{*-])((?:[\w-]+/)*[\w-]+\.(?:py|lark|js))\b(?!\()")
+_FILE = re.compile(r"(?<![\w./{*-])(?:[ab]/)?((?:[\w-]+/)*[\w-]+\.(?:py|lark|js))\b(?!\()")
 _NAME = re.compile(r"`(tpucc(?:\.\w+)+)`")
 
 

@@ -28,6 +28,13 @@ MACHINES: dict[str, Keywords] = {
     "cores": {"cores": 2},
 }
 
+PAIRS = [
+    pytest.param(path, machine, marks=() if (row + column) % 3 == 0 else pytest.mark.soak)
+    for row, path in enumerate(GOOD)
+    for column, machine in enumerate(MACHINES)
+]
+"""Every program on one or two of the machines; in `make soak`, on all."""
+
 
 def outcome(act: Any, path: Path, asked: Keywords) -> Any:
     """The status, the codes and the places of what is refused; 0 when nothing is."""
@@ -44,8 +51,7 @@ def test_bad_programs(path: Path) -> None:
     assert refused == outcome(compile_source, path, {}) != 0
 
 
-@pytest.mark.parametrize("machine", MACHINES)
-@pytest.mark.parametrize("path", GOOD, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("path", "machine"), PAIRS, ids=lambda value: getattr(value, "stem", value))
 def test_programs_on_small_machines(path: Path, machine: str) -> None:
     assert outcome(check_source, path, MACHINES[machine]) == outcome(compile_source, path, MACHINES[machine])
 

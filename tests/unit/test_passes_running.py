@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.device_graphs import Device
 from tests.support.operator_graphs import Model
-from tpucc.diagnostics import InternalError
+from tpucc.diagnostics import PluginError
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import f32
@@ -90,10 +90,10 @@ def negative(graph: Graph) -> Graph:
 )
 def test_a_fault_is_found_wherever_the_pass_left_it(graph: Callable[[], Graph], rewrite: Rewrite, code: str, blamed: str) -> None:
     """In the node that was changed, in a reader that stayed the same object, in the order, in the outputs."""
-    with pytest.raises(InternalError) as caught:
+    with pytest.raises(PluginError) as caught:
         run(graph(), rewrite)
     head, *others = caught.value.diagnostics
-    assert head.code == "E0903"
+    assert head.code == "E0525"
     assert "the pass mine" in head.message
     assert (code, True) in [(found.code, blamed in found.message) for found in others]
 

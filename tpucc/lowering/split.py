@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.isa.instructions import Records
@@ -162,9 +162,13 @@ def _fewest_parts(plan: Plan, parted: int) -> int:
 
 
 def _fits(plan: Plan, parts: int, parted: int) -> bool:
-    """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one."""
+    """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one.
+
+    It is tried with the built-in lowering, whoever lowers in the end: how many parts there are doesn't depend on a layer's instructions.
+    """
     largest = -(-plan.sharding.batch // parts)
-    return _draft(plan, Split((largest,) * min(parts, 3), parted=parted)).live_sum() <= plan.target.unified_buffer_rows
+    draft = _draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
+    return draft.live_sum() <= plan.target.unified_buffer_rows
 
 
 def _note(plan: Plan, rows: int, split: Split) -> str:
