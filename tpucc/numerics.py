@@ -23,7 +23,6 @@ AnyArray = npt.NDArray[Any]
 DeviceInts = npt.NDArray[np.int8 | np.int16]
 """Integers as the device holds values."""
 
-
 WEIGHT_MAX = 127
 """Weights are symmetric: -127…127."""
 EXACT = 2**24
@@ -153,6 +152,18 @@ def column_bound(weights: Int8, largest_input: int) -> Int64:
     """For each column the largest possible magnitude of a partial sum, in any order: max|x| * sum_k |w[k, n]|. int64 [N]."""
     bound: Int64 = np.abs(weights.astype(np.int16)).sum(axis=0, dtype=np.int64) * largest_input
     return bound
+
+
+def read_only(array: AnyArray) -> AnyArray:
+    """The array, for reading only: a view that refuses to be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def place_of_largest(array: AnyArray) -> tuple[int, ...]:
+    """The index of the largest element, the first of them; of booleans, of the first that holds."""
+    return tuple(int(i) for i in np.unravel_index(int(array.argmax()), array.shape))
 
 
 def is_exact(weights: Int8, largest_input: int) -> bool:

@@ -13,6 +13,7 @@ from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
+from tpucc.passes.model_inputs import drawn
 from tpucc.runtime.batches import model_batch, rows_given, run_in_rounds
 from tpucc.runtime.runtime import Runtime
 
@@ -68,7 +69,7 @@ def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
     """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
     names = [port.name for port in runtime.program.outputs]
-    found = [(_reference(layers, names, part), runtime.ports(part)) for part in _parts(runtime, inputs)]
+    found = [(evaluate(layers, part, LAYER_REFERENCES, keep=names), runtime.ports(part)) for part in _parts(runtime, inputs)]
     return [_compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
 
 
@@ -108,20 +109,7 @@ def calibrated_inputs(compilation: Compilation) -> Arrays | None:
 def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
     """Inputs for a model without any: standard normal, or uniform in the range that the source gives; integers likewise."""
     generator = np.random.default_rng(seed)
-    drawn: dict[str, AnyArray] = {}
-    for name, kind in runtime.inputs.items():
-        if kind.dtype == "f32" and kind.range is None:
-            drawn[name] = generator.standard_normal(kind.shape, np.float32)
-        elif kind.dtype == "f32" and kind.range is not None:
-            drawn[name] = generator.uniform(kind.range.low, kind.range.high, kind.shape).astype(np.float32)
-        else:
-            low, high = (int(kind.range.low), int(kind.range.high)) if kind.range else (0, 0)
-            drawn[name] = generator.integers(low, high, kind.shape, endpoint=True).astype(kind.numpy)
-    return drawn
-
-
-def _reference(layers: Graph, names: list[str], inputs: Arrays) -> dict[str, AnyArray]:
-    return evaluate(layers, inputs, LAYER_REFERENCES, keep=names)
+    return {name: drawn(generator, kind) for name, kind in runtime.inputs.items()}
 
 
 def _parts(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
