@@ -87,6 +87,6 @@ def _seed(node: ast.Call, frame: Frame) -> int | None:
     value: Value = evaluate(frame, argument.value)
     if isinstance(value, Poison):
         return None
-    if not is_integer(value) or not isinstance(value, int) or value < 0:
+    if not is_integer(value) or value < 0:
         raise Problem("E0227", f"a seed is an integer from 0 up, and this is {describe(value)}", argument.value.span)
     return value
