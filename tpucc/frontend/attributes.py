@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -28,11 +28,8 @@ class _Mismatch(Exception):
 def declared(attributes: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
     """The fields of an attributes class: name, type, and whether a call must give them."""
     hints = get_type_hints(attributes)
-    return tuple((field.name, hints[field.name], _required(field)) for field in fields(attributes))
-
-
-def _required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
+    required = {field.name: field.default is MISSING and field.default_factory is MISSING for field in fields(attributes)}
+    return tuple((name, hints[name], needed) for name, needed in required.items())
 
 
 def converted(name: str, value: Value, annotation: Any, span: Span, limits: Limits) -> object:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
@@ -153,6 +154,10 @@ def assigned(body: tuple[ast.Statement, ...]) -> Iterator[ast.Identifier]:
                 waiting.extend(reversed(otherwise))
                 for branch in reversed(branches):
                     waiting.extend(reversed(branch.body))
+            case ast.Return() | ast.Pass():
+                pass
+            case _:
+                assert_never(statement)
 
 
 def identifiers(target: ast.Target) -> Iterator[ast.Identifier]:

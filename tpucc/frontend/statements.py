@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, assert_never
 
 from tpucc.diagnostics import Label, counted
 from tpucc.frontend import ast
@@ -187,14 +187,19 @@ def _returns(node: ast.If) -> bool:
     """Whether a return stands anywhere in an `if`."""
     waiting: list[ast.Statement] = [node]
     while waiting:
-        match waiting.pop():
+        statement = waiting.pop()
+        match statement:
             case ast.Return():
                 return True
             case ast.If(branches=branches, otherwise=otherwise):
                 waiting.extend(otherwise)
-                waiting.extend(statement for branch in branches for statement in branch.body)
+                waiting.extend(inner for branch in branches for inner in branch.body)
             case ast.For(body=body):
                 waiting.extend(body)
+            case ast.Assign() | ast.Weight() | ast.Pass():
+                pass
+            case _:
+                assert_never(statement)
     return False
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeGuard
+from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import printable
 from tpucc.ir.graph import Node
@@ -82,7 +82,10 @@ def describe(value: Value) -> str:
             return f"a list of {len(values)} value{'' if len(values) == 1 else 's'}"
         case Tensor():
             return f"a tensor {value.type.brief}"
-    return "an unknown value"
+        case Poison():
+            return "an unknown value"
+        case _:
+            assert_never(value)
 
 
 def written(value: Value) -> str:

@@ -14,7 +14,7 @@ from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.passes.model_inputs import drawn
-from tpucc.runtime.batches import model_batch, rows_given, run_in_rounds
+from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
 from tpucc.runtime.runtime import Runtime
 
 Arrays = Mapping[str, AnyArray]
@@ -115,13 +115,8 @@ def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
 def _parts(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
     """What one core gets at a time: round by round of the model's batch, core by core."""
     rows = rows_given(runtime.inputs, inputs, runtime.batch)
-    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
-    return [part for whole in rounds for part in runtime.parts(whole)]
-
-
-def _rounds(inputs: Arrays, rows: int, batch: int) -> list[Arrays]:
-    starts = range(0, rows, batch)
-    return [{name: np.resize(array[s : s + batch], (batch, *array.shape[1:])) for name, array in inputs.items()} for s in starts]
+    whole = [inputs] if rows is None or runtime.batch is None else rounds(inputs, rows, runtime.batch)
+    return [part for batch in whole for part in runtime.parts(batch)]
 
 
 def _compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
