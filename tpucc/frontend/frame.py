@@ -27,14 +27,10 @@ FUNCTIONS = OPERATORS | frozenset(STATIC_FUNCTIONS)
 PYTHON_NAMES = {
     "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
     "random": "weights random(seed=0), at the top level, draws the weights",
-    "same": 'a word as a value stands in quotation marks: padding="same"',
-    "valid": 'a word as a value stands in quotation marks: padding="valid"',
+    **{word: f'a word as a value stands in quotation marks: padding="{word}"' for word in ("same", "valid")},
     "self": "a def has no self",
     "np": "NumPy's functions that exist here are called by their own names: zeros(...), concat(...)",
-    "tf": "operators are called by their own names: relu(...), conv2d(...)",
-    "torch": "operators are called by their own names: relu(...), conv2d(...)",
-    "nn": "operators are called by their own names: relu(...), conv2d(...)",
-    "keras": "operators are called by their own names: relu(...), conv2d(...)",
+    **dict.fromkeys(("tf", "torch", "nn", "keras"), "operators are called by their own names: relu(...), conv2d(...)"),
 }
 
 

@@ -50,6 +50,11 @@ def round_count(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: i
     return max((_rounds_of(node.type, arrays[node.name], limit) for node in inputs), default=1)
 
 
+def largest_batch(inputs: Sequence[Node]) -> int:
+    """The largest first size of an input; 1 where all are scalars."""
+    return max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
+
+
 def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     """Arrays that stand in for missing ones, of about `rows` rows (whole batches), from seed 0.
 
@@ -59,8 +64,7 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     for node in inputs:
         require_computable(node)
     draw = np.random.default_rng(0)
-    batch = max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
-    count = max(1, -(-rows // batch))
+    count = max(1, -(-rows // largest_batch(inputs)))
     return {node.name: drawn(draw, node.type, count) for node in inputs}
 
 
