@@ -164,8 +164,3 @@ def read_only(array: AnyArray) -> AnyArray:
 def place_of_largest(array: AnyArray) -> tuple[int, ...]:
     """The index of the largest element, the first of them; of booleans, of the first that holds."""
     return tuple(int(i) for i in np.unravel_index(int(array.argmax()), array.shape))
-
-
-def is_exact(weights: Int8, largest_input: int) -> bool:
-    """Whether the product of 8-bit rows with `weights` [K, N] is exact in float32 in any order of summation."""
-    return bool((column_bound(weights, largest_input) < EXACT).all())
