@@ -43,6 +43,10 @@ class Span:
         end = str(self.end_column) if self.end_line == self.line else f"{self.end_line}:{self.end_column}"
         return f"{self.line}:{self.column}-{end}"
 
+    def to(self, last: Span) -> Span:
+        """From the start of this one to the end of another."""
+        return Span(self.line, self.column, last.end_line, last.end_column)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -89,6 +93,10 @@ class Origin:
     def labels(self, text: str = "") -> tuple[Label, ...]:
         """The primary place as a diagnostic shows it; empty when the source has none."""
         return tuple(Label(span, text) for span in self.spans[:1])
+
+    def trail(self) -> tuple[Label, ...]:
+        """The primary place, and the calls that led there, the innermost first."""
+        return (*self.labels(), *(Label(call, "in this call") for call in self.calls))
 
     def merged(self, *others: Origin) -> Origin:
         """The origin of a fusion: the places of all, this one's first."""

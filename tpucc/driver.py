@@ -37,9 +37,6 @@ from tpucc.target import require_compilable
 FRONT_STAGES = ("parse", "elaborate", "weights")
 BACK_STAGES = ("lower", "schedule", "verify")
 
-BackHalf = Callable[[State, Recorder], None]
-"""What is done with the layer graph."""
-
 
 def front_end(source: Source, options: Options) -> Model:
     """Parses and elaborates. Raises `CompileError` with every diagnostic."""

@@ -23,7 +23,6 @@ AnyArray = npt.NDArray[Any]
 DeviceInts = npt.NDArray[np.int8 | np.int16]
 """Integers as the device holds values."""
 
-
 WEIGHT_MAX = 127
 """Weights are symmetric: -127…127."""
 EXACT = 2**24
@@ -155,6 +154,13 @@ def column_bound(weights: Int8, largest_input: int) -> Int64:
     return bound
 
 
-def is_exact(weights: Int8, largest_input: int) -> bool:
-    """Whether the product of 8-bit rows with `weights` [K, N] is exact in float32 in any order of summation."""
-    return bool((column_bound(weights, largest_input) < EXACT).all())
+def read_only(array: AnyArray) -> AnyArray:
+    """The array, for reading only: a view that refuses to be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def place_of_largest(array: AnyArray) -> tuple[int, ...]:
+    """The index of the largest element, the first of them; of booleans, of the first that holds."""
+    return tuple(int(i) for i in np.unravel_index(int(array.argmax()), array.shape))

@@ -67,7 +67,8 @@ def command(
         labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
         progress.stage("execute")
         outputs = runtime.run(inputs)
-        summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": _described(outputs)}
+        shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
+        summary: dict[str, Any] = {"model": runtime.program.name, "inputs": origin, "outputs": shapes}
         if output_file is not None:
             write_file(output_file, npz_bytes(outputs))
         if quantized_output is not None:
@@ -117,10 +118,6 @@ def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:
         return counted(count, "row")
     rounds = counted(-(-count // runtime.batch), "round")
     return f"{counted(count, 'row')} in {rounds} of {runtime.batch:,}" + (", the last one padded" if count % runtime.batch else "")
-
-
-def _described(outputs: Mapping[str, AnyArray]) -> dict[str, str]:
-    return {name: f"{a.dtype.name}[{', '.join(map(str, a.shape))}]" for name, a in outputs.items()}
 
 
 def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:

@@ -13,7 +13,7 @@ from tpucc.frontend import ast
 from tpucc.frontend.blame import Application, Operand, blamed
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.reports import Problem
-from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, poisoned
+from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, is_number, poisoned
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, NoAttributes
 from tpucc.ops import OPS
@@ -52,7 +52,7 @@ def operand(frame: Frame, value: Value, node: ast.Expression) -> Operand:
 
 def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
     """A static number as a constant f32[]."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         mend = "constant([[1.0, 2.0]]) makes a tensor of a list of numbers" if isinstance(value, Items) and not has_tensor(value) else ""
         raise Problem("E0324", f"expected a tensor or a number, found {describe(value)}", span, "", (mend,))
     if abs(value) > LARGEST:
@@ -68,7 +68,7 @@ def combined(frame: Frame, symbol: str, a: Operand, b: Operand, span: Span, hint
 
 def reciprocal(value: Value, span: Span) -> float:
     """1 / value, for the division of a tensor by a static number. Raises `Problem`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         mend = "only a static number divides a tensor" if isinstance(value, Tensor) else ""
         raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span, "", (mend,))
     if value == 0:
@@ -87,5 +87,5 @@ def tensors_of(frame: Frame, value: Value, node: ast.Expression, what: str) -> l
         )
     if poisoned(value) or POISON in value.values:
         return None
-    nodes = node.items if isinstance(node, ast.Items) and len(node.items) == len(value.values) else (node,) * len(value.values)
-    return [operand(frame, inner, place) for inner, place in zip(value.values, nodes, strict=True)]
+    places = ast.parts(node, len(value.values))
+    return [operand(frame, inner, place) for inner, place in zip(value.values, places, strict=True)]

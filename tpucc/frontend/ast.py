@@ -148,6 +148,11 @@ class Call:
 Expression = Name | Number | Boolean | Text | Items | Unary | Chain | Comparison | Logical | Conditional | Attribute | Subscript | Call
 
 
+def parts(node: Expression, count: int) -> tuple[Expression, ...]:
+    """The expressions of the parts of a list: its items, if as many are written; what else has `count` parts stands for each of them."""
+    return node.items if isinstance(node, Items) and len(node.items) == count else (node,) * count
+
+
 @dataclass(frozen=True, slots=True)
 class Bounds:
     """`in [low, high]` after a type."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Sequence
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
@@ -14,7 +14,7 @@ from tpucc.diagnostics import Span, listed
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.reports import LimitReached, Problem
 from tpucc.frontend.static import require_static
-from tpucc.frontend.values import Items, Value, describe
+from tpucc.frontend.values import Items, Value, describe, is_integer, is_number
 from tpucc.ir.constants import Constant
 
 WORDS = {int: "an integer", float: "a number", str: "a string", bool: "True or False", type(None): "nothing"}
@@ -28,11 +28,8 @@ class _Mismatch(Exception):
 def declared(attributes: type[Any]) -> tuple[tuple[str, Any, bool], ...]:
     """The fields of an attributes class: name, type, and whether a call must give them."""
     hints = get_type_hints(attributes)
-    return tuple((field.name, hints[field.name], _required(field)) for field in fields(attributes))
-
-
-def _required(field: Field[Any]) -> bool:
-    return field.default is MISSING and field.default_factory is MISSING
+    required = {field.name: field.default is MISSING and field.default_factory is MISSING for field in fields(attributes)}
+    return tuple((name, hints[name], needed) for name, needed in required.items())
 
 
 def converted(name: str, value: Value, annotation: Any, span: Span, limits: Limits) -> object:
@@ -52,7 +49,7 @@ def _as(value: Value, annotation: Any) -> object:
         return _as_one_of(value, get_args(annotation))
     if get_origin(annotation) is tuple:
         return _as_tuple(value, get_args(annotation))
-    if annotation is float and isinstance(value, int) and not isinstance(value, bool):
+    if annotation is float and is_integer(value):
         return float(value)
     if type(value) is not annotation:
         raise _Mismatch
@@ -129,7 +126,7 @@ def _collect(name: str, value: Value, shape: tuple[int, ...], span: Span, leaves
     if isinstance(value, Items):
         for item in value.values:
             _collect(name, item, shape[1:], span, leaves)
-    elif isinstance(value, bool) or not isinstance(value, int | float):
+    elif not is_number(value):
         raise Problem("E0306", f"{name} must hold numbers, found {describe(value)}", span)
     else:
         leaves.append(value)

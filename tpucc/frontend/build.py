@@ -37,13 +37,25 @@ class Builder:
     limits: Limits
     hole: literals.Hole
 
+    def several(self, children: Children) -> tuple[Any, ...]:
+        return tuple(children)
+
+    inputs = types = sizes = indices = several
+
+    def only(self, children: Children) -> Any:
+        return children[0]
+
+    expression = results = else_branch = only
+
+    def complete(self, children: Children) -> tuple[Any, ...]:
+        return tuple(child for child in children if not isinstance(child, Missing))
+
+    block = complete
+
     # The file
 
     def module(self, children: Children) -> ast.Module:
-        return ast.Module(tuple(child for child in children if not isinstance(child, Missing)))
-
-    def expression(self, children: Children) -> ast.Expression:
-        return cast(ast.Expression, children[0])
+        return ast.Module(self.complete(children))
 
     def param(self, children: Children) -> ast.Param:
         keyword, name, _, value, _ = children
@@ -72,27 +84,15 @@ class Builder:
         results = rest[-3] if len(rest) > 4 and str(rest[-4]) == "->" else None
         return ast.ModelDef(_identifier(name), inputs, results, rest[-1], span_of(keyword, rest[-2]))
 
-    def inputs(self, children: Children) -> tuple[ast.Input, ...]:
-        return tuple(children)
-
     def model_input(self, children: Children) -> ast.Input:
         name, type_ = children
         return ast.Input(_identifier(name), type_, _over(name, type_))
-
-    def results(self, children: Children) -> tuple[ast.Type, ...]:
-        return cast(tuple[ast.Type, ...], children[0])
-
-    def types(self, children: Children) -> tuple[ast.Type, ...]:
-        return tuple(children)
 
     def typed(self, children: Children) -> ast.Type:
         dtype, _, *rest = children
         bounds = rest.pop() if isinstance(rest[-1], ast.Bounds) else None
         sizes = rest[0] if isinstance(rest[0], tuple) else ()
         return ast.Type(_identifier(dtype), sizes, bounds, _over(dtype, bounds or rest[-1]))
-
-    def sizes(self, children: Children) -> tuple[ast.Expression, ...]:
-        return tuple(children)
 
     def bounds(self, children: Children) -> ast.Bounds:
         keyword, _, low, _, high, closer = children
@@ -102,9 +102,6 @@ class Builder:
         return Missing()
 
     # Statements
-
-    def block(self, children: Children) -> tuple[ast.Statement, ...]:
-        return tuple(child for child in children if not isinstance(child, Missing))
 
     def assign(self, children: Children) -> ast.Assign:
         target, value = children
@@ -153,11 +150,7 @@ class Builder:
         return ast.If((ast.Branch(condition, body), *rest), otherwise, span_of(keyword, colon))
 
     def elif_branch(self, children: Children) -> ast.Branch:
-        condition, body = children
-        return ast.Branch(condition, body)
-
-    def else_branch(self, children: Children) -> tuple[ast.Statement, ...]:
-        return cast(tuple[ast.Statement, ...], children[0])
+        return ast.Branch(*children)
 
     # Expressions
 
@@ -214,9 +207,6 @@ class Builder:
     def subscript(self, children: Children) -> ast.Subscript:
         value, indices, closer = children
         return self._shallow(ast.Subscript(value, indices, _over(value, closer)))
-
-    def indices(self, children: Children) -> tuple[ast.Expression | ast.Slice, ...]:
-        return tuple(children)
 
     def slicing(self, children: Children) -> ast.Slice:
         parts: list[ast.Expression | None] = [None, None, None]
@@ -284,8 +274,7 @@ def _place(item: Located) -> Span:
 
 def _over(first: Located, last: Located) -> Span:
     """The span from the start of one token or node to the end of another."""
-    start, end = _place(first), _place(last)
-    return Span(start.line, start.column, end.end_line, end.end_column)
+    return _place(first).to(_place(last))
 
 
 def _identifier(token: Token) -> ast.Identifier:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
 from tpucc.frontend import ast
@@ -13,9 +14,13 @@ from tpucc.frontend.values import Poison, Value, describe, is_integer
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True)
 class Directives:
-    """What the directives say; None where there is none."""
+    """What the directives say; None where there is none.
+
+    `weights` and `calibration` are paths as they are written; with `random_seed` the weights are drawn. The spans are those of the
+    directives' values.
+    """
 
     weights: str | None = None
     weights_span: Span | None = None
@@ -36,22 +41,22 @@ def read_directives(module: ast.Module, run: Run) -> Directives:
                 note = (Label(seen[item.keyword], "first here"),)
                 raise Problem("E0228", f"{item.keyword} is said twice", item.span, "", ("keep one of them",), note)
             seen[item.keyword] = item.span
-            _read(found, item, frame)
+            found = replace(found, **_read(item, frame))
         except Problem as problem:
             frame.report(problem)
     return found
 
 
-def _read(found: Directives, item: ast.Directive, frame: Frame) -> None:
+def _read(item: ast.Directive, frame: Frame) -> dict[str, Any]:
+    """The fields of `Directives` that a directive sets."""
     if item.keyword == "activations":
-        found.activations = _format(item.value)
-    elif item.keyword == "calibration":
-        found.calibration, found.calibration_span = _path(item, frame), item.value.span
-    elif _is_random(item.value):
+        return {"activations": _format(item.value)}
+    if item.keyword == "calibration":
+        return {"calibration": _path(item, frame), "calibration_span": item.value.span}
+    if _is_random(item.value):
         assert isinstance(item.value, ast.Call)
-        found.random_seed, found.weights_span = _seed(item.value, frame), item.value.span
-    else:
-        found.weights, found.weights_span = _path(item, frame), item.value.span
+        return {"random_seed": _seed(item.value, frame), "weights_span": item.value.span}
+    return {"weights": _path(item, frame), "weights_span": item.value.span}
 
 
 def _format(value: ast.Expression) -> DeviceFormat:
@@ -87,6 +92,6 @@ def _seed(node: ast.Call, frame: Frame) -> int | None:
     value: Value = evaluate(frame, argument.value)
     if isinstance(value, Poison):
         return None
-    if not is_integer(value) or not isinstance(value, int) or value < 0:
+    if not is_integer(value) or value < 0:
         raise Problem("E0227", f"a seed is an integer from 0 up, and this is {describe(value)}", argument.value.span)
     return value

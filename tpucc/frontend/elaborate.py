@@ -17,27 +17,16 @@ from tpucc.frontend.results import declare_outputs
 from tpucc.frontend.statements import run_block
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Poison
-from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph, NoAttributes
 
 __all__ = ["Limits", "Model", "elaborate"]
 
 
-@dataclass(frozen=True)
-class Model:
-    """A source, elaborated: its operator graph, in which weights are still only keys, and what its directives say.
-
-    `weights` and `calibration` are paths as they are written; with `random_seed` the weights are drawn. The spans are those of the
-    directives' values.
-    """
+@dataclass(frozen=True, kw_only=True)
+class Model(Directives):
+    """A source, elaborated: its operator graph, in which weights are still only keys, beside what its directives say."""
 
     graph: Graph
-    weights: str | None
-    weights_span: Span | None
-    random_seed: int | None
-    calibration: str | None
-    calibration_span: Span | None
-    activations: DeviceFormat
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -83,20 +72,7 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
     run.reports.raise_any(run.source)
-    return _model(run, directives)
-
-
-def _model(run: Run, directives: Directives) -> Model:
-    return Model(
-        graph=run.graph.build(),
-        weights=directives.weights,
-        weights_span=directives.weights_span,
-        random_seed=directives.random_seed,
-        calibration=directives.calibration,
-        calibration_span=directives.calibration_span,
-        activations=directives.activations,
-        warnings=tuple(run.reports.warnings),
-    )
+    return Model(graph=run.graph.build(), warnings=tuple(run.reports.warnings), **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:

@@ -60,9 +60,8 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
         factor = scalar(frame, reciprocal(right, right_node.span), right_node.span)
         return combined(frame, "*", operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
     if symbol not in BINARY:
-        raise Problem(
-            "E0217", f"`{symbol}` works on static values, not on tensors", span, _kinds(left, right), ("tensors have + - * and @",)
-        )
+        message, label = f"`{symbol}` works on static values, not on tensors", f"{describe(left)} and {describe(right)}"
+        raise Problem("E0217", message, span, label, ("tensors have + - * and @",))
     return combined(frame, symbol, operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
 
 
@@ -71,18 +70,6 @@ def _list_of_tensors(symbol: str, left: Value, right: Value, span: Span, frame: 
         return arithmetic(symbol, left, right, span, frame.run.limits)
     mend = ("take one of its tensors by an index, or unpack it: a, b = ...",)
     raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", mend)
-
-
-def _kinds(left: Value, right: Value) -> str:
-    return f"{describe(left)} and {describe(right)}"
-
-
-def _name(frame: Frame, node: ast.Name, _: Hint) -> Value:
-    return frame.lookup(node)
-
-
-def _literal(_frame: Frame, node: ast.Number | ast.Boolean, _: Hint) -> Value:
-    return node.value
 
 
 def _text(frame: Frame, node: ast.Text, _: Hint) -> Value:
@@ -130,14 +117,10 @@ def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:
     for index, symbol in enumerate(node.operators):
         right_node = node.operands[index + 1]
         right = evaluate(frame, right_node)
-        span = node.span if index == last else _between(node.operands[0].span, right_node.span)
+        span = node.span if index == last else node.operands[0].span.to(right_node.span)
         left = joined(frame, symbol, (left, left_node), (right, right_node), span, hint if index == last else UNNAMED)
         left_node = ast.Chain((), (), span)
     return left
-
-
-def _between(first: Span, last: Span) -> Span:
-    return Span(first.line, first.column, last.end_line, last.end_column)
 
 
 def _comparison(frame: Frame, node: ast.Comparison, _: Hint) -> Value:
@@ -149,7 +132,7 @@ def _comparison(frame: Frame, node: ast.Comparison, _: Hint) -> Value:
             return POISON
         for value, place in ((left, left_node), (right, right_node)):
             require_static(value, "what is compared", place.span)
-        if not compared(symbol, left, right, _between(left_node.span, right_node.span)):
+        if not compared(symbol, left, right, left_node.span.to(right_node.span)):
             return False
         left = right
     return True
@@ -199,15 +182,11 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
     raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", ("lists, strings and tensors have elements",))
 
 
-def _call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
-    return frame.run.call(frame, node, hint)
-
-
 _RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = MappingProxyType(
     {
-        ast.Name: _name,
-        ast.Number: _literal,
-        ast.Boolean: _literal,
+        ast.Name: lambda frame, node, _: frame.lookup(node),
+        ast.Number: lambda _frame, node, _: node.value,
+        ast.Boolean: lambda _frame, node, _: node.value,
         ast.Text: _text,
         ast.Items: _items,
         ast.Unary: _unary,
@@ -217,6 +196,6 @@ _RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = MappingProxyType(
         ast.Conditional: _conditional,
         ast.Attribute: _attribute,
         ast.Subscript: _subscript,
-        ast.Call: _call,
+        ast.Call: lambda frame, node, hint: frame.run.call(frame, node, hint),
     }
 )

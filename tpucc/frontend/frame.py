@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import assert_never
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
@@ -26,14 +27,10 @@ FUNCTIONS = OPERATORS | frozenset(STATIC_FUNCTIONS)
 PYTHON_NAMES = {
     "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
     "random": "weights random(seed=0), at the top level, draws the weights",
-    "same": 'a word as a value stands in quotation marks: padding="same"',
-    "valid": 'a word as a value stands in quotation marks: padding="valid"',
+    **{word: f'a word as a value stands in quotation marks: padding="{word}"' for word in ("same", "valid")},
     "self": "a def has no self",
     "np": "NumPy's functions that exist here are called by their own names: zeros(...), concat(...)",
-    "tf": "operators are called by their own names: relu(...), conv2d(...)",
-    "torch": "operators are called by their own names: relu(...), conv2d(...)",
-    "nn": "operators are called by their own names: relu(...), conv2d(...)",
-    "keras": "operators are called by their own names: relu(...), conv2d(...)",
+    **dict.fromkeys(("tf", "torch", "nn", "keras"), "operators are called by their own names: relu(...), conv2d(...)"),
 }
 
 
@@ -153,6 +150,10 @@ def assigned(body: tuple[ast.Statement, ...]) -> Iterator[ast.Identifier]:
                 waiting.extend(reversed(otherwise))
                 for branch in reversed(branches):
                     waiting.extend(reversed(branch.body))
+            case ast.Return() | ast.Pass():
+                pass
+            case _:
+                assert_never(statement)
 
 
 def identifiers(target: ast.Target) -> Iterator[ast.Identifier]:

@@ -11,8 +11,8 @@ from tpucc.frontend.apply import applied
 from tpucc.frontend.blame import Operand
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.reports import Problem
-from tpucc.frontend.static import require_static
-from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, is_integer, items
+from tpucc.frontend.static import require_integer
+from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, items
 from tpucc.ops.slice import SliceAttributes
 
 Evaluate = Callable[[Frame, ast.Expression], Value]
@@ -92,10 +92,7 @@ def _index(frame: Frame, node: ast.Expression | ast.Slice, evaluate: Evaluate) -
 def _integer(value: Value, span: Span, what: str) -> int:
     if isinstance(value, Poison):
         raise PoisonedIndex
-    require_static(value, what, span)
-    if not is_integer(value) or not isinstance(value, int):
-        raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span)
-    return value
+    return require_integer(value, what, span)
 
 
 def _part(index: int | Bounds, span: Span, axis: int, size: int, name: str) -> Part:

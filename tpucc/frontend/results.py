@@ -43,8 +43,7 @@ def _places(returned: tuple[ast.Expression, ...], result: Value) -> tuple[ast.Ex
     """The expression of each result; a call or a variable that is a list stands for all of its parts."""
     if len(returned) > 1 or not isinstance(result, Items):
         return returned
-    lone = returned[0]
-    return lone.items if isinstance(lone, ast.Items) and len(lone.items) == len(result.values) else (lone,) * len(result.values)
+    return ast.parts(returned[0], len(result.values))
 
 
 def _name(place: ast.Expression | None, index: int, count: int, taken: set[str]) -> str:
@@ -58,11 +57,9 @@ def _name(place: ast.Expression | None, index: int, count: int, taken: set[str])
 
 
 def _report_count(frame: Frame, declared: Sequence[tuple[object, Span]], values: Sequence[Value], places: Sequence[ast.Expression]) -> None:
-    first, last = places[0].span, places[-1].span
-    span = Span(first.line, first.column, last.end_line, last.end_column)
     note = (Label(declared[0][1], f"{counted(len(declared), 'result')} declared here"),)
     message = f"the model declares {counted(len(declared), 'result')}, but returns {len(values)}"
-    frame.report(Problem("E0322", message, span, "", (), note))
+    frame.report(Problem("E0322", message, places[0].span.to(places[-1].span), "", (), note))
 
 
 def _require_type(frame: Frame, value: Tensor, place: ast.Expression, type_: TensorType | Poison, span: Span) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, assert_never
 
 from tpucc.diagnostics import Label, counted
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import condition, evaluate, joined
 from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, sanitised
 from tpucc.frontend.reports import LimitReached, Problem
-from tpucc.frontend.static import require_static
+from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
 from tpucc.ir.graph import Node
@@ -163,10 +163,7 @@ def _range(frame: Frame, node: ast.Call) -> range | Poison:
         )
     bounds: list[int] = []
     for value, argument in zip(values, node.arguments, strict=True):
-        require_static(value, "the bound of a loop", argument.span)
-        if not is_integer(value) or not isinstance(value, int):
-            raise Problem("E0216", f"the bound of a loop must be an integer, found {describe(value)}", argument.span)
-        bounds.append(value)
+        bounds.append(require_integer(value, "the bound of a loop", argument.span))
     if len(bounds) == 3 and bounds[2] == 0:
         raise Problem("E0225", "a loop with the step 0 never ends", node.arguments[2].span)
     return range(*bounds)
@@ -190,14 +187,19 @@ def _returns(node: ast.If) -> bool:
     """Whether a return stands anywhere in an `if`."""
     waiting: list[ast.Statement] = [node]
     while waiting:
-        match waiting.pop():
+        statement = waiting.pop()
+        match statement:
             case ast.Return():
                 return True
             case ast.If(branches=branches, otherwise=otherwise):
                 waiting.extend(otherwise)
-                waiting.extend(statement for branch in branches for statement in branch.body)
+                waiting.extend(inner for branch in branches for inner in branch.body)
             case ast.For(body=body):
                 waiting.extend(body)
+            case ast.Assign() | ast.Weight() | ast.Pass():
+                pass
+            case _:
+                assert_never(statement)
     return False
 
 
@@ -213,10 +215,6 @@ def _return(frame: Frame, node: ast.Return) -> bool:
     return True
 
 
-def _pass(_frame: Frame, _node: ast.Pass) -> bool:
-    return False
-
-
 _RULES: Mapping[type, Callable[[Frame, Any], bool]] = MappingProxyType(
-    {ast.Assign: _assign, ast.Weight: _weight, ast.For: _for, ast.If: _if, ast.Return: _return, ast.Pass: _pass}
+    {ast.Assign: _assign, ast.Weight: _weight, ast.For: _for, ast.If: _if, ast.Return: _return, ast.Pass: lambda _frame, _node: False}
 )

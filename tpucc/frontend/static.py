@@ -33,7 +33,7 @@ def arithmetic(symbol: str, a: Value, b: Value, span: Span, limits: Limits) -> V
         return bounded(items(a.values + b.values), span, limits)
     if symbol == "*":
         times, repeated = (a, b) if is_integer(a) else (b, a)
-        if isinstance(times, int) and not isinstance(times, bool) and isinstance(repeated, str | Items):
+        if is_integer(times) and isinstance(repeated, str | Items):
             return _repeated(repeated, times, span, limits)
     raise Problem("E0217", f"`{symbol}` doesn't work on {describe(a)} and {describe(b)}", span, "", (_mend(symbol, a, b),))
 
@@ -117,6 +117,14 @@ def _contains(container: Value, value: Value, span: Span) -> bool:
 def truth(value: Scalar | Items) -> bool:
     """Whether a static value counts as true, as in Python: zero and what is empty don't."""
     return bool(value.values) if isinstance(value, Items) else bool(value)
+
+
+def require_integer(value: Value, what: str, span: Span, mend: str = "") -> int:
+    """The value, which must be a static integer. Raises `Problem`."""
+    require_static(value, what, span)
+    if not is_integer(value):
+        raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span, "", (mend,))
+    return value
 
 
 def require_static(value: Value, what: str, span: Span) -> None:

@@ -9,8 +9,8 @@ from tpucc.frontend import ast
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, require_elements
 from tpucc.frontend.reports import Problem
-from tpucc.frontend.static import require_static
-from tpucc.frontend.values import POISON, Poison, Value, describe, is_integer, poisoned
+from tpucc.frontend.static import require_integer, require_static
+from tpucc.frontend.values import POISON, Poison, Value, describe, is_number, poisoned
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.types import Range, TensorType
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
@@ -88,16 +88,13 @@ def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:
 
 
 def _require_size(value: Value, span: Span, frame: Frame) -> int:
-    require_static(value, "a size", span)
-    if not is_integer(value) or not isinstance(value, int):
-        mend = "// divides without a remainder" if isinstance(value, float) else ""
-        raise Problem("E0216", f"a size must be an integer, found {describe(value)}", span, "", (mend,))
+    size = require_integer(value, "a size", span, "// divides without a remainder" if isinstance(value, float) else "")
     shown = frame.run.excerpt(span)
-    label = f"{shown} is {value}" if shown and shown != str(value) else ""
-    if not 1 <= value <= MAX_SIZE:
-        bound = "at least 1" if value < 1 else f"at most {MAX_SIZE:,}"
-        raise Problem("E0308", f"a size must be {bound}, found {value}", span, label)
-    return value
+    label = f"{shown} is {size}" if shown and shown != str(size) else ""
+    if not 1 <= size <= MAX_SIZE:
+        bound = "at least 1" if size < 1 else f"at most {MAX_SIZE:,}"
+        raise Problem("E0308", f"a size must be {bound}, found {size}", span, label)
+    return size
 
 
 def _range(frame: Frame, node: ast.Type) -> Range | Poison:
@@ -131,7 +128,7 @@ def _index(value: Value, span: Span) -> float:
 
 def _bound(value: Value, span: Span) -> float:
     require_static(value, "the end of a range", span)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if not is_number(value):
         raise Problem("E0216", f"the end of a range must be a number, found {describe(value)}", span)
     if not math.isfinite(value) or abs(value) > 3.4e38:
         raise Problem("E0321", "the end of a range is beyond what f32 holds", span)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeGuard, assert_never
 
 from tpucc.diagnostics import printable
 from tpucc.ir.graph import Node
@@ -56,11 +57,13 @@ def poisoned(value: Value) -> bool:
     return value is POISON or (isinstance(value, Items) and POISON in value.values)
 
 
-def is_integer(value: Value) -> bool:
+def is_integer(value: Value) -> TypeGuard[int]:
+    """Whether the value is an integer: True and False are none."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_number(value: Value) -> bool:
+def is_number(value: Value) -> TypeGuard[int | float]:
+    """Whether the value is a number: True and False are none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -79,7 +82,10 @@ def describe(value: Value) -> str:
             return f"a list of {len(values)} value{'' if len(values) == 1 else 's'}"
         case Tensor():
             return f"a tensor {value.type.brief}"
-    return "an unknown value"
+        case Poison():
+            return "an unknown value"
+        case _:
+            assert_never(value)
 
 
 def written(value: Value) -> str:

@@ -12,27 +12,8 @@ from tpucc.diagnostics import listed, printable
 VALUES = frozenset(("NAME", "NUMBER", "STRING", "TRUE", "FALSE", "LPAR", "LSQB", "MINUS", "PLUS", "NOT"))
 """What an expression begins with."""
 
-OPERATORS = frozenset(
-    (
-        "PLUS",
-        "MINUS",
-        "STAR",
-        "AT",
-        "SLASH",
-        "DOUBLE_SLASH",
-        "PERCENT",
-        "COMPARE",
-        "IN",
-        "AND",
-        "OR",
-        "IF",
-        "NOT",
-        "DOT",
-        "LPAR",
-        "LSQB",
-        "AUGMENTED",
-    )
-)
+ARITHMETIC = ("PLUS", "MINUS", "STAR", "AT", "SLASH", "DOUBLE_SLASH", "PERCENT")
+OPERATORS = frozenset((*ARITHMETIC, "COMPARE", "IN", "AND", "OR", "IF", "NOT", "DOT", "LPAR", "LSQB", "AUGMENTED"))
 """What may follow a complete value."""
 
 PUNCTUATION: Mapping[str, str] = MappingProxyType(

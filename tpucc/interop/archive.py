@@ -35,7 +35,7 @@ class Member:
     fortran_order: bool
 
     def __str__(self) -> str:
-        return f"{self.dtype.name}[{', '.join(map(str, self.shape))}]"
+        return f"{self.dtype.name}{list(self.shape)}"
 
     @property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, 
 from tpucc.interop.archive import Archive
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.weight import WeightAttributes
 
@@ -97,7 +97,7 @@ def _value_problems(weights: Mapping[str, Node], values: Mapping[str, AnyArray],
     for key, value in values.items():
         bad = ~np.isfinite(value)
         if bad.any():
-            index = tuple(int(i) for i in np.unravel_index(int(bad.argmax()), value.shape))
+            index = place_of_largest(bad)
             count = int(bad.sum())
             number = "NaN" if math.isnan(float(value[index])) else "infinite"
             more = f", and {counted(count - 1, 'more value')} like it" if count > 1 else ""

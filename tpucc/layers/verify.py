@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from typing import assert_never
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Move, Pool, Vector, looks_up
+from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Vector, looks_up
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
 from tpucc.layers.summary import is_layer
@@ -51,13 +52,13 @@ Fault = tuple[str, str]
 
 def _faults(graph: Graph, node: Node) -> Iterator[Fault]:
     layer, operands = node.attributes, graph.operands(node)
-    if not isinstance(layer, Fc | Conv | Pool | Vector | Move) or not isinstance(layer, LAYERS[node.op]):
+    if not isinstance(layer, Layer) or not isinstance(layer, LAYERS[node.op]):
         yield "E0821", f"a layer {node.op} has the attributes {LAYERS[node.op].__name__}, not {type(layer).__name__}"
         return
     yield from _edge_faults(node, operands[: _sources(layer, operands)]) or _layer_faults(node, layer, operands)
 
 
-def _sources(layer: Fc | Conv | Pool | Vector | Move, operands: Sequence[Node]) -> int:
+def _sources(layer: Layer, operands: Sequence[Node]) -> int:
     """How many of the operands are values; the others are the layer's constants."""
     match layer:
         case Fc():
@@ -66,10 +67,13 @@ def _sources(layer: Fc | Conv | Pool | Vector | Move, operands: Sequence[Node]) 
             return 1 if layer.function == "table" else 2
         case Move():
             return len(operands)
-    return 1
+        case Conv() | Pool():
+            return 1
+        case _:
+            assert_never(layer)
 
 
-def _layer_faults(node: Node, layer: Fc | Conv | Pool | Vector | Move, operands: Sequence[Node]) -> Iterator[Fault]:
+def _layer_faults(node: Node, layer: Layer, operands: Sequence[Node]) -> Iterator[Fault]:
     match layer:
         case Fc():
             yield from _fc_faults(node, layer, operands)
@@ -81,6 +85,8 @@ def _layer_faults(node: Node, layer: Fc | Conv | Pool | Vector | Move, operands:
             yield from _vector_faults(node, layer, operands)
         case Move():
             yield from _move_faults(node, layer, operands)
+        case _:
+            assert_never(layer)
 
 
 def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import f32
 from tpucc.ops.facts import always, of_two_values
-from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand
-from tpucc.ops.rules import binary
+from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
+from tpucc.ops.rules import BROADCAST, binary
 
 
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
@@ -31,11 +30,5 @@ OP = OpDef(
     reference=reference,
     legalisation=Arithmetic(lambda _: "add"),
     facts=of_two_values(commutative=always, signs=(1, 1), fuses_into="arithmetic"),
-    examples=(
-        Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256))),
-        Example("ragged", NoAttributes(), (f32(3, 5, 257), f32(3, 5, 257))),
-        Example("a value a column", NoAttributes(), (f32(3, 257), f32(257))),
-        Example("a scalar", NoAttributes(), (f32(3, 5), f32())),
-        Example("both sides repeat", NoAttributes(), (f32(3, 1), f32(1, 4))),
-    ),
+    examples=BROADCAST,
 )

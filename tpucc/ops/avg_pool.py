@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.ir.types import f32
 from tpucc.ops.facts import one_term, windowed
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
-from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
+from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
 
 
 def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
@@ -33,9 +32,5 @@ OP = OpDef(
     reference=reference,
     legalisation=Pooling("average"),
     facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=False, terms=one_term, fuses_into=""),
-    examples=(
-        Example("one whole tile", PoolAttributes(), (f32(1, 32, 32, 256),)),
-        Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5),)),
-        Example("padding by hand", PoolAttributes((3, 2), (1, 2), (2, 0, 1, 1)), (f32(1, 5, 6, 3),)),
-    ),
+    examples=POOLS,
 )

@@ -54,3 +54,8 @@ class Axis:
         """How many real pixels each output's window has: int64 [outputs]."""
         start = np.arange(self.outputs) * self.stride - self.before
         return np.minimum(start + self.window, self.size) - np.maximum(start, 0)
+
+
+def sides(height: Axis, width: Axis) -> tuple[int, int, int, int]:
+    """The padding of an image: pixels at the top, the bottom, the left and the right."""
+    return height.before, height.after, width.before, width.after

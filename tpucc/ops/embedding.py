@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
+from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
@@ -32,8 +33,8 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     ids, table = operands
     wrong = (ids < 0) | (ids >= len(table))
     if wrong.any():
-        first = np.unravel_index(int(wrong.argmax()), ids.shape)
-        place = f" at [{', '.join(map(str, first))}]" if first else ""
+        first = place_of_largest(wrong)
+        place = f" at {list(first)}" if first else ""
         raise InputError(Diagnostic("E0454", f"index {ids[first]}{place} is outside the embedding's table, which has {len(table):,} rows"))
     return np.asarray(table[ids])
 

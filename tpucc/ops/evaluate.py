@@ -117,8 +117,8 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
         return
     given = inputs[node.name]
     if given.shape != node.type.shape:
-        found = f"[{', '.join(map(str, given.shape))}]"
-        yield Diagnostic("E0451", f"the input {node.name} must be {node.type.brief}, and has the shape {found}", node.origin.labels())
+        message = f"the input {node.name} must be {node.type.brief}, and has the shape {list(given.shape)}"
+        yield Diagnostic("E0451", message, node.origin.labels())
     if given.dtype != node.type.numpy:
         yield Diagnostic(
             "E0452", f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}", node.origin.labels()

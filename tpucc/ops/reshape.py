@@ -31,16 +31,12 @@ def infer(attributes: ReshapeAttributes, types: Sequence[TensorType]) -> TensorT
     known = require_shape([size for size in wanted if size != -1])
     product = math.prod(known)
     if product != x.size if -1 not in wanted else x.size % product:
-        raise RuleError("E0309", f"{{0}} has {x.size:,} elements, which {_sizes(wanted)} can't hold", about=(0, "shape"), help=_help(x))
+        held = str(wanted) if len(wanted) <= 8 else "the shape"
+        mend = "one size may be -1, and is worked out"
+        if x.rank > 1:
+            mend = f"({x.shape[0]}, -1) keeps the first axis and works out the second"
+        raise RuleError("E0309", f"{{0}} has {x.size:,} elements, which {held} can't hold", about=(0, "shape"), help=mend)
     return reshaped(x, require_shape(tuple(x.size // product if size == -1 else size for size in wanted)))
-
-
-def _sizes(wanted: tuple[int, ...]) -> str:
-    return f"({', '.join(map(str, wanted))}{',' if len(wanted) == 1 else ''})" if len(wanted) <= 8 else "the shape"
-
-
-def _help(x: TensorType) -> str:
-    return f"({x.shape[0]}, -1) keeps the first axis and works out the second" if x.rank > 1 else "one size may be -1, and is worked out"
 
 
 def reference(attributes: ReshapeAttributes, operands: Sequence[Array]) -> Array:

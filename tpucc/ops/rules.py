@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.types import TensorType
-from tpucc.ops.opdef import A, Array, RuleError
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.opdef import A, Array, Example, RuleError
 
 CODES: Mapping[str, str] = MappingProxyType(
     {
@@ -32,6 +33,15 @@ CODES: Mapping[str, str] = MappingProxyType(
     }
 )
 """What each code of a `RuleError` stands for: one code a kind of rule, the same for all operators."""
+
+BROADCAST = (
+    Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256))),
+    Example("ragged", NoAttributes(), (f32(3, 5, 257), f32(3, 5, 257))),
+    Example("a value a column", NoAttributes(), (f32(3, 257), f32(257))),
+    Example("a scalar", NoAttributes(), (f32(3, 5), f32())),
+    Example("both sides repeat", NoAttributes(), (f32(3, 1), f32(1, 4))),
+)
+"""The examples of functions of two values."""
 
 MAX_RANK = 32
 MAX_SIZE = 2**31 - 1

@@ -26,6 +26,13 @@ class SliceAttributes:
     stops: tuple[int, ...]
     squeeze: tuple[int, ...] = ()
 
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes of the part."""
+        dropped = frozenset(self.squeeze)
+        bounds = enumerate(zip(self.starts, self.stops, strict=True))
+        return tuple(stop - start for axis, (start, stop) in bounds if axis not in dropped)
+
 
 def infer(attributes: SliceAttributes, types: Sequence[TensorType]) -> TensorType:
     x = types[0]
@@ -35,13 +42,7 @@ def infer(attributes: SliceAttributes, types: Sequence[TensorType]) -> TensorTyp
         _require_part(axis, start, stop, size)
     for axis in attributes.squeeze:
         _require_single(attributes, axis, x.rank)
-    return reshaped(x, _shape(attributes))
-
-
-def _shape(attributes: SliceAttributes) -> tuple[int, ...]:
-    bounds = zip(attributes.starts, attributes.stops, strict=True)
-    dropped = frozenset(attributes.squeeze)
-    return tuple(stop - start for axis, (start, stop) in enumerate(bounds) if axis not in dropped)
+    return reshaped(x, attributes.shape)
 
 
 def _require_part(axis: int, start: int, stop: int, size: int) -> None:
@@ -65,7 +66,7 @@ def reference(attributes: SliceAttributes, operands: Sequence[Array]) -> Array:
 def _obstacle(attributes: SliceAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
     """Rows are walked, lanes picked by a product. But when the last axis is dropped, rows would become lanes."""
     last = len(shapes[0]) - 1
-    turned = last in attributes.squeeze and _shape(attributes)[-1:] not in ((), (1,))
+    turned = last in attributes.squeeze and attributes.shape[-1:] not in ((), (1,))
     return "one lane of many rows would have to become one row, and the device moves whole rows" if turned else ""
 
 

@@ -38,11 +38,8 @@ def _faults(graph: Graph, node: Node) -> Iterable[Diagnostic]:
     elif not isinstance(node.attributes, operator.attributes):
         yield _fault("E0782", node, f"the attributes of {node.op} are {operator.attributes.__name__}, not {type(node.attributes).__name__}")
     else:
-        yield from _type_faults(operator, node, _types(graph, node))
-
-
-def _types(graph: Graph, node: Node) -> Sequence[TensorType]:
-    return (node.type,) if node.op in DECLARED else [graph[name].type for name in node.operands]
+        types = (node.type,) if node.op in DECLARED else [graph[name].type for name in node.operands]
+        yield from _type_faults(operator, node, types)
 
 
 def _type_faults(operator: OpDef[Any], node: Node, types: Sequence[TensorType]) -> Iterable[Diagnostic]:

@@ -16,7 +16,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import is_integer, require_integer, require_pair, shown
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import WindowRule
-from tpucc.ops.opdef import Array, RuleError
+from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.parts import Bounds, Part, PartRule, Shape
 from tpucc.ops.rules import require_f32, require_rank
 
@@ -37,6 +37,14 @@ class PoolAttributes:
     size: Pair = 2
     stride: Pair | None = None
     padding: Padding = "valid"
+
+
+POOLS = (
+    Example("one whole tile", PoolAttributes(), (f32(1, 32, 32, 256),)),
+    Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5),)),
+    Example("padding by hand", PoolAttributes((3, 2), (1, 2), (2, 0, 1, 1)), (f32(1, 5, 6, 3),)),
+)
+"""The examples of pools."""
 
 
 def axes(x: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: object) -> tuple[Axis, Axis]:

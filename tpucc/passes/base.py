@@ -23,7 +23,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, read_only
 from tpucc.target import Target
 
 
@@ -42,15 +42,8 @@ class Context:
 
     def __post_init__(self) -> None:
         if self.calibration is not None:
-            locked = {name: _locked(array) for name, array in self.calibration.items()}
+            locked = {name: read_only(array) for name, array in self.calibration.items()}
             object.__setattr__(self, "calibration", MappingProxyType(locked))
-
-
-def _locked(array: AnyArray) -> AnyArray:
-    """The array, for reading only."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 @runtime_checkable

@@ -114,13 +114,10 @@ def _row_count(rows: SliceAttributes) -> int:
 def _put_part(rewriter: Rewriter, node: Node, batch: _Batch) -> None:
     """Puts rows of the batch's product in the place of a member."""
     rows, product = batch.rows(node.name), _product(rewriter, node.name, batch)
-    dropped = frozenset(rows.squeeze)
-    bounds = enumerate(zip(rows.starts, rows.stops, strict=True))
-    shape = tuple(stop - start for axis, (start, stop) in bounds if axis not in dropped)
-    if shape == node.type.shape:
+    if rows.shape == node.type.shape:
         rewriter.put(replace(node, op="slice", operands=(product,), attributes=rows))
         return
-    part = rewriter.make(node.name, "slice", (product,), rows, f32(*shape), node.origin)
+    part = rewriter.make(node.name, "slice", (product,), rows, f32(*rows.shape), node.origin)
     rewriter.put(as_reshape(node, part.name))
 
 

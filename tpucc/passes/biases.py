@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Node
+from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
@@ -35,32 +35,33 @@ def _is_bias(node: Node, of: Node) -> bool:
     return constant is not None and as_columns(constant, of.type) is not None
 
 
-class OpenSums:
+class OpenSums(Rewriter):
     """Knows of the nodes that a pass has put which of them take a bias: open products, and these with biases already.
 
     A long chain of sums is walked once: every node is noted as it is put, and answers for those before it.
     """
 
-    def __init__(self, rewriter: Rewriter) -> None:
-        self._rewriter = rewriter
+    def __init__(self, graph: Graph, by: str) -> None:
+        super().__init__(graph, by)
         self._sums: set[str] = set()
 
-    def put(self, node: Node, *fused: Node) -> None:
+    def put(self, node: Node, *fused: Node) -> Node:
         """Adds a node to the new graph, and notes what it is."""
-        self._rewriter.put(node, *fused)
-        found = biased(self._rewriter, node)
+        made = super().put(node, *fused)
+        found = biased(self, made)
         if found is not None and self.takes_bias(found.value):
-            self._sums.add(node.name)
+            self._sums.add(made.name)
+        return made
 
     def add_bias(self, product: Node, like: Biased) -> Node:
         """Adds `product + bias` or `product - bias` to the new graph, as `like` has it; `product` must take one."""
-        name, type_ = self._rewriter.fresh(product.name), product.type.plain()
+        name, type_ = self.fresh(product.name), product.type.plain()
         made = Node(name, like.total.op, (product.name, like.bias.name), like.total.attributes, type_, like.total.origin)
         self._sums.add(name)
-        return self._rewriter.put(made)
+        return self.put(made)
 
     def takes_bias(self, node: Node) -> bool:
         """Whether a constant added to the node ends in a product, and nothing else reads the node."""
         if node.name not in self._sums:
-            return is_open_product(self._rewriter, node)
-        return self._rewriter.reads(node) == 1 and not is_pinned(node)
+            return is_open_product(self, node)
+        return self.reads(node) == 1 and not is_pinned(node)

@@ -22,7 +22,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context
-from tpucc.passes.model_inputs import Checked, checked, made_up_rounds, round_count, rounds
+from tpucc.passes.model_inputs import Checked, checked, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 
 MADE_UP_ROWS = 64
@@ -174,7 +174,7 @@ def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
 
     Rounds that are added for inputs of few elements keep all values of the model within it, too: a model need not have products.
     """
-    batch = max((node.type.shape[0] for node in graph.inputs if node.type.shape), default=1)
+    batch = largest_batch(graph.inputs)
     products = (node for node in graph if isinstance(OPS[node.op].legalisation, Matrix))
     macs = sum(node.type.rows * graph[node.operands[1]].type.size for node in products)
     affordable = max(1, MADE_UP_MACS // max(1, macs))

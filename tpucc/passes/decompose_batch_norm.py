@@ -37,25 +37,21 @@ class DecomposeBatchNorm:
     level: ClassVar[int] = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        decomposer = _Decomposer(Rewriter(graph, self.name))
-        for node in decomposer.rewriter:
-            if not decomposer.decompose(node):
-                decomposer.rewriter.put(node)
-        return decomposer.rewriter.build()
+        return _Decomposer(graph, self.name).rewrite(_Decomposer.decompose)
 
 
-class _Decomposer:
+class _Decomposer(Rewriter):
     """Rewrites one node after the other; nodes that share parameters, as an unrolled loop makes them, share the new constants."""
 
-    def __init__(self, rewriter: Rewriter) -> None:
-        self.rewriter = rewriter
+    def __init__(self, graph: Graph, by: str) -> None:
+        super().__init__(graph, by)
         self._made: dict[Key, str | None] = {}
 
     def decompose(self, node: Node) -> bool:
         """Puts the node in its new form, if it is a batch normalisation that has one."""
         if not isinstance(node.attributes, BatchNormAttributes):
             return False
-        values = [constant_of(operand) for operand in self.rewriter.operands(node)[1:]]
+        values = [constant_of(operand) for operand in self.operands(node)[1:]]
         gamma, beta, mean, variance = (None if value is None else value.data.astype(np.float64) for value in values)
         if variance is None:
             return False
@@ -72,7 +68,7 @@ class _Decomposer:
         if factor is None or added is None:
             return False
         scaled = self._step(node, "mul", x, factor)
-        self.rewriter.put(replace(node, op="add", operands=(scaled, added), attributes=NoAttributes()))
+        self.put(replace(node, op="add", operands=(scaled, added), attributes=NoAttributes()))
         return True
 
     def _stepwise(self, node: Node, scale: Float64, *, computed_gamma: bool) -> bool:
@@ -84,11 +80,11 @@ class _Decomposer:
         scaled = self._step(node, "mul", self._step(node, "sub", x, mean), factor)
         if computed_gamma:
             scaled = self._step(node, "mul", scaled, gamma)
-        self.rewriter.put(replace(node, op="add", operands=(scaled, beta), attributes=NoAttributes()))
+        self.put(replace(node, op="add", operands=(scaled, beta), attributes=NoAttributes()))
         return True
 
     def _step(self, node: Node, op: str, x: str, other: str) -> str:
-        return self.rewriter.make(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin).name
+        return self.make(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin).name
 
     def _constant(self, node: Node, formula: str, parameters: list[str] | tuple[str, ...], value: Float64) -> str | None:
         """The name of a constant, made once for all nodes with these parameters; None when it isn't finite in float32."""
@@ -98,5 +94,5 @@ class _Decomposer:
             with np.errstate(over="ignore"):
                 rounded = value.astype(np.float32)
             finite = bool(np.isfinite(rounded).all())
-            self._made[key] = self.rewriter.constant(f"{node.name}.{formula}", Constant(rounded), node.origin).name if finite else None
+            self._made[key] = self.constant(f"{node.name}.{formula}", Constant(rounded), node.origin).name if finite else None
         return self._made[key]

@@ -31,34 +31,30 @@ class DivideBatch:
         """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
         if context.cores == 1:
             return graph
-        parts = _Parts(graph, context.cores, self.name)
-        for node in parts.rewriter:
-            parts.put(node)
-        return parts.rewriter.build()
+        return _Parts(graph, context.cores, self.name).rewrite(_Parts.divide)
 
 
-class _Parts:
+class _Parts(Rewriter):
     """The graph of one core in the making."""
 
     def __init__(self, graph: Graph, cores: int, by: str) -> None:
-        self.rewriter = Rewriter(graph, by)
-        self._graph = graph
+        super().__init__(graph, by)
         self._cores = cores
         self._size = batch_of(graph)
         self._divisions: Divisions = divisions(graph, cores)
-        self._constants: dict[tuple[str, Batch], str] = {}
+        self._divided: dict[tuple[str, Batch], str] = {}
 
-    def put(self, node: Node) -> None:
-        """Adds a node: as it is, or one core's part of it."""
+    def divide(self, node: Node) -> bool:
+        """Puts one core's part of a node, if its batch is divided."""
         division = self._divisions.get(node.name)
         if division is None:
-            self.rewriter.put(node)
-            return
+            return False
         type_ = self._part(node.type, division.result)
         operands = list(node.operands)
         for index, batch in division.constants.items():
             operands[index] = self._constant(operands[index], batch)
-        self.rewriter.put(replace(node, operands=tuple(operands), type=type_, attributes=division.attributes or node.attributes))
+        self.put(replace(node, operands=tuple(operands), type=type_, attributes=division.attributes or node.attributes))
+        return True
 
     def _part(self, type_: TensorType, batch: Batch) -> TensorType:
         shape = type_.shape
@@ -66,11 +62,11 @@ class _Parts:
 
     def _constant(self, name: str, batch: Batch) -> str:
         """The part of a constant that goes with one core's items."""
-        if (name, batch) not in self._constants:
-            node = self._graph[name]
+        if (name, batch) not in self._divided:
+            node = self.graph[name]
             assert isinstance(node.attributes, ConstantAttributes)
             part = one_part(node.attributes.value.data, batch, self._size, self._cores)
             assert part is not None
-            made = self.rewriter.make(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)
-            self._constants[name, batch] = made.name
-        return self._constants[name, batch]
+            made = self.make(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)
+            self._divided[name, batch] = made.name
+        return self._divided[name, batch]

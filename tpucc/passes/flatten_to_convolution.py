@@ -32,10 +32,7 @@ class FlattenToConvolution:
     level: ClassVar[int] = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        flattener = _Flattener(graph, self.name)
-        for node in flattener.rewriter:
-            flattener.visit(node)
-        return flattener.rewriter.build()
+        return _Flattener(graph, self.name).rewrite(_Flattener.visit)
 
 
 def _multiplied(graph: Graph) -> set[str]:
@@ -67,11 +64,11 @@ def _is_function(node: Node) -> bool:
     return facts_of(node.op).elementwise and len(node.operands) == 1
 
 
-class _Flattener:
+class _Flattener(Rewriter):
     """Visits the nodes in order and remembers of each flattened map what it was before."""
 
     def __init__(self, graph: Graph, by: str) -> None:
-        self.rewriter = Rewriter(graph, by)
+        super().__init__(graph, by)
         self._multiplied = _multiplied(graph)
         self._on_device = _on_device(graph)
         self._maps: dict[str, str] = {}
@@ -79,16 +76,18 @@ class _Flattener:
         self._images: dict[tuple[str, int], Node] = {}
         self._kernels: dict[tuple[str, tuple[int, ...]], str] = {}
 
-    def visit(self, node: Node) -> None:
+    def visit(self, node: Node) -> bool:
+        """Puts what is computed of a flattened map as computed of the map itself; says whether it did."""
         map_ = self._maps.get(node.operands[0]) if node.operands else None
-        if map_ is not None and _is_product(self.rewriter.graph, node):
-            self._convolve(node, self.rewriter.nodes[map_])
-        elif map_ is not None and node.name in self._multiplied and _is_function(node):
-            self._move(node, self.rewriter.nodes[map_])
-        else:
-            if node.name in self._multiplied and self._flattens(node):
-                self._maps[node.name] = node.operands[0]
-            self.rewriter.put(node)
+        if map_ is not None and _is_product(self.graph, node):
+            self._convolve(node, self.nodes[map_])
+            return True
+        if map_ is not None and node.name in self._multiplied and _is_function(node):
+            self._move(node, self.nodes[map_])
+            return True
+        if node.name in self._multiplied and self._flattens(node):
+            self._maps[node.name] = node.operands[0]
+        return False
 
     def _flattens(self, node: Node) -> bool:
         """Whether the node makes lanes of whole rows of a value that the device computes."""
@@ -96,24 +95,24 @@ class _Flattener:
             return False
         if node.type.dtype == "f32" and is_pinned(node):
             return False
-        (x,) = self.rewriter.operands(node)
+        (x,) = self.operands(node)
         return node.type.columns > x.type.columns and node.type.columns % x.type.columns == 0
 
     def _move(self, node: Node, map_: Node) -> None:
         """Puts a function of a flattened map as the flattened function of the map."""
-        moved = replace(node, name=self.rewriter.fresh(node.name), operands=(map_.name,), type=replace(node.type, shape=map_.type.shape))
-        self._maps[node.name] = self.rewriter.put(moved).name
-        self.rewriter.put(as_reshape(node, moved.name))
+        moved = replace(node, name=self.fresh(node.name), operands=(map_.name,), type=replace(node.type, shape=map_.type.shape))
+        self._maps[node.name] = self.put(moved).name
+        self.put(as_reshape(node, moved.name))
 
     def _convolve(self, node: Node, map_: Node) -> None:
         """Puts a product with a flattened map as a convolution; its result, one pixel an image, is reshaped to what the product gave."""
         image = self._image(map_, node.type.rows)
-        weights = self.rewriter.nodes[node.operands[1]]
+        weights = self.nodes[node.operands[1]]
         kernel = self._kernel(weights, (*image.type.shape[1:], weights.type.columns))
         type_ = replace(node.type, shape=(node.type.rows, 1, 1, node.type.columns))
-        name, operands = self.rewriter.fresh(node.name), (image.name, kernel)
-        self.rewriter.put(replace(node, name=name, op="conv2d", operands=operands, attributes=Conv2dAttributes(), type=type_))
-        self.rewriter.put(as_reshape(node, name))
+        name, operands = self.fresh(node.name), (image.name, kernel)
+        self.put(replace(node, name=name, op="conv2d", operands=operands, attributes=Conv2dAttributes(), type=type_))
+        self.put(as_reshape(node, name))
 
     def _image(self, map_: Node, count: int) -> Node:
         """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""
@@ -121,7 +120,7 @@ class _Flattener:
             return map_
         if (map_.name, count) not in self._images:
             shape = (count, 1, map_.type.rows // count, map_.type.columns)
-            self._images[map_.name, count] = self.rewriter.reshape(map_, shape)
+            self._images[map_.name, count] = self.reshape(map_, shape)
         return self._images[map_.name, count]
 
     def _kernel(self, weights: Node, shape: tuple[int, ...]) -> str:
@@ -129,6 +128,6 @@ class _Flattener:
         if (weights.name, shape) not in self._kernels:
             value = constant_of(weights)
             assert value is not None
-            made = self.rewriter.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
+            made = self.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
             self._kernels[weights.name, shape] = made.name
         return self._kernels[weights.name, shape]

@@ -38,10 +38,7 @@ class FoldScales:
     level: ClassVar[int] = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        folder = _Folder(Rewriter(graph, self.name))
-        for node in folder.rewriter:
-            folder.visit(node)
-        return folder.rewriter.build()
+        return _Folder(graph, self.name).rewrite(_Folder.fold)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +59,24 @@ class _Folded:
     swallowed: tuple[Node, ...]
 
 
-class _Folder:
+class _Folder(Rewriter):
     """Brings one node after the other into its simplest form."""
 
-    def __init__(self, rewriter: Rewriter) -> None:
-        self.rewriter = rewriter
+    def __init__(self, graph: Graph, by: str) -> None:
+        super().__init__(graph, by)
         self._scaled: dict[tuple[str, str], str | None] = {}
 
-    def visit(self, node: Node) -> None:
+    def fold(self, node: Node) -> bool:
         """Applies rules until none holds; each swallows a node or drops this one, so that this ends."""
         swallowed: list[Node] = []
         while (folded := self._simpler(node)) is not None:
             if isinstance(folded, str):
-                self.rewriter.alias(node, folded)
-                return
+                self.alias(node, folded)
+                return True
             node = folded.node
             swallowed.extend(folded.swallowed)
-        self.rewriter.put(node, *swallowed)
+        self.put(node, *swallowed)
+        return True
 
     def _simpler(self, node: Node) -> _Folded | str | None:
         """The node in a simpler form, or the name of the one that takes its place; None when no rule holds."""
@@ -111,7 +109,7 @@ class _Folder:
             return None
         if (outer.values == 1).all() and _stays(node, outer.x):
             return outer.x.name
-        if is_open_product(self.rewriter, outer.x):
+        if is_open_product(self, outer.x):
             return self._into_weights(node, outer)
         if facts_of(outer.x.op).signs:
             return self._past_bias(node, outer)
@@ -130,7 +128,7 @@ class _Folder:
         """`(x @ w + b) * s` as the sum of a product with `w * s` and `b * s`; `b - x @ w` stays."""
         total = scale.x
         inner = self._sum(total) if self._is_free(total) else None
-        if inner is None or inner.sign < 0 or not is_open_product(self.rewriter, inner.x):
+        if inner is None or inner.sign < 0 or not is_open_product(self, inner.x):
             return None
         if not node.type.shape == total.type.shape == inner.x.type.shape:
             return None
@@ -141,7 +139,7 @@ class _Folder:
         scaled = replace(inner.x, operands=(inner.x.operands[0], *names), origin=inner.x.origin.merged(scale.constant.origin))
         if (scale.values == 0).all():
             return _Folded(replace(scaled, name=node.name, type=node.type, origin=node.origin), (total, inner.x))
-        product = self.rewriter.put(replace(scaled, name=self.rewriter.fresh(scaled.name)))
+        product = self.put(replace(scaled, name=self.fresh(scaled.name)))
         return _Folded(replace(node, op="add", operands=(product.name, bias.name)), (total, inner.x))
 
     def _scaled_weights(self, product: Node, factor: Node) -> tuple[str, ...] | None:
@@ -150,7 +148,7 @@ class _Folder:
         columns = None if value is None else as_columns(value, product.type)
         if columns is None:
             return None
-        scaled = [self._scaled_columns(self.rewriter.nodes[name], columns, factor) for name in product.operands[1:]]
+        scaled = [self._scaled_columns(self.nodes[name], columns, factor) for name in product.operands[1:]]
         names = tuple(name for name in scaled if name is not None)
         return names if len(names) == len(scaled) else None
 
@@ -159,18 +157,18 @@ class _Folder:
         if (node.name, factor.name) not in self._scaled:
             value = constant_of(node)
             scaled = None if value is None else _finite(np.multiply, value.data, columns.data)
-            made = None if scaled is None else self.rewriter.constant(node.name, Constant(scaled), node.origin.merged(factor.origin))
+            made = None if scaled is None else self.constant(node.name, Constant(scaled), node.origin.merged(factor.origin))
             self._scaled[node.name, factor.name] = None if made is None else made.name
         return self._scaled[node.name, factor.name]
 
     def _reshape(self, node: Node) -> _Folded | str | None:
-        (x,) = self.rewriter.operands(node)
+        (x,) = self.operands(node)
         if _stays(node, x):
             return x.name
         return self._past(x, as_reshape(node, x.name)) if is_view(x) and not is_pinned(x) else None
 
     def _transpose(self, node: Node) -> _Folded | str | None:
-        (x,) = self.rewriter.operands(node)
+        (x,) = self.operands(node)
         perm = _perm(node)
         if perm == tuple(range(len(perm))) and _stays(node, x):
             return x.name
@@ -196,7 +194,7 @@ class _Folder:
         return self._with_constant(node) if node.op == "mul" else None
 
     def _with_constant(self, node: Node) -> _WithConstant | None:
-        a, b = self.rewriter.operands(node)
+        a, b = self.operands(node)
         left, right = constant_of(a), constant_of(b)
         if left is None and right is not None:
             return _WithConstant(a, b, right.data)
@@ -206,7 +204,7 @@ class _Folder:
 
     def _is_free(self, node: Node) -> bool:
         """Whether a node may be swallowed: one reader, and no fixed quantisation."""
-        return self.rewriter.reads(node) == 1 and not is_pinned(node)
+        return self.reads(node) == 1 and not is_pinned(node)
 
     def _joined(self, first: Float32, outer: _WithConstant, inner: _WithConstant, function: np.ufunc) -> Node | None:
         """One constant for two, named after the outer; None when it would be larger than both, or not finite."""
@@ -214,7 +212,7 @@ class _Folder:
         values = _finite(function, first, outer.values) if size <= max(first.size, outer.values.size) else None
         if values is None:
             return None
-        return self.rewriter.constant(outer.constant.name, Constant(values), inner.constant.origin.merged(outer.constant.origin))
+        return self.constant(outer.constant.name, Constant(values), inner.constant.origin.merged(outer.constant.origin))
 
 
 def _stays(node: Node, x: Node) -> bool:

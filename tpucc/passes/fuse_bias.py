@@ -29,11 +29,7 @@ class FuseBias:
     level: ClassVar[int] = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        for node in rewriter:
-            if not _fuse(rewriter, node):
-                rewriter.put(node)
-        return rewriter.build()
+        return Rewriter(graph, self.name).rewrite(_fuse)
 
 
 def _fuse(rewriter: Rewriter, node: Node) -> bool:

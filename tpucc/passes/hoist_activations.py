@@ -14,7 +14,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import Context
 from tpucc.passes.biases import OpenSums
-from tpucc.passes.rewriter import Rewriter, is_function, is_pinned
+from tpucc.passes.rewriter import is_function, is_pinned
 
 
 @dataclass(frozen=True)
@@ -28,26 +28,21 @@ class HoistActivations:
     level: ClassVar[int] = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        sums = OpenSums(rewriter)
-        for node in rewriter:
-            if not _hoist(rewriter, sums, node):
-                sums.put(node)
-        return rewriter.build()
+        return OpenSums(graph, self.name).rewrite(_hoist)
 
 
-def _hoist(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
+def _hoist(sums: OpenSums, node: Node) -> bool:
     """Puts the pool under the name of the activation after it, and the activation before it."""
     if not _never_falls(node):
         return False
-    (pool,) = rewriter.operands(node)
-    if not _is_maximum(pool) or rewriter.reads(pool) != 1 or is_pinned(pool):
+    (pool,) = sums.operands(node)
+    if not _is_maximum(pool) or sums.reads(pool) != 1 or is_pinned(pool):
         return False
-    (x,) = rewriter.operands(pool)
+    (x,) = sums.operands(pool)
     if not sums.takes_bias(x):
         return False
-    moved = rewriter.put(replace(node, name=rewriter.fresh(node.name), operands=(x.name,), type=x.type.plain()))
-    rewriter.put(replace(pool, name=node.name, operands=(moved.name,), type=node.type), pool)
+    moved = sums.put(replace(node, name=sums.fresh(node.name), operands=(x.name,), type=x.type.plain()))
+    sums.put(replace(pool, name=node.name, operands=(moved.name,), type=node.type), pool)
     return True
 
 

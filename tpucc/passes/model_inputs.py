@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.evaluate import require_computable
 
 Checked = dict[str, AnyArray]
@@ -50,6 +50,11 @@ def round_count(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], limit: i
     return max((_rounds_of(node.type, arrays[node.name], limit) for node in inputs), default=1)
 
 
+def largest_batch(inputs: Sequence[Node]) -> int:
+    """The largest first size of an input; 1 where all are scalars."""
+    return max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
+
+
 def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     """Arrays that stand in for missing ones, of about `rows` rows (whole batches), from seed 0.
 
@@ -59,9 +64,8 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     for node in inputs:
         require_computable(node)
     draw = np.random.default_rng(0)
-    batch = max((node.type.shape[0] for node in inputs if node.type.shape), default=1)
-    count = max(1, -(-rows // batch))
-    return {node.name: _drawn(draw, node.type, count) for node in inputs}
+    count = max(1, -(-rows // largest_batch(inputs)))
+    return {node.name: drawn(draw, node.type, count) for node in inputs}
 
 
 def made_up_rounds(inputs: Sequence[Node], rows: int, values: int, most: int) -> Iterator[Checked]:
@@ -77,10 +81,11 @@ def made_up_rounds(inputs: Sequence[Node], rows: int, values: int, most: int) ->
     draw = np.random.default_rng(1)
     for number in range(max(count, min(wanted, most))):
         part = {node.name: _round(arrays[node.name], node.type, number % count) for node in inputs}
-        yield part if number == 0 else part | {node.name: _drawn(draw, node.type, 1) for node in few}
+        yield part if number == 0 else part | {node.name: drawn(draw, node.type) for node in few}
 
 
-def _drawn(draw: np.random.Generator, type_: TensorType, count: int) -> AnyArray:
+def drawn(draw: np.random.Generator, type_: TensorType, count: int = 1) -> AnyArray:
+    """`count` batches of made-up values of a type, as `made_up` says."""
     shape = (type_.shape[0] * count, *type_.shape[1:]) if type_.shape else ()
     if type_.dtype != "f32":
         low, high = (int(type_.range.low), int(type_.range.high)) if type_.range else (0, 0)
@@ -112,11 +117,11 @@ def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
     elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
         yield _diagnostic("E0444", f"{about} is of type {array.dtype}", f"the model takes {node.type.brief}")
     elif node.type.dtype == "f32":
-        yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {_place(index)}")
+        yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {list(index)}")
     else:
         low, high = _integer_limits(node.type)
         outside = (array < low) | (array > high)
-        yield from _at_first(outside, "E0446", lambda index: f"{about} is {array[index]} at {_place(index)}, outside {low:,}…{high:,}")
+        yield from _at_first(outside, "E0446", lambda index: f"{about} is {array[index]} at {list(index)}, outside {low:,}…{high:,}")
 
 
 def _not_finite(array: AnyArray) -> AnyArray:
@@ -134,12 +139,8 @@ def _integer_limits(type_: TensorType) -> tuple[int, int]:
 def _at_first(wrong: AnyArray, code: str, message: Callable[[tuple[int, ...]], str]) -> Iterator[Diagnostic]:
     count = int(np.count_nonzero(wrong))
     if count:
-        index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+        index = place_of_largest(wrong)
         yield _diagnostic(code, message(index), f"{counted(count, 'value')} like this" if count > 1 else "")
-
-
-def _place(index: tuple[int, ...]) -> str:
-    return f"[{', '.join(map(str, index))}]"
 
 
 def _round_counts(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:

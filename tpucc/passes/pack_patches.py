@@ -16,7 +16,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.attributes import require_pair
-from tpucc.ops.axis import Axis
+from tpucc.ops.axis import Axis, sides
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.windows import MAX_STEP
@@ -70,16 +70,18 @@ class _Packing:
 
 def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) -> bool:
     """Puts a convolution of patches in the place of one of a value of the host, if that is cheaper, and notes what it gains."""
-    target, bytes_per_value = context.target, context.format.bytes_per_value
     image, kernel = rewriter.operands(node)
     weights = constant_of(kernel)
     if weights is None or is_pinned(image) or not isinstance(node.attributes, Conv2dAttributes):
         return False
     height, width = conv_axes(node.attributes, image.type.shape, kernel.type.shape)
     as_it_is = _Packing(PatchesAttributes(), image.type.shape, (height.window, width.window), (height.stride, width.stride))
-    best = min(_packings(image.type.shape, height, width), key=lambda packing: packing.cycles(node.type, target, bytes_per_value))
-    padded = (height.before, height.after, width.before, width.after) != (0, 0, 0, 0)
-    if not padded and best.cycles(node.type, target, bytes_per_value) >= as_it_is.cycles(node.type, target, bytes_per_value):
+
+    def cycles(packing: _Packing) -> int:
+        return packing.cycles(node.type, context.target, context.format.bytes_per_value)
+
+    best = min(_packings(image.type.shape, height, width), key=cycles)
+    if not any(sides(height, width)) and cycles(best) >= cycles(as_it_is):
         return False
     prepared = f32(*best.image)
     if image.type.range is not None:
@@ -88,7 +90,7 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:
-        notes.append(_gain(layer_name(node), best, image.type.columns, target))
+        notes.append(_gain(layer_name(node), best, image.type.columns, context.target))
     attributes = Conv2dAttributes(best.stride)
     rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
     return True
@@ -105,12 +107,12 @@ def _gain(layer: str, packing: _Packing, channels: int, target: Target) -> str:
 def _packings(x: tuple[int, ...], height: Axis, width: Axis) -> Iterator[_Packing]:
     """Padded pixels, lines of windows, whole windows."""
     images, _, _, channels = x
-    sides = (height.before, height.after, width.before, width.after)
+    around = sides(height, width)
     lines = height.size + height.before + height.after
     pixels = width.size + width.before + width.after
     windows, strides = (height.window, width.window), (height.stride, width.stride)
-    yield _Packing(PatchesAttributes(1, 1, sides), (images, lines, pixels, channels), windows, strides)
-    line = PatchesAttributes((1, width.window), (1, width.stride), sides)
+    yield _Packing(PatchesAttributes(1, 1, around), (images, lines, pixels, channels), windows, strides)
+    line = PatchesAttributes((1, width.window), (1, width.stride), around)
     yield _Packing(line, (images, lines, width.outputs, width.window * channels), (height.window, 1), (height.stride, 1))
-    whole = PatchesAttributes(windows, strides, sides)
+    whole = PatchesAttributes(windows, strides, around)
     yield _Packing(whole, (images, height.outputs, width.outputs, prod(windows) * channels), (1, 1), (1, 1))

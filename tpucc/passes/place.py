@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label, ProgramError
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS
@@ -180,9 +180,4 @@ def _two_computed(relations: _Placing, node: Node) -> Diagnostic:
         f"make {left.name} or {right.name} a weight or a constant",
     )
     message = f"both operands of this product are computed: {left.name} is {left.type.brief} and {right.name} is {right.type.brief}"
-    return Diagnostic("E0802", message, (*node.origin.labels(), *_calls(node)), help)
-
-
-def _calls(node: Node) -> tuple[Label, ...]:
-    """The calls that led to the node, the innermost first."""
-    return tuple(Label(call, "in this call") for call in node.origin.calls)
+    return Diagnostic("E0802", message, node.origin.trail(), help)

@@ -55,7 +55,8 @@ class Quantise:
             return graph
         require_placed(graph, "quantising")
         live = _folded(_live(graph))
-        layers = LayerGraph(_unplaced(live), context.format, per_channel=self.granularity == "per_channel")
+        unplaced = live.with_nodes(replace(node, place=None) for node in live)
+        layers = LayerGraph(unplaced, context.format, per_channel=self.granularity == "per_channel")
         return _quantised(live, layers)
 
 
@@ -84,11 +85,6 @@ def _live(graph: Graph) -> Graph:
     """The inputs, and what the outputs need."""
     needed = needed_values(graph)
     return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)
-
-
-def _unplaced(graph: Graph) -> Graph:
-    """The graph as the layer graph is made of it, whose operators say enough."""
-    return graph.with_nodes(replace(node, place=None) for node in graph)
 
 
 def _folded(graph: Graph) -> Graph:

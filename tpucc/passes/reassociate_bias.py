@@ -13,7 +13,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.passes.base import Context
 from tpucc.passes.biases import Biased, OpenSums, biased
-from tpucc.passes.rewriter import Rewriter, is_pinned
+from tpucc.passes.rewriter import is_pinned
 
 
 @dataclass(frozen=True)
@@ -34,35 +34,27 @@ class ReassociateBias:
     level: ClassVar[int] = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        mover = _Mover(Rewriter(graph, self.name))
-        for node in mover.rewriter:
-            mover.visit(node)
-        return mover.rewriter.build()
+        return _Mover(graph, self.name).rewrite(_Mover.move)
 
 
-class _Mover:
+class _Mover(OpenSums):
     """Regroups one sum after the other."""
 
-    def __init__(self, rewriter: Rewriter) -> None:
-        self.rewriter = rewriter
-        self._sums = OpenSums(rewriter)
-
-    def visit(self, node: Node) -> None:
-        if not (self._past_outer(node) or self._past_inner(node)):
-            self._sums.put(node)
+    def move(self, node: Node) -> bool:
+        return self._past_outer(node) or self._past_inner(node)
 
     def _past_outer(self, node: Node) -> bool:
         """`(a + p) + b`: the outer constant goes to the product of the inner sum."""
-        outer = biased(self.rewriter, node)
-        if outer is None or not self._is_free_sum(outer.value, node) or self._sums.takes_bias(outer.value):
+        outer = biased(self, node)
+        if outer is None or not self._is_free_sum(outer.value, node) or self.takes_bias(outer.value):
             return False
         inner = outer.value
-        added = [x for x, sign in zip(self.rewriter.operands(inner), facts_of(inner.op).signs, strict=True) if sign > 0]
+        added = [x for x, sign in zip(self.operands(inner), facts_of(inner.op).signs, strict=True) if sign > 0]
         for product in reversed(added):
             if self._takes_bias(product, node):
-                made = self._sums.add_bias(product, outer)
+                made = self.add_bias(product, outer)
                 operands = tuple(made.name if name == product.name else name for name in inner.operands)
-                self._sums.put(replace(node, op=inner.op, operands=operands), inner)
+                self.put(replace(node, op=inner.op, operands=operands), inner)
                 return True
         return False
 
@@ -70,24 +62,24 @@ class _Mover:
         """`(a + b) + p`: the constants of one side go to the product that is the other."""
         if not facts_of(node.op).signs or not facts_of(node.op).commutative(node.attributes):
             return False
-        left, right = self.rewriter.operands(node)
+        left, right = self.operands(node)
         for total, product in ((left, right), (right, left)):
             if self._takes_bias(product, node) and (sums := self._biased_sums(total, node)):
                 for found in reversed(sums):
-                    product = self._sums.add_bias(product, found)
+                    product = self.add_bias(product, found)
                 operands = (sums[-1].value.name, product.name)
-                self._sums.put(replace(node, operands=operands), *(found.total for found in sums))
+                self.put(replace(node, operands=operands), *(found.total for found in sums))
                 return True
         return False
 
     def _takes_bias(self, product: Node, node: Node) -> bool:
-        return product.type.shape == node.type.shape and self._sums.takes_bias(product)
+        return product.type.shape == node.type.shape and self.takes_bias(product)
 
     def _biased_sums(self, total: Node, reader: Node) -> list[Biased]:
         """Of `(a + b) + c` both sums, the outer first, where b and c are constants and a takes none."""
         found: list[Biased] = []
-        while self._is_free_sum(total, reader) and not self._sums.takes_bias(total):
-            if (inner := biased(self.rewriter, total)) is None:
+        while self._is_free_sum(total, reader) and not self.takes_bias(total):
+            if (inner := biased(self, total)) is None:
                 break
             found.append(inner)
             total = inner.value
@@ -95,5 +87,5 @@ class _Mover:
 
     def _is_free_sum(self, node: Node, reader: Node) -> bool:
         """Whether the operands of a sum may be regrouped with those of its reader."""
-        free = self.rewriter.reads(node) == 1 and not is_pinned(node)
+        free = self.reads(node) == 1 and not is_pinned(node)
         return free and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from operator import is_
+from typing import Self
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
@@ -111,6 +112,13 @@ class Rewriter:
     def fresh(self, wanted: str) -> str:
         """`wanted.1`, `wanted.2`, …: the first that neither graph has; a number at the end of `wanted` gives way."""
         return self._names.fresh(wanted)
+
+    def rewrite(self, rule: Callable[[Self, Node], bool]) -> Graph:
+        """The new graph, in which `rule` has put one node after the other; those for which it says that it has not stay."""
+        for node in self:
+            if not rule(self, node):
+                self.put(node)
+        return self.build()
 
     def build(self) -> Graph:
         """The new graph; where nothing is different, the old one itself."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 from tpucc.ir.graph import Graph, Node
 from tpucc.passes.base import Context
 from tpucc.passes.biases import OpenSums, biased
-from tpucc.passes.rewriter import Rewriter, as_reshape, is_function, is_pinned, is_view
+from tpucc.passes.rewriter import as_reshape, is_function, is_pinned, is_view
 
 
 @dataclass(frozen=True)
@@ -27,46 +27,45 @@ class SinkViews:
     level: ClassVar[int] = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        rewriter = Rewriter(graph, self.name)
-        sums = OpenSums(rewriter)
-        for node in rewriter:
-            if not (_sink_below_bias(rewriter, sums, node) or _sink_below_function(rewriter, sums, node)):
-                sums.put(node)
-        return rewriter.build()
+        return OpenSums(graph, self.name).rewrite(_sink)
 
 
-def _sink_below_bias(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
+def _sink(sums: OpenSums, node: Node) -> bool:
+    return _sink_below_bias(sums, node) or _sink_below_function(sums, node)
+
+
+def _sink_below_bias(sums: OpenSums, node: Node) -> bool:
     """Puts `reshape(p) + b` as `reshape(p + b)`, if the node is that."""
-    found = biased(rewriter, node)
-    product = None if found is None or is_pinned(node) else _behind_view(rewriter, sums, found.value)
+    found = biased(sums, node)
+    product = None if found is None or is_pinned(node) else _behind_view(sums, found.value)
     if found is None or product is None or found.bias.type.rank > product.type.rank:
         return False
-    _put_view(rewriter, node, found.value, sums.add_bias(product, found))
+    _put_view(sums, node, found.value, sums.add_bias(product, found))
     return True
 
 
-def _sink_below_function(rewriter: Rewriter, sums: OpenSums, node: Node) -> bool:
+def _sink_below_function(sums: OpenSums, node: Node) -> bool:
     """Puts `f(reshape(p))` as `reshape(f(p))`, if the node is that."""
     if not is_function(node) or is_pinned(node):
         return False
-    (view,) = rewriter.operands(node)
-    product = _behind_view(rewriter, sums, view)
+    (view,) = sums.operands(node)
+    product = _behind_view(sums, view)
     if product is None:
         return False
     type_ = replace(node.type, shape=product.type.shape)
-    moved = rewriter.put(replace(node, name=rewriter.fresh(node.name), operands=(product.name,), type=type_))
-    _put_view(rewriter, node, view, moved)
+    moved = sums.put(replace(node, name=sums.fresh(node.name), operands=(product.name,), type=type_))
+    _put_view(sums, node, view, moved)
     return True
 
 
-def _behind_view(rewriter: Rewriter, sums: OpenSums, view: Node) -> Node | None:
+def _behind_view(sums: OpenSums, view: Node) -> Node | None:
     """The product that a reshape of rows reads; None when the node is no such view, or either has another use."""
-    if not is_view(view) or rewriter.reads(view) != 1 or is_pinned(view):
+    if not is_view(view) or sums.reads(view) != 1 or is_pinned(view):
         return None
-    (product,) = rewriter.operands(view)
+    (product,) = sums.operands(view)
     return product if view.type.columns == product.type.columns and sums.takes_bias(product) else None
 
 
-def _put_view(rewriter: Rewriter, node: Node, view: Node, moved: Node) -> None:
+def _put_view(sums: OpenSums, node: Node, view: Node, moved: Node) -> None:
     """Puts a view of `moved` in the place of `node`."""
-    rewriter.put(as_reshape(replace(view, name=node.name, type=node.type), moved.name), view)
+    sums.put(as_reshape(replace(view, name=node.name, type=node.type), moved.name), view)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -42,6 +42,12 @@ def rows_given(inputs: Mapping[str, TensorType], arrays: Arrays, batch: int | No
     return None if rows == batch else rows
 
 
+def rounds(arrays: Arrays, rows: int, batch: int) -> Iterator[Arrays]:
+    """The arrays, `batch` of their `rows` rows at a time, the last round filled up with its own last row."""
+    for start in range(0, rows, batch):
+        yield {name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}
+
+
 def run_in_rounds(
     run: Callable[[Arrays], dict[str, AnyArray]],
     arrays: Arrays,
@@ -49,14 +55,14 @@ def run_in_rounds(
     batch: int,
     begins: RoundObserver = lambda done, total: None,
 ) -> dict[str, AnyArray]:
-    """Calls `run` on `batch` rows at a time, the last round filled up with its own last row; returns `rows` rows of each result.
+    """Calls `run` on each of the `rounds`; returns `rows` rows of each result.
 
     Calls `begins` before each round, with how many rounds are finished and how many there are.
     """
     results = []
-    for number, start in enumerate(range(0, rows, batch)):
+    for number, part in enumerate(rounds(arrays, rows, batch)):
         begins(number, -(-rows // batch))
-        results.append(run({name: _filled(array[start : start + batch], batch) for name, array in arrays.items()}))
+        results.append(run(part))
     return {name: np.concatenate([result[name] for result in results])[:rows] for name in results[0]}
 
 

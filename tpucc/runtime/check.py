@@ -13,7 +13,8 @@ from tpucc.layers.error import Noise
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
-from tpucc.runtime.batches import model_batch, rows_given, run_in_rounds
+from tpucc.passes.model_inputs import drawn
+from tpucc.runtime.batches import model_batch, rounds, rows_given, run_in_rounds
 from tpucc.runtime.runtime import Runtime
 
 Arrays = Mapping[str, AnyArray]
@@ -68,7 +69,7 @@ def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
     """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
     names = [port.name for port in runtime.program.outputs]
-    found = [(_reference(layers, names, part), runtime.ports(part)) for part in _parts(runtime, inputs)]
+    found = [(evaluate(layers, part, LAYER_REFERENCES, keep=names), runtime.ports(part)) for part in _parts(runtime, inputs)]
     return [_compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
 
 
@@ -108,32 +109,14 @@ def calibrated_inputs(compilation: Compilation) -> Arrays | None:
 def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
     """Inputs for a model without any: standard normal, or uniform in the range that the source gives; integers likewise."""
     generator = np.random.default_rng(seed)
-    drawn: dict[str, AnyArray] = {}
-    for name, kind in runtime.inputs.items():
-        if kind.dtype == "f32" and kind.range is None:
-            drawn[name] = generator.standard_normal(kind.shape, np.float32)
-        elif kind.dtype == "f32" and kind.range is not None:
-            drawn[name] = generator.uniform(kind.range.low, kind.range.high, kind.shape).astype(np.float32)
-        else:
-            low, high = (int(kind.range.low), int(kind.range.high)) if kind.range else (0, 0)
-            drawn[name] = generator.integers(low, high, kind.shape, endpoint=True).astype(kind.numpy)
-    return drawn
-
-
-def _reference(layers: Graph, names: list[str], inputs: Arrays) -> dict[str, AnyArray]:
-    return evaluate(layers, inputs, LAYER_REFERENCES, keep=names)
+    return {name: drawn(generator, kind) for name, kind in runtime.inputs.items()}
 
 
 def _parts(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
     """What one core gets at a time: round by round of the model's batch, core by core."""
     rows = rows_given(runtime.inputs, inputs, runtime.batch)
-    rounds = [inputs] if rows is None or runtime.batch is None else _rounds(inputs, rows, runtime.batch)
-    return [part for whole in rounds for part in runtime.parts(whole)]
-
-
-def _rounds(inputs: Arrays, rows: int, batch: int) -> list[Arrays]:
-    starts = range(0, rows, batch)
-    return [{name: np.resize(array[s : s + batch], (batch, *array.shape[1:])) for name, array in inputs.items()} for s in starts]
+    whole = [inputs] if rows is None or runtime.batch is None else rounds(inputs, rows, runtime.batch)
+    return [part for batch in whole for part in runtime.parts(batch)]
 
 
 def _compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:

@@ -42,5 +42,4 @@ def joined(results: Sequence[Arrays]) -> dict[str, AnyArray]:
 
 
 def _shape_fault(name: str, type_: TensorType, given: AnyArray) -> Diagnostic:
-    found = f"[{', '.join(map(str, given.shape))}]"
-    return Diagnostic("E0451", f"the input {name} must be {type_.brief}, and has the shape {found}")
+    return Diagnostic("E0451", f"the input {name} must be {type_.brief}, and has the shape {list(given.shape)}")

@@ -21,7 +21,7 @@ from tpucc.numerics import AnyArray, quantise
 from tpucc.ops.evaluate import Extra, evaluate
 from tpucc.passes.base import Context
 from tpucc.passes.divide_batch import DivideBatch
-from tpucc.passes.model_inputs import Checked, checked, rounds
+from tpucc.passes.model_inputs import Checked, checked, largest_batch, rounds
 from tpucc.passes.quantise import Quantise
 from tpucc.runtime.runtime import Runtime
 from tpucc.target import Target
@@ -103,7 +103,7 @@ def _measured(layers: Graph) -> frozenset[str]:
 
 def _row_limit(layers: Graph) -> int:
     """Whole batches of the graph, as many as `ROWS` and `WORK` allow, but one at least."""
-    batch, calls = _batch(layers), CALL * sum(map(is_layer, layers))
+    batch, calls = largest_batch(layers.inputs), CALL * sum(map(is_layer, layers))
     return batch * max(1, min(ROWS // batch, WORK // max(1, calls + _work(layers))))
 
 
@@ -113,7 +113,7 @@ def _work(layers: Graph) -> int:
 
 def _narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]:
     """The graphs for fewer items of a large batch, if its items can be divided as they are among cores; else as they are."""
-    batch = _batch(graphs[1])
+    batch = largest_batch(graphs[1].inputs)
     rows = max(1, min(ROWS, batch * WORK // max(1, _work(graphs[1]))))
     parts = next(count for count in range(1, batch + 1) if batch % count == 0 and batch // count <= rows)
     floats, layers = graphs
@@ -121,10 +121,6 @@ def _narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph
         return (DivideBatch().run(floats, Context(target, cores=parts)), DivideBatch().run(layers, Context(target, cores=parts)))
     except Error:
         return graphs
-
-
-def _batch(graph: Graph) -> int:
-    return max((node.type.shape[0] for node in graph.inputs if node.type.shape), default=1)
 
 
 def _rows(examples: Checked, floats: Graph, limit: int) -> int:

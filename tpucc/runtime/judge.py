@@ -12,7 +12,7 @@ Three comparisons, each with a fault that only it finds:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ from tpucc.driver import passes_of, without_passes
 from tpucc.ir.graph import Graph
 from tpucc.isa.verify import verify
 from tpucc.layers.reference import LAYER_REFERENCES
-from tpucc.numerics import AnyArray
+from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.evaluate import evaluate
-from tpucc.runtime.blame import Maker, maker_of
+from tpucc.runtime.blame import maker_of
 from tpucc.runtime.check import (
     Arrays,
     calibrated_inputs,
@@ -133,11 +133,9 @@ def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[st
 
 
 def _of_device(runtime: Runtime, port: str, index: tuple[int, ...], expected: int, found: int) -> Difference:
-    maker: Maker | None = maker_of(runtime.program, port, index)
-    where, stage = f"{port}[{', '.join(map(str, index))}]", "the layers' integer reference"
-    if maker is None:
-        return Difference(where, expected, found, stage)
-    return Difference(where, expected, found, stage, maker.instruction, maker.text, maker.layer, maker.line)
+    maker = maker_of(runtime.program, port, index)
+    made = {} if maker is None else asdict(maker)
+    return Difference(f"{port}{list(index)}", expected, found, "the layers' integer reference", **made)
 
 
 def _of_passes(made: Compilation, inputs: Arrays) -> Iterator[Difference]:
@@ -174,8 +172,7 @@ def _unequal(stage: str, expected: Arrays, found: Arrays) -> Iterator[Difference
         size = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=0)) if wanted.dtype.kind == "f" else 0
         wrong = ~np.isclose(got, wanted, rtol=ROUNDING, atol=ROUNDING * size, equal_nan=True)
         if wrong.any():
-            index = tuple(int(i) for i in np.unravel_index(int(wrong.argmax()), wrong.shape))
-            yield Difference(f"{name}[{', '.join(map(str, index))}]", float(wanted[index]), float(got[index]), stage)
+            yield _largest(name, stage, wanted, got, wrong)
 
 
 def _of_noise(runtime: Runtime, made: Compilation, inputs: Arrays) -> Iterator[Difference]:
@@ -192,9 +189,13 @@ def _of_noise(runtime: Runtime, made: Compilation, inputs: Arrays) -> Iterator[D
         allowed = NOISE * _noise(wanted, plain[name]) + ROUNDING * float(np.abs(wanted).max(initial=0))
         if np.isfinite(allowed) and not _noise(wanted, found[name]) <= allowed:
             error = np.abs(found[name].astype(np.float64) - wanted)
-            index = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
-            where = f"{name}[{', '.join(map(str, index))}]"
-            yield Difference(where, float(wanted[index]), float(found[name][index]), "float32, beyond what quantisation explains")
+            yield _largest(name, "float32, beyond what quantisation explains", wanted, found[name], error)
+
+
+def _largest(name: str, stage: str, wanted: AnyArray, got: AnyArray, error: AnyArray) -> Difference:
+    """The difference of two outputs where the error is largest."""
+    index = place_of_largest(error)
+    return Difference(f"{name}{list(index)}", float(wanted[index]), float(got[index]), stage)
 
 
 def _noise(wanted: AnyArray, got: AnyArray) -> float:

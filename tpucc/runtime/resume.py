@@ -29,6 +29,7 @@ from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
 from tpucc.passes.running import verify_stage
 from tpucc.runtime.constants import ModelConstants
+from tpucc.runtime.runtime import Runtime
 from tpucc.runtime.unchanged import require_same_graph, require_same_model, require_same_surroundings
 from tpucc.stages.backend import BackEnd
 from tpucc.target import require_compilable
@@ -138,7 +139,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         require_same_graph(graph, _graph_of(before[-1]), text)
     state = base.state(options) if base is not None else _alone(graph, text, options)
     recorder = Recorder(observer, options.stop_after, before[:-1])
-    declared = state.graph or (_declared(base) if base is not None else None)
+    declared = state.graph or (Runtime(base.program).prologue if base is not None else None)
 
     def stages(state: State) -> None:
         state.graph = graph if done == 0 else declared
@@ -175,11 +176,6 @@ def _alone(graph: Graph, text: Source, options: Options) -> State:
     source = text if graph.source == text.name else Source(graph.source, "")
     calibration = None if options.calibration is None else read_arrays(options.calibration)
     return State(source, options, graph=graph, calibration=calibration)
-
-
-def _declared(base: Base) -> Graph:
-    """A graph with the model's inputs as the source declares them."""
-    return parse_graph(base.program.prologue, f"{base.program.name} prologue", ATTRIBUTES)
 
 
 def _from_tiles(text: Source, base: Base, options: Options, observer: Observer | None) -> Compilation:

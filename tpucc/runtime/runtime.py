@@ -23,7 +23,7 @@ from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.numerics import AnyArray, DeviceInts
+from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
 from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
@@ -239,9 +239,9 @@ def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
     """What no integer stands for: NaN and infinity, by the index of the first."""
     bad = ~np.isfinite(array)
     if bad.any():
-        index = [int(i) for i in np.unravel_index(int(bad.argmax()), array.shape)]
-        number = "NaN" if np.isnan(array[tuple(index)]) else "infinite"
-        yield Diagnostic("E0434", f"input {name}{index} is {number}; quantised values are finite")
+        index = place_of_largest(bad)
+        number = "NaN" if np.isnan(array[index]) else "infinite"
+        yield Diagnostic("E0434", f"input {name}{list(index)} is {number}; quantised values are finite")
 
 
 def load_program(path: str | Path) -> Runtime:

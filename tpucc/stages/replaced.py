@@ -16,7 +16,7 @@ from tpucc.diagnostics import Error, PluginError
 from tpucc.isa.instructions import Engine
 from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct, read_product
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.numerics import AnyArray, Int64
+from tpucc.numerics import Int64, read_only
 from tpucc.plugins.guard import Guest, guest, short
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge
 from tpucc.schedule.hazards import ROW_ENGINES
@@ -47,7 +47,7 @@ def safe_allocate(function: Allocate, seconds: float) -> Allocate:
 
     def allocate(lives: Lives, rows: int) -> Int64:
         used = np.flatnonzero(lives.last >= 0)
-        given = Lives(*(_read_only(column[used]) for column in (lives.first, lives.last, lives.rows)))
+        given = Lives(*(read_only(column[used]) for column in (lives.first, lives.last, lives.rows)))
         found = code.call(_or_too_large, function, given, rows)
         if isinstance(found, TooLarge):
             raise found
@@ -70,7 +70,7 @@ def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], TileP
 
     def reordered(tiles: TileProgram) -> TileProgram:
         count = len(tiles)
-        given = replace(tiles, instructions=_read_only(tiles.instructions))
+        given = replace(tiles, instructions=read_only(tiles.instructions))
         order = _integers(code, code.call(function, given), count, "the number of each instruction, once")
         wrong = np.flatnonzero((order < 0) | (order >= count))
         if len(wrong):
@@ -87,7 +87,7 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
     code = guest("the stage synchronise", function, seconds)
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
-        given = replace(listing, records=_read_only(listing.records))
+        given = replace(listing, records=read_only(listing.records))
         waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in _several(code, function(given), "waits")])
         return sorted(waits, key=lambda wait: wait.before)
 
@@ -157,9 +157,3 @@ def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
     if count and int(array.max()) >= 2**62:
         raise code.error("E0523", f"returned {array.max()}, expected {what}")
     return array.astype(np.int64)
-
-
-def _read_only(array: AnyArray) -> Any:
-    view = array.view()
-    view.setflags(write=False)
-    return view

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -70,17 +71,7 @@ def _function(stage: str, path: Path, seconds: float) -> Callable[..., Any]:
     found = vars(executed(path, seconds))
     if not callable(found.get(stage)):
         mend = did_you_mean(stage, [name for name, value in found.items() if callable(value)])
-        help = mend or f"it begins with: def {stage}({SIGNATURES[stage]}):"
+        help = mend or f"it begins with: def {stage}({', '.join(signature(getattr(BUILT_IN, stage)).parameters)}):"
         raise UsageError(Diagnostic("E0526", f"{path} defines no function {stage}", help=(help,)))
     function: Callable[..., Any] = found[stage]
     return function
-
-
-SIGNATURES: Mapping[str, str] = {
-    "lower_fc": "layer",
-    "lower_conv": "layer",
-    "allocate": "lives, rows",
-    "order": "tiles",
-    "synchronise": "listing",
-}
-"""The parameters of each stage."""

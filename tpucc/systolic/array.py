@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.numerics import AnyArray, Int32, Int64
+from tpucc.numerics import Int32, Int64, read_only
 from tpucc.systolic.feed import ACTIVATION, WEIGHT, Lanes, Reading, Shift, Skew, empty
 from tpucc.systolic.state import NONE, Cycle, Multiply
 
@@ -107,7 +107,7 @@ class _Array:
             *(shadow["value"], shadow["row"], shadow["tile"], self._accumulators),
             *(setup["value"], setup["row"], edge["value"], edge["row"], edge["tile"]),
         )
-        return Cycle(number, multiply, shifting, *map(_frozen, arrays))
+        return Cycle(number, multiply, shifting, *map(read_only, arrays))
 
 
 def _destinations(multiplies: Sequence[Multiply]) -> tuple[Int64, Int32]:
@@ -116,9 +116,3 @@ def _destinations(multiplies: Sequence[Multiply]) -> tuple[Int64, Int32]:
     place = np.concatenate([none, *(np.arange(m.acc, m.acc + len(m.x)) for m in multiplies)])
     adds = np.concatenate([none, *(np.full(len(m.x), m.accumulate) for m in multiplies)])
     return place, adds.astype(np.int32)
-
-
-def _frozen(array: AnyArray) -> AnyArray:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -12,7 +12,7 @@ from tpucc.layers.kinds import Sides
 from tpucc.lowering.borders import widest
 from tpucc.lowering.tensors import NO_SIDES
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.axis import Axis
+from tpucc.ops.axis import Axis, sides
 from tpucc.ops.facts import MADE
 from tpucc.ops.opdef import Matrix, View
 from tpucc.ops.parts import Part, Shape, all_of, shape_of
@@ -57,7 +57,7 @@ class Maps:
 
     def border(self, node: Node) -> Sides:
         """The padding of a convolution, for which its image is stored with a border. Pools read no border, nor do other operators."""
-        return _padding(self.axes[node.name]) if _is_convolution(node) else NO_SIDES
+        return sides(*self.axes[node.name]) if _is_convolution(node) else NO_SIDES
 
     def stored(self, name: str, readers: Iterable[Node] | None = None) -> Sides:
         """The border with which the device holds a value that `readers` read; all that do on the device, unless they are given.
@@ -87,7 +87,7 @@ class Maps:
         windows = facts_of(node.op).windows
         if windows is None or not _is_convolution(node):
             return NO_SIDES
-        return _padding(windows(part.attributes, [shape_of(bounds) for bounds in part.operands]))
+        return sides(*windows(part.attributes, [shape_of(bounds) for bounds in part.operands]))
 
     def _shapes(self, node: Node) -> list[Shape]:
         return [self.graph[name].type.shape for name in node.operands]
@@ -106,8 +106,3 @@ class Maps:
 
 def _is_convolution(node: Node) -> bool:
     return facts_of(node.op).windows is not None and isinstance(OPS[node.op].legalisation, Matrix)
-
-
-def _padding(axes: tuple[Axis, Axis]) -> Sides:
-    height, width = axes
-    return height.before, height.after, width.before, width.after

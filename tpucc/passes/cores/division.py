@@ -101,6 +101,5 @@ def _indivisible(graph: Graph, size: int, cores: int) -> Diagnostic:
 
 
 def _mixed(node: Node, why: str, cores: int) -> Diagnostic:
-    calls = tuple(Label(call, "in this call") for call in node.origin.calls)
     mend = "every core runs the same program on its own items of the batch; cores don't talk to each other"
-    return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", (*node.origin.labels(), *calls), (mend,))
+    return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", node.origin.trail(), (mend,))

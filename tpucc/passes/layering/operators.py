@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
 from tpucc.ops import OPS
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Rearrangement, Table, View
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.layering.elementwise import arithmetic, boundary, clamp, function, requantised
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 from tpucc.passes.layering.pooling import pool
@@ -24,7 +26,8 @@ def layer(layers: LayerGraph, node: Node) -> Node:
 
 
 def _computed(layers: LayerGraph, node: Node) -> Node:
-    match OPS[node.op].legalisation:
+    legalisation = OPS[node.op].legalisation
+    match legalisation:
         case Matrix():
             return product(layers, node)
         case Pooling(kind):
@@ -41,4 +44,7 @@ def _computed(layers: LayerGraph, node: Node) -> Node:
             return rearranged(layers, node)
         case Boundary():
             return boundary(layers, node)
-    raise ProgramError(Diagnostic("E0806", f"{node.name} was placed on the device, which has no {node.op}"))
+        case OnHost() | Given():
+            raise ProgramError(Diagnostic("E0806", f"{node.name} was placed on the device, which has no {node.op}"))
+        case _:
+            assert_never(legalisation)

@@ -7,6 +7,7 @@ from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Pool, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.ops import facts_of
+from tpucc.ops.axis import sides
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 
 
@@ -22,7 +23,7 @@ def pool(layers: LayerGraph, node: Node, function: str) -> Node:
         function,
         (height.window, width.window),
         (height.stride, width.stride),
-        (height.before, height.after, width.before, width.after),
+        sides(height, width),
         _epilogue(function, held, y),
     )
     shape = (image[0], height.outputs, width.outputs, image[3])

@@ -14,6 +14,7 @@ from tpucc.layers.kinds import Conv, Fc
 from tpucc.layers.parameters import fitting_scales, requantisation
 from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
 from tpucc.ops import facts_of
+from tpucc.ops.axis import sides
 from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 
@@ -51,8 +52,7 @@ def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv
     if windows is None:
         return "fc", Fc(tail.epilogue())
     height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
-    sides = (height.before, height.after, width.before, width.after)
-    return "conv", Conv((height.stride, width.stride), sides, parameters_of(x).zero_point, tail.epilogue())
+    return "conv", Conv((height.stride, width.stride), sides(height, width), parameters_of(x).zero_point, tail.epilogue())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
