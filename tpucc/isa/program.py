@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.dtypes import DEFAULT_FORMAT, I8, I16, DeviceFormat
-from tpucc.isa.instructions import Records
+from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, I8, I16, DeviceFormat
+from tpucc.isa.instructions import RECORD, Records
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
 
@@ -41,6 +42,16 @@ def block_dtype(mxu: int) -> np.dtype[np.void]:
             ("points", I16.numpy, (I16.table_entries,)),
         ]
     )
+
+
+def array_types(mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """For each array of a program its type and its shape, but for the first axis."""
+    return {
+        "instructions": (RECORD, ()),
+        "tiles": (FORMATS[weights].numpy, (mxu, mxu)),
+        "blocks": (block_dtype(mxu), ()),
+        "constants": (np.dtype("i1"), (mxu,)),
+    }
 
 
 @dataclass(frozen=True, slots=True)

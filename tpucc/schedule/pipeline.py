@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tpucc.isa.instructions import RECORD
 from tpucc.isa.program import Program
-from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.tileprogram import TileProgram, surrounding_program
 from tpucc.numerics import Int64
 from tpucc.schedule.accumulators import place_groups
 from tpucc.schedule.allocate import Allocate, allocate
@@ -28,22 +30,12 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     placement = join_transfers(place_buffers(tiles, allocate), tiles.target)
     listing = prefetch_weights(_machine(placement, groups), tiles.target.weight_fifo_tiles)
     listing = with_end(with_waits(listing, synchronise(listing)))
-    return Program(
-        name=tiles.name,
-        source=tiles.source,
-        source_text="",
-        target=tiles.target,
+    return replace(
+        surrounding_program(tiles),
         instructions=listing.records,
         layer_of=listing.layer.astype(np.uint32),
         layers=end_layers(tiles.layers),
-        tiles=tiles.tiles,
-        blocks=tiles.blocks,
         host=placement.host,
-        constants=tiles.constants,
-        inputs=tiles.inputs,
-        outputs=tiles.outputs,
-        prologue="",
-        epilogue="",
         residents=residents(listing, placement.stays, tiles.buffers),
         lower_bound_rows=placement.lower_bound,
         notes=tiles.notes + placement.notes,

@@ -36,7 +36,8 @@ def read_directives(directives: list[Directive], stem: str, errors: Errors, know
     ordered = sorted(directives, key=lambda directive: directive.name != "target")
     for directive in ordered:
         if not errors.full:
-            errors.attempt(lambda directive=directive: _apply(directive, parts))  # type: ignore[misc]
+            with errors:
+                _apply(directive, parts)
     return parts
 
 

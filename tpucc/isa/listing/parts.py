@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.ir.digests import Known
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, block_dtype
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, array_types
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -54,22 +56,31 @@ class Parts:
         self.fills.append([])
 
     @property
-    def all_layers(self) -> tuple[LayerInfo, ...]:
-        """The layers with their tiles."""
-        return tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True))
+    def program(self) -> Program:
+        """All that the directives say, as a program without instructions."""
+        types = array_types(self.target.mxu)
+        return Program(
+            name=self.name,
+            source=self.source,
+            source_text=self.texts.get("source_text", ""),
+            target=self.target,
+            instructions=_joined([], *types["instructions"]),
+            layer_of=np.zeros(0, np.uint32),
+            layers=tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True)),
+            tiles=_joined(self.tiles, *types["tiles"]),
+            blocks=_joined(self.blocks, *types["blocks"]),
+            host=tuple(self.host),
+            constants=_joined(self.constants, *types["constants"]),
+            inputs=tuple(self.inputs),
+            outputs=tuple(self.outputs),
+            prologue=self.texts.get("prologue", ""),
+            epilogue=self.texts.get("epilogue", ""),
+            lower_bound_rows=self.lower_bound_rows,
+            notes=tuple(self.notes),
+            host_steps=tuple(self.host_steps),
+            cores=self.cores,
+        )
 
-    @property
-    def all_tiles(self) -> Int8:
-        return _joined([*self.tiles], np.zeros((0, self.target.mxu, self.target.mxu), np.int8))
 
-    @property
-    def all_blocks(self) -> AnyArray:
-        return _joined(self.blocks, np.zeros(0, block_dtype(self.target.mxu)))
-
-    @property
-    def all_constants(self) -> Int8:
-        return _joined([*self.constants], np.zeros((0, self.target.mxu), np.int8))
-
-
-def _joined(arrays: list[AnyArray], empty: AnyArray) -> AnyArray:
-    return np.concatenate(arrays) if arrays else empty
+def _joined(arrays: Sequence[AnyArray], dtype: np.dtype[Any], shape: tuple[int, ...]) -> AnyArray:
+    return np.concatenate([np.zeros((0, *shape), dtype), *arrays])

@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.instructions import RECORD
-from tpucc.isa.program import HostBuffer, Program, block_dtype
+from tpucc.isa.program import HostBuffer, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation
 
 MEMORY_ROWS = 2**22
@@ -49,14 +48,8 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _arrays(program: Program) -> Iterator[Violation]:
-    mxu = program.target.mxu
-    expected = (
-        ("instructions", program.instructions, RECORD, ()),
-        ("tiles", program.tiles, np.dtype("i1"), (mxu, mxu)),
-        ("blocks", program.blocks, block_dtype(mxu), ()),
-        ("constants", program.constants, np.dtype("i1"), (mxu,)),
-    )
-    for name, array, dtype, shape in expected:
+    for name, (dtype, shape) in array_types(program.target.mxu).items():
+        array = getattr(program, name)
         if array.dtype != dtype or array.ndim != 1 + len(shape) or array.shape[1:] != shape:
             yield Violation("V0101", f"{name} have the shape {list(array.shape)} or a type that the format doesn't have")
     layer_of = program.layer_of
