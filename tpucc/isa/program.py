@@ -54,12 +54,15 @@ def array_types(mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str,
     }
 
 
+KINDS = ("input", "output", "constant", "scratch")
+
+
 @dataclass(frozen=True, slots=True)
 class HostBuffer:
     """A named stretch of host memory, in rows.
 
-    `kind` is "input" or "output" (a tensor of the model's interface with the device, packed by the host), "constant" (its rows are part
-    of the program) or "scratch" (where the unified buffer spills).
+    `kind` is one of `KINDS`: "input" or "output" (a tensor of the model's interface with the device, packed by the host), "constant" (its
+    rows are part of the program) or "scratch" (where the unified buffer spills).
     """
 
     name: str
@@ -193,7 +196,7 @@ class Program:
     @property
     def peak_rows(self) -> int:
         """The highest unified-buffer row in use at any time, plus one."""
-        return max((r.start + r.rows for r in self.residents), default=0)
+        return max((r.end for r in self.residents), default=0)
 
     @property
     def machine(self) -> str:
@@ -227,3 +230,7 @@ class Resident:
     rows: int
     first: int
     last: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.rows

@@ -11,17 +11,16 @@ from pathlib import PurePath
 
 from tpucc.diagnostics import Source, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
-from tpucc.isa.disassembler import headings, surroundings
+from tpucc.isa.disassembler import surroundings, with_headings
 from tpucc.isa.listing.code import read_code
 from tpucc.isa.listing.directives import read_directives
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, read_lines
 from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.places import Places
-from tpucc.isa.listing.printing import name_text, numbered
+from tpucc.isa.listing.printing import name_text
 from tpucc.isa.listing.values import integers
 from tpucc.isa.listing.words import line_error, name
-from tpucc.isa.program import Program
 from tpucc.lowering.tilelines import TileLineReader, tile_lines
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program, tile_program
 
@@ -35,9 +34,10 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     """The `.tile` text of a tile program that `verify_tiles` accepts; without data, large constants stand by their digests."""
     program = surrounding_program(tiles)
     before, after = surroundings(program, with_data)
+    code = with_headings(program, tiles.instructions["layer"].tolist(), tile_lines(tiles, tiles.instructions))
     head = f"; tiles of {printable(tiles.name)} for {printable(tiles.target.name)}: {counted(len(tiles.instructions), 'instruction')}"
     before[0] += " stage=tile"
-    return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *_code(tiles, program), *after]) + "\n"
+    return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *code, *after]) + "\n"
 
 
 def parse_tiles(text: str, name: str, known: Known | None = None) -> TileProgram:
@@ -76,17 +76,6 @@ def _buffers(tiles: TileProgram) -> Iterator[str]:
 def _groups(tiles: TileProgram) -> Iterator[str]:
     for start in range(0, len(tiles.groups), _GROUPS):
         yield f".groups [{' '.join(map(str, tiles.groups[start : start + _GROUPS]))}] ; from g{start}"
-
-
-def _code(tiles: TileProgram, program: Program) -> Iterator[str]:
-    """The instructions, a heading wherever the layer changes."""
-    heads, previous = headings(program), -1
-    lines = tile_lines(tiles, tiles.instructions)
-    for index, (layer, line) in enumerate(zip(tiles.instructions["layer"].tolist(), lines, strict=True)):
-        if layer != previous:
-            yield from ("", heads[layer])
-            previous = layer
-        yield numbered(line, index)
 
 
 def _own_directives(directives: list[Directive], parts: Parts, errors: Errors) -> tuple[list[VirtualBuffer], list[int]]:

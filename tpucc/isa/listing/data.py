@@ -15,7 +15,7 @@ from tpucc.diagnostics import Span, counted, printable
 from tpucc.ir.digests import Known, Missing, digest_of, found
 from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
-from tpucc.isa.listing.words import Word, line_error, number_in
+from tpucc.isa.listing.words import Word, line_error, signed_in
 from tpucc.isa.program import block_dtype
 from tpucc.numerics import AnyArray, Int8
 
@@ -57,11 +57,10 @@ def _lanes(line: BlockLine, mxu: int) -> Int8:
     if len(texts) > mxu:
         raise line_error("E0717", f"the row has {len(texts):,} numbers; there are {mxu} lanes", line.span)
     for lane, text in enumerate(texts):
-        value = number_in(text.removeprefix("-"))
-        signed = -value if value is not None and text.startswith("-") else value
-        if signed is None or not -128 <= signed <= 127:
+        value = signed_in(text)
+        if value is None or not -128 <= value <= 127:
             raise line_error("E0717", f"expected numbers from -128 to 127, found {printable(text)}", line.span)
-        lanes[lane] = signed
+        lanes[lane] = value
     return lanes
 
 

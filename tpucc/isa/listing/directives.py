@@ -20,11 +20,10 @@ from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
 from tpucc.isa.listing.words import Word, integer, line_error, name
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port
+from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port
 from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
 
 DEFAULT_TARGET = "tpu_v1"
-KINDS = ("input", "output", "constant", "scratch")
 
 
 def read_directives(directives: list[Directive], stem: str, errors: Errors, known: Known | None = None) -> Parts:

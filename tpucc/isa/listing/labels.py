@@ -106,7 +106,7 @@ class LabelTexts:
         texts = []
         for position, value in zip((np.searchsorted(self._starts, values, side="right") - 1).tolist(), values.tolist(), strict=True):
             buffer = self._host[position] if position >= 0 else None
-            inside = buffer is not None and value < buffer.start + buffer.rows
+            inside = buffer is not None and value < buffer.end
             texts.append(label_text(buffer.name, value - buffer.start) if buffer and inside else str(value))
         return texts
 
@@ -124,7 +124,7 @@ class LabelTexts:
     def _owner(self, field: str, indices: Int64, values: Int64) -> Int64:
         """The stays that the rows belong to, -1 for none: the map of the buffer is played from the first instruction to the last."""
         owners = np.full(len(indices), -1, np.int64)
-        held = np.full(max((r.start + r.rows for r in self._residents if _shown(r)), default=0) + 1, -1, np.int64)
+        held = np.full(max((r.end for r in self._residents if _shown(r)), default=0) + 1, -1, np.int64)
         rows = np.minimum(values, len(held) - 1)
         done = 0
         for time, begins, resident in self._changes(field == "dest"):
@@ -132,7 +132,7 @@ class LabelTexts:
             owners[done:until] = held[rows[done:until]]
             done = until
             stay = self._residents[resident]
-            part = held[stay.start : stay.start + stay.rows]
+            part = held[stay.start : stay.end]
             if begins:
                 part[:] = resident
             else:
@@ -147,4 +147,4 @@ class LabelTexts:
 
 
 def _shown(resident: Resident) -> bool:
-    return resident.start >= 0 and resident.rows > 0 and resident.start + resident.rows <= MAX_ROW
+    return resident.start >= 0 and resident.rows > 0 and resident.end <= MAX_ROW

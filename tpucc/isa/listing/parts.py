@@ -48,7 +48,7 @@ class Parts:
             raise ValueError(f"two host buffers are named {printable(buffer.name)}")
         self._names.add(buffer.name)
         self.host.append(buffer)
-        self.free_row = max(self.free_row, buffer.start + buffer.rows)
+        self.free_row = max(self.free_row, buffer.end)
         return len(self.host) - 1
 
     def add_layer(self, layer: LayerInfo) -> None:

@@ -33,6 +33,9 @@ class StayLines:
     after: Mapping[int, list[str]]
 
 
+NO_STAYS = StayLines([], {}, {})
+
+
 def is_stay(line: tuple[Word, ...] | Directive) -> TypeGuard[Directive]:
     """Whether a line of a listing's code begins or ends a stay."""
     return isinstance(line, Directive) and line.name != "for"

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.program import HostBuffer, Program, array_types
+from tpucc.isa.program import KINDS, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation
 
 MEMORY_ROWS = 2**22
@@ -16,7 +16,6 @@ MEMORY_ROWS = 2**22
 HOST_ROWS = 2**26
 CORES = 2**16
 """The most cores that share a batch."""
-KINDS = ("input", "output", "constant", "scratch")
 
 RULES = (
     Rule(
@@ -82,22 +81,18 @@ def _host(program: Program) -> Iterator[Violation]:
             yield Violation("V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}")
         if buffer.start < 0 or buffer.rows <= 0:
             yield Violation("V0103", f"host buffer {printable(buffer.name)} has {buffer.rows:,} rows from row {buffer.start:,}")
-    for below, above in pairwise(sorted(program.host, key=_start)):
-        if below.start + below.rows > above.start:
+    for below, above in pairwise(sorted(program.host, key=lambda buffer: buffer.start)):
+        if below.end > above.start:
             yield Violation("V0103", f"the host buffers {printable(below.name)} and {printable(above.name)} overlap")
     constant = sum(buffer.rows for buffer in program.host if buffer.kind == "constant")
     if constant != len(program.constants):
         yield Violation("V0103", f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}")
 
 
-def _start(buffer: HostBuffer) -> int:
-    return buffer.start
-
-
 def _residents(program: Program) -> Iterator[Violation]:
     for resident in program.residents:
         name = printable(resident.name)
-        if not (resident.start >= 0 and resident.rows > 0 and resident.start + resident.rows <= program.target.unified_buffer_rows):
+        if not (resident.start >= 0 and resident.rows > 0 and resident.end <= program.target.unified_buffer_rows):
             yield Violation(
                 "V0104", f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the unified buffer"
             )
