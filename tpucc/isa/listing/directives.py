@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -166,8 +167,7 @@ def _port(kind: str) -> Callable[[Arguments, Parts], None]:
         arguments.done()
         stretches = tuple(count * format.bytes_per_value for count in rows)
         held = _own_buffers(arguments, parts, kind, title, shape[-1], stretches) if blocks is None else integers(blocks)
-        ports = parts.inputs if kind == "input" else parts.outputs
-        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, format), rows, held, format))
+        parts.ports[kind].append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, format), rows, held, format))
 
     return handler
 
@@ -260,8 +260,8 @@ def _step_ports(which: str) -> Callable[[Arguments, Parts], None]:
             raise line_error("E0716", f".{which} stands after no .host_step", arguments.directive.head.span)
         step, names = parts.host_steps[-1], tuple(name(word) for word in arguments.rest())
         arguments.done()
-        reads, writes = (names, ()) if which == "reads" else ((), names)
-        parts.host_steps[-1] = replace(step, reads=step.reads + reads, writes=step.writes + writes)
+        more: dict[str, Any] = {which: getattr(step, which) + names}
+        parts.host_steps[-1] = replace(step, **more)
 
     return handler
 

@@ -29,8 +29,7 @@ class Parts:
     notes: list[str] = field(default_factory=list)
     layers: list[LayerInfo] = field(default_factory=list)
     host: list[HostBuffer] = field(default_factory=list)
-    inputs: list[Port] = field(default_factory=list)
-    outputs: list[Port] = field(default_factory=list)
+    ports: dict[str, list[Port]] = field(default_factory=lambda: {"input": [], "output": []})
     tiles: list[Int8] = field(default_factory=list)
     blocks: list[AnyArray] = field(default_factory=list)
     constants: list[Int8] = field(default_factory=list)
@@ -71,8 +70,8 @@ class Parts:
             blocks=_joined(self.blocks, *types["blocks"]),
             host=tuple(self.host),
             constants=_joined(self.constants, *types["constants"]),
-            inputs=tuple(self.inputs),
-            outputs=tuple(self.outputs),
+            inputs=tuple(self.ports["input"]),
+            outputs=tuple(self.ports["output"]),
             prologue=self.texts.get("prologue", ""),
             epilogue=self.texts.get("epilogue", ""),
             lower_bound_rows=self.lower_bound_rows,
