@@ -7,6 +7,7 @@ spans a node or an instruction comes from, and a `Diagnostic` is one message to 
 from __future__ import annotations
 
 import errno
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from types import MappingProxyType
 
 TAB = 4
 MAX_LINE = 160
+_SPAN = re.compile(r"(\d{1,20}):(\d{1,20})-(?:(\d{1,20}):)?(\d{1,20})", re.ASCII)
 _REASONS: Mapping[int, str] = MappingProxyType(
     {
         errno.ENOENT: "no such file",
@@ -46,6 +48,15 @@ class Span:
     def to(self, last: Span) -> Span:
         """From the start of this one to the end of another."""
         return Span(self.line, self.column, last.end_line, last.end_column)
+
+    @staticmethod
+    def parse(text: str) -> Span | None:
+        """The span whose text this is; None when it is none's."""
+        match = _SPAN.fullmatch(text)
+        if match is None:
+            return None
+        line, column, end_line, end = match.groups()
+        return Span(int(line), int(column), int(end_line or line), int(end))
 
 
 @dataclass(frozen=True, slots=True)

@@ -171,12 +171,7 @@ def parse_float(cursor: Cursor, what: str) -> float:
 def parse_shape(cursor: Cursor) -> tuple[int, ...]:
     """Reads `[2, 3]`. Raises `LineError`."""
     cursor.expect("[", "and sizes after the type of the elements")
-    sizes: list[int] = []
-    while not cursor.accept("]"):
-        if sizes:
-            cursor.expect(",", "or ] after a size")
-        sizes.append(cursor.integer("a size"))
-    return tuple(sizes)
+    return tuple([cursor.integer("a size") for _ in cursor.until("]", "a size")])
 
 
 def _parse_tuple(cursor: Cursor, data: DataReader, opening: Token, depth: int) -> Value:
@@ -194,9 +189,7 @@ def _parse_record(cursor: Cursor, data: DataReader, name: Token, depth: int) -> 
     if depth > MAX_DEPTH:
         raise cursor.error(f"values are nested more than {MAX_DEPTH} deep", name)
     parts: dict[str, Value] = {}
-    while not cursor.accept(")"):
-        if parts:
-            cursor.expect(",", f"or ) after a part of {name}")
+    for _ in cursor.until(")", f"a part of {name}"):
         key, token = cursor.name(f"the name of a part of {name}")
         cursor.expect("=", "after the name of a part")
         if key in parts:
@@ -248,11 +241,7 @@ def _parse_recipe(cursor: Cursor) -> Random:
 
 
 def _parse_elements(cursor: Cursor, type_: TensorType, opening: Token) -> Constant:
-    words: list[str] = []
-    while not cursor.accept("}"):
-        if words:
-            cursor.expect(",", "or } after an element")
-        words.append(_element(cursor, type_))
+    words = [_element(cursor, type_) for _ in cursor.until("}", "an element")]
     if len(words) != type_.size:
         raise cursor.error(f"{type_} has {type_.size:,} elements, found {len(words):,}", opening, ARRAY)
     return Constant(_elements(words, type_))

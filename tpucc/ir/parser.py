@@ -5,7 +5,6 @@ A node typed without an origin gets its own place in the text when the graph nam
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -15,14 +14,13 @@ from tpucc.ir.attributes import Misfit, Value, conform, described, field_types, 
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.digests import HEADER, Known, without_repetition
 from tpucc.ir.dtypes import FORMATS
-from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
+from tpucc.ir.graph import SIDES, Attributes, Graph, Node, Output, Side
 from tpucc.ir.literals import DataReader, Section, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
-_SPAN = re.compile(r"(\d+):(\d+)-(?:(\d+):)?(\d+)")
 
 
 def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> Graph:
@@ -197,9 +195,7 @@ class _NodeParser:
         return _NodeLine(Node(name, op, tuple(self.operands), attributes, type_, origin, side, held), place.span, self.places)
 
     def _arguments(self, kind: type) -> None:
-        while not self.cursor.accept(")"):
-            if self.operands or self.given:
-                self.cursor.expect(",", "or ) after an argument")
+        for _ in self.cursor.until(")", "an argument"):
             if self.cursor.after_next.text == "=":
                 self._attribute(kind)
             elif self.given:
@@ -286,11 +282,10 @@ def _quantisation(cursor: Cursor) -> Quantisation:
 def _side(cursor: Cursor) -> Side:
     """Reads `device` or `host`."""
     token = cursor.take()
-    if token.text == "device":
-        return "device"
-    if token.text == "host":
-        return "host"
-    raise cursor.error(f"expected device or host after on, found {token}", token, help=did_you_mean(token.text, ("device", "host")))
+    for side in SIDES:
+        if token.text == side:
+            return side
+    raise cursor.error(f"expected device or host after on, found {token}", token, help=did_you_mean(token.text, SIDES))
 
 
 def _names(cursor: Cursor) -> tuple[str, ...]:
@@ -313,11 +308,10 @@ def _spans(cursor: Cursor) -> tuple[Span, ...]:
     spans: list[Span] = []
     while cursor.next.kind == "span":
         token = cursor.take()
-        match = _SPAN.fullmatch(token.text)
-        if match is None or len(token.text) > 60:
+        span = Span.parse(token.text)
+        if span is None:
             raise cursor.error("expected a place such as 13:12-28", token)
-        line, column, end_line, end = match.groups()
-        spans.append(Span(int(line), int(column), int(end_line or line), int(end)))
+        spans.append(span)
     return tuple(spans)
 
 

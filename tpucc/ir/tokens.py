@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Span, printable
@@ -83,6 +84,15 @@ class Cursor:
         if self.next.text != text or self.next.kind not in ("mark", "name"):
             raise self.error(f"expected {text} {where}, found {self.next}")
         return self.take()
+
+    def until(self, close: str, what: str) -> Iterator[None]:
+        """Once before each of the items up to `close`, and the commas between them; `what` says what an item is."""
+        first = True
+        while not self.accept(close):
+            if not first:
+                self.expect(",", f"or {close} after {what}")
+            first = False
+            yield
 
     def name(self, what: str) -> tuple[str, Token]:
         """A plain or quoted name; `what` says what it names."""

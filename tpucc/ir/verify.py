@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, fields
 from itertools import islice
 
-from tpucc.diagnostics import Diagnostic, Label, ProgramError, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, ProgramError, did_you_mean, printable
 from tpucc.ir.attributes import is_record, non_default
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import FORMATS
@@ -141,5 +141,5 @@ def _has_text(value: object, depth: int = 0) -> bool:
 
 def _diagnostic(graph: Graph, problem: Problem) -> Diagnostic:
     origin = graph.nodes[problem.node].origin if problem.node is not None else None
-    labels = (Label(origin.spans[0]),) if origin and origin.spans else ()
+    labels = origin.labels() if origin is not None else ()
     return Diagnostic(problem.code, problem.message, labels, (problem.help,) if problem.help else ())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from tpucc.isa.fields import well_formed
 from tpucc.isa.listing.data import READABLE, block_lines, data_lines, matrix_lines
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.printing import instruction_texts, name_text, numbered, raw_text
-from tpucc.isa.listing.stays import stay_lines
+from tpucc.isa.listing.stays import NO_STAYS, StayLines, stay_lines
 from tpucc.isa.listing.texts import text_lines
 from tpucc.isa.program import LayerInfo, Port, Program
 from tpucc.target import Target, load_target, number_fields, target_names
@@ -31,7 +31,8 @@ def disassemble(program: Program, with_data: bool = True) -> str:
     """
     count, tiles = counted(len(program.instructions), "instruction"), counted(len(program.tiles), "tile")
     before, after = surroundings(program, with_data)
-    lines = [f"; {printable(program.name)} for {printable(program.target.name)}: {count}, {tiles}", *before, *_code(program), *after]
+    code = with_headings(program, program.layer_of.tolist(), code_lines(program), stay_lines(program))
+    lines = [f"; {printable(program.name)} for {printable(program.target.name)}: {count}, {tiles}", *before, *code, *after]
     return "\n".join(lines) + "\n"
 
 
@@ -39,12 +40,6 @@ def surroundings(program: Program, with_data: bool) -> tuple[list[str], list[str
     """The directives that stand before the code of a listing, and those after it: all of a program but its instructions and stays."""
     before = [line for part in (_head, _layers, _host) for line in part(program)]
     return before, [line for part in (_blocks, _tiles, _constants, _texts) for line in part(program, with_data)]
-
-
-def headings(program: Program) -> list[str]:
-    """For each layer the `.for` line that stands before its instructions."""
-    names = Counter(layer.name for layer in program.layers)
-    return [_heading(program, index, names) for index in range(len(program.layers))]
 
 
 def code_lines(program: Program) -> list[str]:
@@ -120,12 +115,13 @@ def _port(directive: str, port: Port) -> str:
     return f"{directive} {name_text(port.name)} {shape} {held} splits=[{splits}] blocks=[{blocks}]{format}"
 
 
-def _code(program: Program) -> Iterator[str]:
-    """The instructions, a heading wherever the layer changes, the stays where they begin and end."""
-    heads, stays = headings(program), stay_lines(program)
+def with_headings(program: Program, layers: Iterable[int], lines: Sequence[str], stays: StayLines = NO_STAYS) -> Iterator[str]:
+    """The lines of the instructions, a heading wherever the layer changes, the stays where they begin and end."""
+    names = Counter(layer.name for layer in program.layers)
+    heads = [_heading(program, index, names) for index in range(len(program.layers))]
     previous = -1
     yield from stays.head
-    for index, (layer, line) in enumerate(zip(program.layer_of.tolist(), code_lines(program), strict=True)):
+    for index, (layer, line) in enumerate(zip(layers, lines, strict=True)):
         if layer != previous:
             yield from ("", heads[layer] if layer < len(heads) else f".for {layer}")
             previous = layer

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import Origin
-from tpucc.ir.dtypes import DEFAULT_FORMAT, I8, I16, DeviceFormat
-from tpucc.isa.instructions import Records
+from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, I8, I16, DeviceFormat
+from tpucc.isa.instructions import RECORD, Records
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
 
@@ -43,12 +44,25 @@ def block_dtype(mxu: int) -> np.dtype[np.void]:
     )
 
 
+def array_types(mxu: int, weights: str = DEFAULT_FORMAT.weights) -> Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]]:
+    """For each array of a program its type and its shape, but for the first axis."""
+    return {
+        "instructions": (RECORD, ()),
+        "tiles": (FORMATS[weights].numpy, (mxu, mxu)),
+        "blocks": (block_dtype(mxu), ()),
+        "constants": (np.dtype("i1"), (mxu,)),
+    }
+
+
+KINDS = ("input", "output", "constant", "scratch")
+
+
 @dataclass(frozen=True, slots=True)
 class HostBuffer:
     """A named stretch of host memory, in rows.
 
-    `kind` is "input" or "output" (a tensor of the model's interface with the device, packed by the host), "constant" (its rows are part
-    of the program) or "scratch" (where the unified buffer spills).
+    `kind` is one of `KINDS`: "input" or "output" (a tensor of the model's interface with the device, packed by the host), "constant" (its
+    rows are part of the program) or "scratch" (where the unified buffer spills).
     """
 
     name: str
@@ -182,7 +196,7 @@ class Program:
     @property
     def peak_rows(self) -> int:
         """The highest unified-buffer row in use at any time, plus one."""
-        return max((r.start + r.rows for r in self.residents), default=0)
+        return max((r.end for r in self.residents), default=0)
 
     @property
     def machine(self) -> str:
@@ -216,3 +230,7 @@ class Resident:
     rows: int
     first: int
     last: int
+
+    @property
+    def end(self) -> int:
+        return self.start + self.rows

@@ -6,16 +6,16 @@ Arrays are their raw bytes; what describes them is JSON in one canonical form, s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
-from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, DeviceFormat
+from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.isa.formats import encoding_of, format_of
-from tpucc.isa.instructions import RECORD, Flag
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, block_dtype
+from tpucc.isa.instructions import Flag
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
 from tpucc.numerics import AnyArray
 from tpucc.target import Target
 
@@ -23,6 +23,8 @@ SECTIONS = ("metadata", "code", "layer_of", "tiles", "blocks", "constant", "resi
 """Names of at most 8 bytes, in the order of the file."""
 _T = TypeVar("_T")
 LAYER_OF = np.dtype("<u4")
+_ARRAYS = {"instructions": "code", "tiles": "tiles", "blocks": "blocks", "constants": "constant"}
+"""The sections of a program's arrays."""
 _RESIDENT = tuple[str, int, int, int, int, int]
 _PORTS = ("inputs", "outputs")
 _STEP = tuple[str, tuple[str, ...], tuple[str, ...], int]
@@ -79,14 +81,8 @@ def section_bytes(program: Program) -> list[bytes]:
 
 def _array_bytes(program: Program) -> list[bytes]:
     """Code, layers, tiles, parameter blocks and constant rows, in the types and shapes that the format has."""
-    mxu = program.target.mxu
-    shapes = {
-        "instructions": (program.instructions, RECORD, ()),
-        "tiles": (program.tiles, _weights(program.format), (mxu, mxu)),
-        "blocks": (program.blocks, block_dtype(mxu), ()),
-        "constants": (program.constants, np.dtype("i1"), (mxu,)),
-    }
-    for name, (array, dtype, shape) in shapes.items():
+    for name, (dtype, shape) in array_types(program.target.mxu, program.format.weights).items():
+        array = getattr(program, name)
         if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape):
             expected = f"[n{''.join(f', {size}' for size in shape)}] of {dtype if dtype.names is None else 'records'}"
             raise _error("E0707", program.name, f"the program has no binary form: {name} must be {expected}, not {list(array.shape)}")
@@ -104,27 +100,22 @@ def read_program(sections: Mapping[str, memoryview], name: str) -> Program:
         raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {metadata.target.obstacle}")
     residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
     steps = _decoded(sections["steps"], list[_STEP], "steps", name)
-    mxu = metadata.target.mxu
     inputs, outputs = (tuple(port.port() for port in ports) for ports in (metadata.inputs, metadata.outputs))
+    format = next((port.format for port in (*inputs, *outputs)), DEFAULT_FORMAT)
+    types = array_types(metadata.target.mxu, format.weights)
+    arrays: dict[str, Any] = {array: _array(sections, section, *types[array], name) for array, section in _ARRAYS.items()}
     return Program(
         **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _PORTS},
         inputs=inputs,
         outputs=outputs,
         source_text=_text(sections, "source", name),
-        instructions=_array(sections, "code", RECORD, (), name),
+        **arrays,
         layer_of=_array(sections, "layer_of", LAYER_OF, (), name),
-        tiles=_array(sections, "tiles", _weights(next((port.format for port in (*inputs, *outputs)), DEFAULT_FORMAT)), (mxu, mxu), name),
-        blocks=_array(sections, "blocks", block_dtype(mxu), (), name),
-        constants=_array(sections, "constant", np.dtype("i1"), (mxu,), name),
         prologue=_text(sections, "prologue", name),
         epilogue=_text(sections, "epilogue", name),
         residents=tuple(Resident(*resident) for resident in residents),
         host_steps=tuple(HostWork(*step) for step in steps),
     )
-
-
-def _weights(values: DeviceFormat) -> np.dtype[np.generic]:
-    return FORMATS[values.weights].numpy
 
 
 def _json(value: object, kind: type[_T], section: str) -> bytes:

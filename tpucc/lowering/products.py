@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import partial
-
-import numpy as np
 
 from tpucc.diagnostics import ProgramError
 from tpucc.isa.instructions import Opcode, Records
+from tpucc.isa.listing.code import records_of
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Directive, Errors, read_lines
 from tpucc.isa.listing.values import integers
 from tpucc.isa.listing.words import Word, line_error
-from tpucc.lowering.tilelines import TileLineReader, records_of
+from tpucc.lowering.tilelines import TileLineReader
 from tpucc.lowering.tileprogram import TILE_RECORD, VirtualBuffer
 from tpucc.target import Target
 
@@ -88,14 +86,16 @@ def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
     found = read_lines("\n".join(lines), errors)
     groups: list[int] = []
     for directive in found.directives:
-        errors.attempt(partial(_add_groups, directive, groups))
+        with errors:
+            _add_groups(directive, groups)
     reader = TileLineReader(layer.buffers, groups, Labels((), ()))
     rows: list[dict[str, int]] = []
     for line in found.code:
-        errors.attempt(partial(_add_fields, line, reader, rows))
+        with errors:
+            rows.append(_fields(line, reader))
     if errors.found:
         raise ProgramError(errors.found)
-    return WrittenProduct(records_of(rows) if rows else np.zeros(0, TILE_RECORD), tuple(groups))
+    return WrittenProduct(records_of(rows, TILE_RECORD), tuple(groups))
 
 
 def _add_groups(directive: Directive, groups: list[int]) -> None:
@@ -104,11 +104,11 @@ def _add_groups(directive: Directive, groups: list[int]) -> None:
     groups += integers(directive.words[0])
 
 
-def _add_fields(line: tuple[Word, ...] | Directive, reader: TileLineReader, rows: list[dict[str, int]]) -> None:
+def _fields(line: tuple[Word, ...] | Directive, reader: TileLineReader) -> dict[str, int]:
     if isinstance(line, Directive):
         raise line_error("E0716", "a layer's lines have no .for: all are of this layer", line.head.span)
     fields = reader.fields(line)
     if Opcode(fields["opcode"]) not in WRITTEN:
         words = ", ".join(opcode.mnemonic for opcode in WRITTEN)
         raise line_error("E0716", f"{line[0].text} is added around a layer's lines, which have {words}", line[0].span)
-    rows.append(fields)
+    return fields

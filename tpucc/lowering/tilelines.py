@@ -18,7 +18,7 @@ from tpucc.isa.listing.parsing import instruction_fields
 from tpucc.isa.listing.printing import instruction_texts, label_text
 from tpucc.isa.listing.words import Word, label_in, line_error
 from tpucc.isa.program import HostBuffer
-from tpucc.lowering.tileprogram import TILE_RECORD, VirtualBuffer
+from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.numerics import Int64
 
 MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
@@ -132,11 +132,3 @@ def _with_tile(line: Sequence[Word], fields: dict[str, int]) -> dict[str, int]:
         message = "a multiply that switches needs tile=" if switches else "a multiply that doesn't switch has no tile"
         raise line_error("E0712", message, line[0].span)
     return fields if named else {**fields, "index": 0}
-
-
-def records_of(rows: Sequence[dict[str, int]]) -> Records:
-    """Records from the fields of lines; fields that a line lacks are zero."""
-    records = np.zeros(len(rows), TILE_RECORD)
-    for name in TILE_RECORD.names or ():
-        records[name] = [row.get(name, 0) for row in rows]
-    return records

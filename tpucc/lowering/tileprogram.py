@@ -8,7 +8,7 @@ prefetch, synchronisation.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 
 import numpy as np
@@ -103,23 +103,23 @@ def flat(tiles: TileProgram) -> Records:
     return code
 
 
+_SHARED = tuple(part.name for part in fields(TileProgram) if part.name not in ("instructions", "buffers", "groups"))
+"""What a tile program and a machine program both have."""
+
+
 def surrounding_program(tiles: TileProgram) -> Program:
-    """All of a tile program that a machine program has as well, as one without instructions: for printing and checking."""
+    """All of a tile program that a machine program has as well, as one without instructions: to be printed, checked, or completed."""
     return Program(
-        name=tiles.name,
-        source=tiles.source,
+        **{name: getattr(tiles, name) for name in _SHARED},
         source_text="",
-        target=tiles.target,
         instructions=np.zeros(0, RECORD),
         layer_of=np.zeros(0, np.uint32),
-        layers=tiles.layers,
-        tiles=tiles.tiles,
-        blocks=tiles.blocks,
-        host=tiles.host,
-        constants=tiles.constants,
-        inputs=tiles.inputs,
-        outputs=tiles.outputs,
         prologue="",
         epilogue="",
-        notes=tiles.notes,
     )
+
+
+def tile_program(program: Program, instructions: Records, buffers: tuple[VirtualBuffer, ...], groups: tuple[int, ...]) -> TileProgram:
+    """The tile program whose `surrounding_program` is `program`."""
+    shared = {name: getattr(program, name) for name in _SHARED}
+    return TileProgram(**shared, instructions=instructions, buffers=buffers, groups=groups)

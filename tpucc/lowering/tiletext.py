@@ -9,24 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-import numpy as np
-
-from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, Span, counted, did_you_mean, printable
-from tpucc.ir.digests import Known, without_repetition
-from tpucc.isa.assembler import named_layer
-from tpucc.isa.disassembler import headings, surroundings
-from tpucc.isa.instructions import Records
-from tpucc.isa.listing.directives import read_directives, unknown
+from tpucc.diagnostics import Source, counted, did_you_mean, printable
+from tpucc.ir.digests import Known
+from tpucc.isa.disassembler import surroundings, with_headings
+from tpucc.isa.listing.code import read_code
+from tpucc.isa.listing.directives import read_directives
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, Lines, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, Errors, read_lines
 from tpucc.isa.listing.parts import Parts
-from tpucc.isa.listing.places import Places, place_of
-from tpucc.isa.listing.printing import name_text, numbered
+from tpucc.isa.listing.places import Places
+from tpucc.isa.listing.printing import name_text
 from tpucc.isa.listing.values import integers
 from tpucc.isa.listing.words import line_error, name
-from tpucc.isa.program import Program
-from tpucc.lowering.tilelines import TileLineReader, records_of, tile_lines
-from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program
+from tpucc.lowering.tilelines import TileLineReader, tile_lines
+from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program, tile_program
 
 _OWN = ("buffer", "groups")
 """Directives that only tile programs have."""
@@ -38,9 +34,10 @@ def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
     """The `.tile` text of a tile program that `verify_tiles` accepts; without data, large constants stand by their digests."""
     program = surrounding_program(tiles)
     before, after = surroundings(program, with_data)
+    code = with_headings(program, tiles.instructions["layer"].tolist(), tile_lines(tiles, tiles.instructions))
     head = f"; tiles of {printable(tiles.name)} for {printable(tiles.target.name)}: {counted(len(tiles.instructions), 'instruction')}"
     before[0] += " stage=tile"
-    return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *_code(tiles, program), *after]) + "\n"
+    return "\n".join([head, *before, *_buffers(tiles), *_groups(tiles), *code, *after]) + "\n"
 
 
 def parse_tiles(text: str, name: str, known: Known | None = None) -> TileProgram:
@@ -61,27 +58,12 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     own = [directive for directive in lines.directives if directive.name in _OWN]
     parts = read_directives([directive for directive in lines.directives if directive.name not in _OWN], PurePath(name).stem, errors, known)
     buffers, groups = _own_directives(own, parts, errors)
+    reader = TileLineReader(buffers, groups, Labels(parts.host, ()))
+    code = read_code(lines.code, parts.layers, lambda line, _: reader.fields(line), TILE_RECORD, errors)
     source = Source(name, text)
-    instructions, spans = _instructions(lines, parts, TileLineReader(buffers, groups, Labels(parts.host, ())), errors)
-    if errors.found:
-        raise ProgramError(without_repetition(sorted(errors.found, key=_place)), source)
-    tiles = TileProgram(
-        name=parts.name,
-        source=parts.source,
-        target=parts.target,
-        instructions=instructions,
-        buffers=tuple(buffers),
-        groups=tuple(groups),
-        layers=parts.all_layers,
-        tiles=parts.all_tiles,
-        blocks=parts.all_blocks,
-        host=tuple(parts.host),
-        constants=parts.all_constants,
-        inputs=tuple(parts.inputs),
-        outputs=tuple(parts.outputs),
-        notes=tuple(parts.notes),
-    )
-    return tiles, Places(source, spans)
+    errors.require_none(source)
+    code.records["layer"] = code.layers
+    return tile_program(parts.program, code.records, tuple(buffers), tuple(groups)), Places(source, code.spans)
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:
@@ -96,17 +78,6 @@ def _groups(tiles: TileProgram) -> Iterator[str]:
         yield f".groups [{' '.join(map(str, tiles.groups[start : start + _GROUPS]))}] ; from g{start}"
 
 
-def _code(tiles: TileProgram, program: Program) -> Iterator[str]:
-    """The instructions, a heading wherever the layer changes."""
-    heads, previous = headings(program), -1
-    lines = tile_lines(tiles, tiles.instructions)
-    for index, (layer, line) in enumerate(zip(tiles.instructions["layer"].tolist(), lines, strict=True)):
-        if layer != previous:
-            yield from ("", heads[layer])
-            previous = layer
-        yield numbered(line, index)
-
-
 def _own_directives(directives: list[Directive], parts: Parts, errors: Errors) -> tuple[list[VirtualBuffer], list[int]]:
     buffers: dict[str, VirtualBuffer] = {}
     groups: list[int] = []
@@ -114,13 +85,11 @@ def _own_directives(directives: list[Directive], parts: Parts, errors: Errors) -
     for directive in directives:
         if errors.full:
             break
-        try:
+        with errors:
             if directive.name == "groups":
                 groups += _group_rows(directive)
             else:
                 _add_buffer(_buffer(directive, places), directive, buffers)
-        except LineError as error:
-            errors.found.append(error.diagnostic)
     return list(buffers.values()), groups
 
 
@@ -145,28 +114,3 @@ def _add_buffer(buffer: VirtualBuffer, directive: Directive, buffers: dict[str, 
     if buffer.name in buffers:
         raise line_error("E0718", f"two buffers are named {printable(buffer.name)}", directive.head.span)
     buffers[buffer.name] = buffer
-
-
-def _instructions(lines: Lines, parts: Parts, reader: TileLineReader, errors: Errors) -> tuple[Records, tuple[Span, ...]]:
-    layer, names = 0, {layer.name: index for index, layer in reversed(list(enumerate(parts.layers)))}
-    rows: list[dict[str, int]] = []
-    spans: list[Span] = []
-    for line in lines.code:
-        if errors.full:
-            break
-        try:
-            if not isinstance(line, Directive):
-                spans.append(place_of(line))
-                rows.append({**reader.fields(line), "layer": layer})
-            elif line.name == "for":
-                layer = named_layer(line, names, len(parts.layers))
-            else:
-                raise unknown(line)
-        except LineError as error:
-            errors.found.append(error.diagnostic)
-    return records_of(rows) if rows else np.zeros(0, TILE_RECORD), tuple(spans)
-
-
-def _place(diagnostic: Diagnostic) -> tuple[int, int]:
-    span = diagnostic.span
-    return (span.line, span.column) if span else (0, 0)

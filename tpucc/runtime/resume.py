@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Literal, assert_never
 
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.diagnostics import Diagnostic, ProgramError, Source, did_you_mean, printable
@@ -38,6 +39,8 @@ NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
 _DIGEST = re.compile(r"(?m)^data .* sha256=")
 _NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{directive}[ \t]+"?([^\s";]+)') for directive in ("program", "target"))
+
+Kind = Literal["graph", "tile", "asm"]
 
 
 @dataclass(frozen=True)
@@ -87,14 +90,18 @@ def resume(text: Source, base: Base | None, options: Options, observer: Observer
     kind = kind_of(text)
     if base is not None:
         require_same_model(*_model(text, kind), base.program, text)
-    if kind == "graph":
-        return _from_graph(text, base, options, observer)
-    if kind == "asm":
-        return _from_program(text, base, options, observer)
-    return _from_tiles(text, _required(base, text), options, observer)
+    match kind:
+        case "graph":
+            return _from_graph(text, base, options, observer)
+        case "asm":
+            return _from_program(text, base, options, observer)
+        case "tile":
+            return _from_tiles(text, _required(base, text), options, observer)
+        case _:
+            assert_never(kind)
 
 
-def kind_of(text: Source) -> str:
+def kind_of(text: Source) -> Kind:
     """`graph`, `tile` or `asm`, from the text's first line that isn't empty or a comment. Raises `ProgramError` E0766."""
     lines = (line.strip() for line in text.text.removeprefix("\ufeff").split("\n"))
     first = next((line for line in lines if line and line[0] not in ";#"), "")
@@ -107,7 +114,7 @@ def kind_of(text: Source) -> str:
     raise ProgramError(Diagnostic(NO_STAGE, message, help=("compile goes on from .graph, .layers.graph, .tile and .asm files",)), text)
 
 
-def _model(text: Source, kind: str) -> tuple[str, str]:
+def _model(text: Source, kind: Kind) -> tuple[str, str]:
     """The names of the model and of the machine, empty where the text doesn't say them."""
     if kind == "graph":
         return head_of(text.text).name, ""
@@ -136,7 +143,8 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     stage = FRONT_STAGES[-1] if done == 0 else places[done - 1].split(" ")[0]
     before = base.snapshots[: len(FRONT_STAGES) + done] if base is not None else ()
     if before:
-        require_same_graph(graph, _graph_of(before[-1]), text)
+        assert isinstance(before[-1].value, Graph)
+        require_same_graph(graph, before[-1].value, text)
     state = base.state(options) if base is not None else _alone(graph, text, options)
     recorder = Recorder(observer, options.stop_after, before[:-1])
     declared = state.graph or (Runtime(base.program).prologue if base is not None else None)
@@ -164,11 +172,6 @@ def _done(head: Head, places: list[str], layered: bool, text: Source) -> int:
     raise ProgramError(
         Diagnostic(NO_PASS, f"these options run no pass {printable(wanted)}, after which the text was printed", help=help), text
     )
-
-
-def _graph_of(snapshot: Snapshot) -> Graph:
-    assert isinstance(snapshot.value, Graph)
-    return snapshot.value
 
 
 def _alone(graph: Graph, text: Source, options: Options) -> State:

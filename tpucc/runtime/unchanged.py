@@ -12,13 +12,13 @@ from tpucc.ir.attributes import non_default
 from tpucc.ir.constants import Constant
 from tpucc.ir.digests import CHANGED
 from tpucc.ir.graph import Graph
-from tpucc.ir.types import TensorType
 from tpucc.isa.program import Port, Program
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray
 
 OTHER_MODEL, OTHER_PORTS, OTHER_TARGET, OTHER_HOST = "E0762", "E0763", "E0764", "E0765"
-Types = Mapping[str, TensorType]
+Meanings = Mapping[str, str]
+"""What is said of inputs or outputs, by name; ranges don't matter."""
 
 
 def require_same_model(name: str, target: str, like: Program, text: Source) -> None:
@@ -33,8 +33,8 @@ def require_same_model(name: str, target: str, like: Program, text: Source) -> N
 def require_same_graph(graph: Graph, before: Graph, text: Source) -> None:
     """Raises `ProgramError`: E0763 inputs or outputs that aren't those of `before`, E0761 a constant whose value was changed."""
     found = [
-        *_types("input", _inputs(graph), _inputs(before), text),
-        *_types("output", _outputs(graph), _outputs(before), text),
+        *_crossing("input", _inputs(graph), _inputs(before), text),
+        *_crossing("output", _outputs(graph), _outputs(before), text),
         *_graph_constants(graph, before, text),
     ]
     if found:
@@ -43,28 +43,35 @@ def require_same_graph(graph: Graph, before: Graph, text: Source) -> None:
 
 def require_same_surroundings(made: TileProgram | Program, like: Program, text: Source) -> None:
     """Raises `ProgramError`: E0763 ports, E0764 the machine, E0765 the host's part, E0761 weights that aren't those of `like`."""
-    found = [*_target(made, like), *_ports("input", made.inputs, like.inputs, text), *_ports("output", made.outputs, like.outputs, text)]
+    found = [] if made.target == like.target else [_other_target(made.target.name, like)]
+    for kind, mine, theirs in (("input", made.inputs, like.inputs), ("output", made.outputs, like.outputs)):
+        found += _crossing(kind, _ports(mine), _ports(theirs), text)
     if isinstance(made, Program):
         found += _host_part(made, like, text)
-    found = found or [*_tiles(made, like), *_blocks(made, like), *_rows(made, like)]
+    found = found or [*_tiles_and_blocks(made, like), *_rows(made, like)]
     if found:
         raise ProgramError(found, text)
 
 
-def _inputs(graph: Graph) -> Types:
-    return {node.name: node.type for node in graph.inputs}
+def _inputs(graph: Graph) -> Meanings:
+    return {node.name: node.type.brief for node in graph.inputs}
 
 
-def _outputs(graph: Graph) -> Types:
-    return {output.name: graph[output.node].type for output in graph.outputs}
+def _outputs(graph: Graph) -> Meanings:
+    return {output.name: graph[output.node].type.brief for output in graph.outputs}
 
 
-def _types(kind: str, found: Types, expected: Types, text: Source) -> Iterator[Diagnostic]:
-    """A model's inputs or outputs against those that it had; ranges don't matter."""
+def _ports(ports: tuple[Port, ...]) -> Meanings:
+    """The tensors that cross between host and device; how they are cut into buffers is free."""
+    return {port.name: f"{port.format.name}{list(port.shape)} scale {port.scale!r} zero {port.zero_point}" for port in ports}
+
+
+def _crossing(kind: str, found: Meanings, expected: Meanings, text: Source) -> Iterator[Diagnostic]:
+    """Inputs or outputs against those that there were."""
     yield from _names(kind, found.keys(), expected.keys(), text)
     for name in found.keys() & expected.keys():
-        if (found[name].dtype, found[name].shape) != (expected[name].dtype, expected[name].shape):
-            yield _changed(f"the {kind} {printable(name)} is {found[name].brief} here, but {expected[name].brief} in the model", text, name)
+        if found[name] != expected[name]:
+            yield _changed(f"the {kind} {printable(name)} is {found[name]} here, but {expected[name]} in the model", text, name)
 
 
 def _names(kind: str, found: Iterable[str], expected: Iterable[str], text: Source) -> Iterator[Diagnostic]:
@@ -96,29 +103,10 @@ def _graph_constants(graph: Graph, before: Graph, text: Source) -> Iterator[Diag
                 yield _changed(f"the constant of {printable(node.name)} isn't the model's", text, node.name, CHANGED)
 
 
-def _target(made: TileProgram | Program, like: Program) -> Iterator[Diagnostic]:
-    if made.target != like.target:
-        yield _other_target(made.target.name, like)
-
-
 def _other_target(mine: str, like: Program) -> Diagnostic:
     theirs = like.target.name
     what = f"{mine}, but the model is for {theirs}" if mine != theirs else f"a {mine} with other numbers than the model's"
     return Diagnostic(OTHER_TARGET, f"the text is for {printable(what)}", help=("compile the model for this machine: --target, --set",))
-
-
-def _ports(kind: str, found: tuple[Port, ...], expected: tuple[Port, ...], text: Source) -> Iterator[Diagnostic]:
-    """The tensors that cross between host and device; how they are cut into buffers is free."""
-    mine, theirs = ({port.name: port for port in ports} for ports in (found, expected))
-    yield from _names(kind, mine, theirs, text)
-    for name in mine.keys() & theirs.keys():
-        if _meaning(mine[name]) != _meaning(theirs[name]):
-            message = f"the {kind} {printable(name)} is {_meaning(mine[name])} here, but {_meaning(theirs[name])} in the model"
-            yield _changed(message, text, name)
-
-
-def _meaning(port: Port) -> str:
-    return f"{port.format.name}{list(port.shape)} scale {port.scale!r} zero {port.zero_point}"
 
 
 def _host_part(made: Program, like: Program, text: Source) -> Iterator[Diagnostic]:
@@ -134,19 +122,13 @@ def _host_part(made: Program, like: Program, text: Source) -> Iterator[Diagnosti
             yield _changed(f"the {what} isn't the model's", text, code=OTHER_HOST)
 
 
-def _tiles(made: TileProgram | Program, like: Program) -> Iterator[Diagnostic]:
-    known = {tile.tobytes() for tile in like.tiles}
-    owners = {tile: layer.name for layer in made.layers for tile, _, _ in layer.tile_fills}
-    for index, tile in enumerate(made.tiles):
-        if tile.tobytes() not in known:
-            yield _constant(f"weight tile {index:,}" + (f", of {printable(owners[index])}," if index in owners else ""))
-
-
-def _blocks(made: TileProgram | Program, like: Program) -> Iterator[Diagnostic]:
-    known = {block.tobytes() for block in like.blocks}
-    for index, block in enumerate(made.blocks):
-        if block.tobytes() not in known:
-            yield _constant(f"parameter block {index:,}")
+def _tiles_and_blocks(made: TileProgram | Program, like: Program) -> Iterator[Diagnostic]:
+    owners = {tile: f", of {printable(layer.name)}," for layer in made.layers for tile, _, _ in layer.tile_fills}
+    for what, mine, theirs, of in (("weight tile", made.tiles, like.tiles, owners), ("parameter block", made.blocks, like.blocks, {})):
+        known = {one.tobytes() for one in theirs}
+        for index, one in enumerate(mine):
+            if one.tobytes() not in known:
+                yield _constant(f"{what} {index:,}{of.get(index, '')}")
 
 
 def _rows(made: TileProgram | Program, like: Program) -> Iterator[Diagnostic]:

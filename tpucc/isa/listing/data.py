@@ -15,7 +15,7 @@ from tpucc.diagnostics import Span, counted, printable
 from tpucc.ir.digests import Known, Missing, digest_of, found
 from tpucc.ir.textdata import decode, encode
 from tpucc.isa.listing.lines import Arguments, BlockLine, Directive
-from tpucc.isa.listing.words import Word, line_error, number_in
+from tpucc.isa.listing.words import Word, line_error, signed_in
 from tpucc.isa.program import block_dtype
 from tpucc.numerics import AnyArray, Int8
 
@@ -35,10 +35,9 @@ def matrix_lines(matrix: AnyArray) -> Iterator[str]:
         yield "| " + " ".join(f"{value:>{width}}" for value in row)
 
 
-def data_lines(data: bytes) -> Iterator[str]:
-    """Bytes as base64 lines of a block."""
-    for line in encode(data).splitlines():
-        yield f"| {line}"
+def data_lines(data: bytes, tag: str = "") -> Iterator[str]:
+    """Bytes as base64 lines of a block, which begin with the tag if there is one."""
+    yield from (f"| {tag} {line}" if tag else f"| {line}" for line in encode(data).splitlines())
 
 
 def read_matrix(directive: Directive, mxu: int, rows: int) -> Int8:
@@ -57,11 +56,10 @@ def _lanes(line: BlockLine, mxu: int) -> Int8:
     if len(texts) > mxu:
         raise line_error("E0717", f"the row has {len(texts):,} numbers; there are {mxu} lanes", line.span)
     for lane, text in enumerate(texts):
-        value = number_in(text.removeprefix("-"))
-        signed = -value if value is not None and text.startswith("-") else value
-        if signed is None or not -128 <= signed <= 127:
+        value = signed_in(text)
+        if value is None or not -128 <= value <= 127:
             raise line_error("E0717", f"expected numbers from -128 to 127, found {printable(text)}", line.span)
-        lanes[lane] = signed
+        lanes[lane] = value
     return lanes
 
 
@@ -92,10 +90,10 @@ def _known(what: str, digest: str, size: int, known: Known | None, span: Span) -
 
 def block_lines(block: AnyArray, with_data: bool) -> Iterator[str]:
     """One parameter block: its numbers in the directive, long vectors and the table after it, as base64 or by their digests."""
-    tagged = _tagged if with_data else _digested
+    lines = data_lines if with_data else _digest_lines
     if not _plain(block):
         yield ".block"
-        yield from tagged("raw", block.tobytes())
+        yield from lines(block.tobytes(), "raw")
         return
     words = [f"{name}={text}" for name, default in _VECTORS.items() if (text := _vector_text(block[name], default))]
     words += [
@@ -104,11 +102,11 @@ def block_lines(block: AnyArray, with_data: bool) -> Iterator[str]:
     yield " ".join([".block", *words])
     for name, default in _VECTORS.items():
         if _vector_text(block[name], default) is None:
-            yield from tagged(name, block[name].tobytes())
+            yield from lines(block[name].tobytes(), name)
     if block["has_table"]:
         tables = [tag for tag in _TABLES if block[tag].any()]
         for tag in tables or ["table"]:
-            yield from tagged(tag, block[tag].tobytes())
+            yield from lines(block[tag].tobytes(), tag)
 
 
 def _plain(block: AnyArray) -> bool:
@@ -124,12 +122,7 @@ def _vector_text(vector: AnyArray, default: float) -> str | None:
     return f"[{' '.join(str(value) for value in vector)}]" if len(vector) <= READABLE else None
 
 
-def _tagged(tag: str, data: bytes) -> Iterator[str]:
-    for line in encode(data).splitlines():
-        yield f"| {tag} {line}"
-
-
-def _digested(tag: str, data: bytes) -> Iterator[str]:
+def _digest_lines(data: bytes, tag: str) -> Iterator[str]:
     yield f"| {tag} sha256={digest_of(data)}"
 
 

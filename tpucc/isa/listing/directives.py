@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -20,11 +21,10 @@ from tpucc.isa.listing.parts import Parts
 from tpucc.isa.listing.texts import read_text
 from tpucc.isa.listing.values import integers, number, real, sizes, spans, zero
 from tpucc.isa.listing.words import Word, integer, line_error, name
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port
+from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port
 from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
 
 DEFAULT_TARGET = "tpu_v1"
-KINDS = ("input", "output", "constant", "scratch")
 
 
 def read_directives(directives: list[Directive], stem: str, errors: Errors, known: Known | None = None) -> Parts:
@@ -36,7 +36,8 @@ def read_directives(directives: list[Directive], stem: str, errors: Errors, know
     ordered = sorted(directives, key=lambda directive: directive.name != "target")
     for directive in ordered:
         if not errors.full:
-            errors.attempt(lambda directive=directive: _apply(directive, parts))  # type: ignore[misc]
+            with errors:
+                _apply(directive, parts)
     return parts
 
 
@@ -166,8 +167,7 @@ def _port(kind: str) -> Callable[[Arguments, Parts], None]:
         arguments.done()
         stretches = tuple(count * format.bytes_per_value for count in rows)
         held = _own_buffers(arguments, parts, kind, title, shape[-1], stretches) if blocks is None else integers(blocks)
-        ports = parts.inputs if kind == "input" else parts.outputs
-        ports.append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, format), rows, held, format))
+        parts.ports[kind].append(Port(title, shape, scale, 0 if zero_point is None else zero(zero_point, format), rows, held, format))
 
     return handler
 
@@ -260,8 +260,8 @@ def _step_ports(which: str) -> Callable[[Arguments, Parts], None]:
             raise line_error("E0716", f".{which} stands after no .host_step", arguments.directive.head.span)
         step, names = parts.host_steps[-1], tuple(name(word) for word in arguments.rest())
         arguments.done()
-        reads, writes = (names, ()) if which == "reads" else ((), names)
-        parts.host_steps[-1] = replace(step, reads=step.reads + reads, writes=step.writes + writes)
+        more: dict[str, Any] = {which: getattr(step, which) + names}
+        parts.host_steps[-1] = replace(step, **more)
 
     return handler
 

@@ -52,14 +52,18 @@ class Labels:
     def __init__(self, host: Sequence[HostBuffer], residents: Sequence[Resident]) -> None:
         self._host = {buffer.name: buffer for buffer in host}
         self._sorted = sorted(self._host.values(), key=lambda buffer: buffer.start)
+        self._starts = np.array([buffer.start for buffer in self._sorted], np.int64)
         self._residents = residents
         self._names = {resident.name for resident in residents}
         self._stays = Stays(residents)
 
-    @property
-    def texts(self) -> LabelTexts:
-        """How operands' values are shown."""
-        return LabelTexts(self._sorted, self._residents, self._stays)
+    def texts(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
+        """An operand's values, with labels for rows that have one; as `instruction_texts` wants it."""
+        if operand.space == "host":
+            return self._host_texts(values)
+        if operand.space == "ub":
+            return self._ub_texts(operand.field, indices, values)
+        return plain_texts(operand, indices, values)
 
     def resolve(self, operand: OperandSpec, word: Word, instruction: int) -> int:
         """The row that a label stands for. Raises `LineError` E0713."""
@@ -87,26 +91,11 @@ class Labels:
             word.fail("E0713", f"{printable(name)} isn't in the unified buffer at instruction {instruction:,}")
         return self._residents[index].start, self._residents[index].rows
 
-
-class LabelTexts:
-    """Shows operands' values, with labels for rows that have one. Called as `instruction_texts` wants it."""
-
-    def __init__(self, host: Sequence[HostBuffer], residents: Sequence[Resident], stays: Stays) -> None:
-        self._host, self._residents, self._stays = host, residents, stays
-        self._starts = np.array([buffer.start for buffer in host], np.int64)
-
-    def __call__(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
-        if operand.space == "host":
-            return self._host_texts(values)
-        if operand.space == "ub":
-            return self._ub_texts(operand.field, indices, values)
-        return plain_texts(operand, indices, values)
-
     def _host_texts(self, values: Int64) -> list[str]:
         texts = []
         for position, value in zip((np.searchsorted(self._starts, values, side="right") - 1).tolist(), values.tolist(), strict=True):
-            buffer = self._host[position] if position >= 0 else None
-            inside = buffer is not None and value < buffer.start + buffer.rows
+            buffer = self._sorted[position] if position >= 0 else None
+            inside = buffer is not None and value < buffer.end
             texts.append(label_text(buffer.name, value - buffer.start) if buffer and inside else str(value))
         return texts
 
@@ -124,7 +113,7 @@ class LabelTexts:
     def _owner(self, field: str, indices: Int64, values: Int64) -> Int64:
         """The stays that the rows belong to, -1 for none: the map of the buffer is played from the first instruction to the last."""
         owners = np.full(len(indices), -1, np.int64)
-        held = np.full(max((r.start + r.rows for r in self._residents if _shown(r)), default=0) + 1, -1, np.int64)
+        held = np.full(max((r.end for r in self._residents if _shown(r)), default=0) + 1, -1, np.int64)
         rows = np.minimum(values, len(held) - 1)
         done = 0
         for time, begins, resident in self._changes(field == "dest"):
@@ -132,7 +121,7 @@ class LabelTexts:
             owners[done:until] = held[rows[done:until]]
             done = until
             stay = self._residents[resident]
-            part = held[stay.start : stay.start + stay.rows]
+            part = held[stay.start : stay.end]
             if begins:
                 part[:] = resident
             else:
@@ -147,4 +136,4 @@ class LabelTexts:
 
 
 def _shown(resident: Resident) -> bool:
-    return resident.start >= 0 and resident.rows > 0 and resident.start + resident.rows <= MAX_ROW
+    return resident.start >= 0 and resident.rows > 0 and resident.end <= MAX_ROW

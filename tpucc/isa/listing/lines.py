@@ -6,11 +6,13 @@ a semicolon begins a comment. Every error is kept, so that one run reports them 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import NamedTuple
 
-from tpucc.diagnostics import Diagnostic, LineError, Span, counted, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, Span, counted, did_you_mean, listed, printable
+from tpucc.ir.digests import without_repetition
 from tpucc.isa.listing.words import Word, integer, line_error, name, words
 
 MAX_ERRORS = 20
@@ -65,12 +67,23 @@ class Errors:
     def full(self) -> bool:
         return len(self.found) >= MAX_ERRORS
 
-    def attempt(self, action: Callable[[], None]) -> None:
-        """Runs `action`; an error of its line is kept."""
-        try:
-            action()
-        except LineError as error:
+    def __enter__(self) -> None:
+        """`with errors:` keeps the error of the line that is read inside."""
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
+        if isinstance(error, LineError):
             self.found.append(error.diagnostic)
+        return isinstance(error, LineError)
+
+    def require_none(self, source: Source) -> None:
+        """Raises `ProgramError` with all errors, in the order of the text."""
+        if self.found:
+            raise ProgramError(without_repetition(sorted(self.found, key=_place)), source)
+
+
+def _place(diagnostic: Diagnostic) -> tuple[int, int]:
+    span = diagnostic.span
+    return (span.line, span.column) if span else (0, 0)
 
 
 def read_lines(text: str, errors: Errors) -> Lines:
@@ -81,39 +94,27 @@ def read_lines(text: str, errors: Errors) -> Lines:
         line = raw.rstrip("\r")
         start = line.lstrip()[:1]
         if start == "|":
+            column = len(line) - len(line.lstrip()) + 1
+            text = line.lstrip()[1:].removeprefix(" ")
             if block is None:
-                errors.found.append(_stray(line, number))
+                message = "this line begins with a bar, but stands after no directive"
+                errors.found.append(line_error("E0715", message, Span(number, column, number, column + 1)).diagnostic)
             else:
-                text = line.lstrip()[1:].removeprefix(" ")
                 block.append(BlockLine(text, number, len(line) - len(text) + 1))
         elif start and start != ";" and not errors.full:
-            block = _read(line, number, lines, errors)
+            block = []
+            with errors:
+                _add(tuple(words(line, number)), lines, block)
     return lines
 
 
-def _read(line: str, number: int, lines: Lines, errors: Errors) -> list[BlockLine]:
-    """Adds one line to `lines`; gives the block that bars after it belong to."""
-    block: list[BlockLine] = []
-    try:
-        found = tuple(words(line, number))
-    except LineError as error:
-        errors.found.append(error.diagnostic)
-        return block
-    if not found:
-        return block
-    if found[0].text.startswith(".") and not found[0].key:
+def _add(found: tuple[Word, ...], lines: Lines, block: list[BlockLine]) -> None:
+    """Adds a line to `lines`; `block` gets the bars after it."""
+    if found and found[0].text.startswith(".") and not found[0].key:
         directive = Directive(found[0], found[1:], block)
         (lines.code if directive.name in IN_CODE else lines.directives).append(directive)
-    else:
+    elif found:
         lines.code.append(found)
-    return block
-
-
-def _stray(line: str, number: int) -> Diagnostic:
-    column = len(line) - len(line.lstrip()) + 1
-    return line_error(
-        "E0715", "this line begins with a bar, but stands after no directive", Span(number, column, number, column + 1)
-    ).diagnostic
 
 
 @dataclass(slots=True)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.ir.digests import Known
-from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, block_dtype
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, array_types
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -27,8 +29,7 @@ class Parts:
     notes: list[str] = field(default_factory=list)
     layers: list[LayerInfo] = field(default_factory=list)
     host: list[HostBuffer] = field(default_factory=list)
-    inputs: list[Port] = field(default_factory=list)
-    outputs: list[Port] = field(default_factory=list)
+    ports: dict[str, list[Port]] = field(default_factory=lambda: {"input": [], "output": []})
     tiles: list[Int8] = field(default_factory=list)
     blocks: list[AnyArray] = field(default_factory=list)
     constants: list[Int8] = field(default_factory=list)
@@ -46,7 +47,7 @@ class Parts:
             raise ValueError(f"two host buffers are named {printable(buffer.name)}")
         self._names.add(buffer.name)
         self.host.append(buffer)
-        self.free_row = max(self.free_row, buffer.start + buffer.rows)
+        self.free_row = max(self.free_row, buffer.end)
         return len(self.host) - 1
 
     def add_layer(self, layer: LayerInfo) -> None:
@@ -54,22 +55,31 @@ class Parts:
         self.fills.append([])
 
     @property
-    def all_layers(self) -> tuple[LayerInfo, ...]:
-        """The layers with their tiles."""
-        return tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True))
+    def program(self) -> Program:
+        """All that the directives say, as a program without instructions."""
+        types = array_types(self.target.mxu)
+        return Program(
+            name=self.name,
+            source=self.source,
+            source_text=self.texts.get("source_text", ""),
+            target=self.target,
+            instructions=_joined([], *types["instructions"]),
+            layer_of=np.zeros(0, np.uint32),
+            layers=tuple(replace(layer, tile_fills=tuple(fills)) for layer, fills in zip(self.layers, self.fills, strict=True)),
+            tiles=_joined(self.tiles, *types["tiles"]),
+            blocks=_joined(self.blocks, *types["blocks"]),
+            host=tuple(self.host),
+            constants=_joined(self.constants, *types["constants"]),
+            inputs=tuple(self.ports["input"]),
+            outputs=tuple(self.ports["output"]),
+            prologue=self.texts.get("prologue", ""),
+            epilogue=self.texts.get("epilogue", ""),
+            lower_bound_rows=self.lower_bound_rows,
+            notes=tuple(self.notes),
+            host_steps=tuple(self.host_steps),
+            cores=self.cores,
+        )
 
-    @property
-    def all_tiles(self) -> Int8:
-        return _joined([*self.tiles], np.zeros((0, self.target.mxu, self.target.mxu), np.int8))
 
-    @property
-    def all_blocks(self) -> AnyArray:
-        return _joined(self.blocks, np.zeros(0, block_dtype(self.target.mxu)))
-
-    @property
-    def all_constants(self) -> Int8:
-        return _joined([*self.constants], np.zeros((0, self.target.mxu), np.int8))
-
-
-def _joined(arrays: list[AnyArray], empty: AnyArray) -> AnyArray:
-    return np.concatenate(arrays) if arrays else empty
+def _joined(arrays: Sequence[AnyArray], dtype: np.dtype[Any], shape: tuple[int, ...]) -> AnyArray:
+    return np.concatenate([np.zeros((0, *shape), dtype), *arrays])

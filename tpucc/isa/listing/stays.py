@@ -15,8 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
-from tpucc.diagnostics import LineError, did_you_mean, printable
+from tpucc.diagnostics import did_you_mean, printable
 from tpucc.isa.listing.lines import Arguments, Directive, Errors
 from tpucc.isa.listing.printing import name_text
 from tpucc.isa.listing.words import Word, integer, line_error
@@ -32,6 +33,14 @@ class StayLines:
     after: Mapping[int, list[str]]
 
 
+NO_STAYS = StayLines([], {}, {})
+
+
+def is_stay(line: tuple[Word, ...] | Directive) -> TypeGuard[Directive]:
+    """Whether a line of a listing's code begins or ends a stay."""
+    return isinstance(line, Directive) and line.name != "for"
+
+
 def read_stays(code: Sequence[tuple[Word, ...] | Directive], errors: Errors) -> tuple[Resident, ...]:
     """The stays of a listing's code, in the order of their lines; lines that can't be read are reported."""
     stays: list[Resident] = []
@@ -41,11 +50,9 @@ def read_stays(code: Sequence[tuple[Word, ...] | Directive], errors: Errors) -> 
     for line in code:
         if not isinstance(line, Directive):
             position += 1
-        elif line.name != "for" and not errors.full:
-            try:
+        elif is_stay(line) and not errors.full:
+            with errors:
                 _read(line, position, count, stays, lasting)
-            except LineError as error:
-                errors.found.append(error.diagnostic)
     return tuple(stays)
 
 

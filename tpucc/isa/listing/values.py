@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import math
-import re
 
 from tpucc.diagnostics import Span, printable
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.isa.listing.words import Word, number_in
-
-_SPAN = re.compile(r"(\d{1,9}):(\d{1,9})-(?:(\d{1,9}):)?(\d{1,9})", re.ASCII)
+from tpucc.isa.listing.words import Word, number_in, signed_in
 
 
 def number(word: Word) -> int | float:
@@ -37,11 +34,10 @@ def spans(word: Word | None) -> tuple[Span, ...]:
 
 
 def _span(word: Word, text: str) -> Span:
-    match = _SPAN.fullmatch(text)
-    if match is None:
+    span = Span.parse(text)
+    if span is None:
         word.fail("E0713", f"expected places such as 3:5-12 or 3:5-4:2, found {printable(text)}")
-    line, column, end_line, end = match.groups()
-    return Span(int(line), int(column), int(end_line or line), int(end))
+    return span
 
 
 def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
@@ -55,8 +51,7 @@ def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
 
 def zero(word: Word, of: DeviceFormat) -> int:
     """A zero point."""
-    magnitude = number_in(word.text.removeprefix("-"))
-    value = magnitude if magnitude is None or not word.text.startswith("-") else -magnitude
+    value = signed_in(word.text)
     if value is None or value not in of.zero_points:
         first, last = of.zero_points[0], of.zero_points[-1]
         word.fail("E0713", f"zero must be an integer from {first} to {last}, not {printable(word.text)}")

@@ -72,6 +72,12 @@ def number_in(text: str) -> int | None:
     return int(text, 16) if text[1:2] in "xX" and len(text) > 1 else int(text)
 
 
+def signed_in(text: str) -> int | None:
+    """The same, with a minus sign before it or none."""
+    magnitude = number_in(text.removeprefix("-"))
+    return -magnitude if magnitude is not None and text.startswith("-") else magnitude
+
+
 def name(word: Word) -> str:
     """A plain or quoted name. Raises `LineError` E0713."""
     label = label_in(word)

@@ -15,7 +15,7 @@ from tpucc.numerics import Int64
 def unified_buffer_events(context: Context) -> Iterator[Events]:
     """Reads and writes of unified-buffer rows, and the beginnings and ends of stays."""
     effects, residents = context.effects, context.program.residents
-    columns = np.array([(r.first, r.last, r.start, r.start + r.rows) for r in residents], np.int64).reshape(-1, 4)
+    columns = np.array([(r.first, r.last, r.start, r.end) for r in residents], np.int64).reshape(-1, 4)
     first, last, low, high = columns.T
     yield from events(
         [
@@ -39,7 +39,7 @@ def host_events(context: Context) -> Iterator[Events]:
     """What transfers and host steps read and write, and at the program's end an `END` for every row of an output."""
     effects = context.effects
     start, end = effects.host_start, effects.host_end
-    outputs = [(b.start, b.start + b.rows) for b in context.program.host if b.kind == "output"]
+    outputs = [(b.start, b.end) for b in context.program.host if b.kind == "output"]
     low, high = np.array(outputs, np.int64).reshape(-1, 2).T
     ends = Accesses.of(np.full(len(low), len(effects)), low, high, END)
     transfers = _accesses(start, end, effects.host_reads, READ), _accesses(start, end, effects.host_writes, WRITE)
@@ -54,7 +54,7 @@ def _step_accesses(context: Context) -> Iterator[Accesses]:
     for index in interrupts[number[interrupts] < len(program.host_steps)].tolist():
         for kind, ports in zip(rows, program.step_ports[number[index]], strict=True):
             buffers = [program.host[block] for port in ports for block in port.blocks]
-            rows[kind] += [(index, buffer.start, buffer.start + buffer.rows) for buffer in buffers]
+            rows[kind] += [(index, buffer.start, buffer.end) for buffer in buffers]
     for kind, found in rows.items():
         instruction, low, high = np.array(found, np.int64).reshape(-1, 3).T
         yield Accesses.of(instruction, low, high, kind)

@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.isa.instructions import RECORD
-from tpucc.isa.program import HostBuffer, Program, block_dtype
+from tpucc.isa.program import KINDS, Program, array_types
 from tpucc.isa.verify.rules import Context, Rule, Violation
 
 MEMORY_ROWS = 2**22
@@ -17,7 +16,6 @@ MEMORY_ROWS = 2**22
 HOST_ROWS = 2**26
 CORES = 2**16
 """The most cores that share a batch."""
-KINDS = ("input", "output", "constant", "scratch")
 
 RULES = (
     Rule(
@@ -49,14 +47,8 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _arrays(program: Program) -> Iterator[Violation]:
-    mxu = program.target.mxu
-    expected = (
-        ("instructions", program.instructions, RECORD, ()),
-        ("tiles", program.tiles, np.dtype("i1"), (mxu, mxu)),
-        ("blocks", program.blocks, block_dtype(mxu), ()),
-        ("constants", program.constants, np.dtype("i1"), (mxu,)),
-    )
-    for name, array, dtype, shape in expected:
+    for name, (dtype, shape) in array_types(program.target.mxu).items():
+        array = getattr(program, name)
         if array.dtype != dtype or array.ndim != 1 + len(shape) or array.shape[1:] != shape:
             yield Violation("V0101", f"{name} have the shape {list(array.shape)} or a type that the format doesn't have")
     layer_of = program.layer_of
@@ -89,22 +81,18 @@ def _host(program: Program) -> Iterator[Violation]:
             yield Violation("V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}")
         if buffer.start < 0 or buffer.rows <= 0:
             yield Violation("V0103", f"host buffer {printable(buffer.name)} has {buffer.rows:,} rows from row {buffer.start:,}")
-    for below, above in pairwise(sorted(program.host, key=_start)):
-        if below.start + below.rows > above.start:
+    for below, above in pairwise(sorted(program.host, key=lambda buffer: buffer.start)):
+        if below.end > above.start:
             yield Violation("V0103", f"the host buffers {printable(below.name)} and {printable(above.name)} overlap")
     constant = sum(buffer.rows for buffer in program.host if buffer.kind == "constant")
     if constant != len(program.constants):
         yield Violation("V0103", f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}")
 
 
-def _start(buffer: HostBuffer) -> int:
-    return buffer.start
-
-
 def _residents(program: Program) -> Iterator[Violation]:
     for resident in program.residents:
         name = printable(resident.name)
-        if not (resident.start >= 0 and resident.rows > 0 and resident.start + resident.rows <= program.target.unified_buffer_rows):
+        if not (resident.start >= 0 and resident.rows > 0 and resident.end <= program.target.unified_buffer_rows):
             yield Violation(
                 "V0104", f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the unified buffer"
             )
