@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import assert_never
 
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects
@@ -85,9 +86,11 @@ def _order(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
     if isinstance(program, TileProgram):
         chosen = touched.pops
         layers = records["layer"][chosen]
-    else:
+    elif isinstance(program, Program):
         chosen = touched.pushes
         layers = program.layer_of[chosen]
+    else:
+        assert_never(program)
     found: dict[int, list[int]] = defaultdict(list)
     for layer, tile in zip(layers.tolist(), records["index"][chosen].tolist(), strict=True):
         found[layer].append(tile)
