@@ -180,3 +180,22 @@ def test_judge_prints_its_verdict(small: Path, capsys: pytest.CaptureFixture[str
     assert verdict["equal"] is False
     assert verdict["findings"][0]["code"] == "E0525"
     assert any(found["code"].startswith("V08") for found in verdict["findings"])
+
+
+def test_resuming_goes_through_the_stages_of_the_book() -> None:
+    """From the tile program on, the student's allocator; from the layers on, the student's lowering too."""
+    allocate = stages_of_files({"allocate": STAGES / "first_fit.py"}).allocate
+    lower_fc = stages_of_files({"lower_fc": STAGES / "plain_fc.py"}).lower_fc
+    exe = tpucc.compile(ROOT / "programs" / "02_iris.tpu", target=tpucc.load_target("tpu_v1", {"mxu": 16}))
+    asked: list[int] = []
+
+    def counted(lives: Any, rows: int) -> Any:
+        asked.append(rows)
+        return allocate(lives, rows)
+
+    resumed = tpucc.resume(str(exe.tiles), like=exe, stages=tpucc.Stages(allocate=counted))
+    assert asked
+    assert tpucc.judge(resumed).equal
+    relowered = tpucc.resume(str(exe.layers), like=exe, stages=tpucc.Stages(lower_fc=lower_fc))
+    assert any("replaced stage lower_fc" in layer.choice for layer in relowered.program.value.layers)
+    assert tpucc.judge(relowered).equal

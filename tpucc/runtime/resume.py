@@ -19,6 +19,7 @@ from tpucc.interop.archive import read_arrays
 from tpucc.interop.weights import require_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import Head, head_of, parse_graph
+from tpucc.ir.textdata import unquote
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
@@ -38,7 +39,7 @@ from tpucc.target import require_compilable
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
 _TILES = re.compile(r"(?m)^[ \t]*\.(?:program\b[^;\n]*\bstage=tile\b|buffer\b|groups\b)")
 _DIGEST = re.compile(r"(?m)^data .* sha256=")
-_NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{directive}[ \t]+"?([^\s";]+)') for directive in ("program", "target"))
+_NAME, _TARGET = (re.compile(rf'(?m)^[ \t]*\.{word}[ \t]+("(?:[^"\\\n]|\\.)*"|[^\s";]+)') for word in ("program", "target"))
 
 Kind = Literal["graph", "tile", "asm"]
 
@@ -118,8 +119,13 @@ def _model(text: Source, kind: Kind) -> tuple[str, str]:
     """The names of the model and of the machine, empty where the text doesn't say them."""
     if kind == "graph":
         return head_of(text.text).name, ""
-    name, target = _NAME.search(text.text), _TARGET.search(text.text)
-    return name[1] if name else "", target[1] if target else ""
+    found = _NAME.search(text.text), _TARGET.search(text.text)
+    name, target = (match[1] if match else "" for match in found)
+    return _plain(name), _plain(target)
+
+
+def _plain(word: str) -> str:
+    return unquote(word) if word.startswith('"') else word
 
 
 def _required(base: Base | None, text: Source) -> Base:
