@@ -59,7 +59,7 @@ def test_programs_on_small_machines(path: Path, machine: str) -> None:
 def test_some_of_these_are_refused_and_some_are_not() -> None:
     found = {machine: outcome(check_source, GOOD[1], asked) for machine, asked in MACHINES.items()}
     refused = [machine for machine, result in found.items() if result]
-    assert refused == ["cores"]
+    assert refused == ["little weight memory", "cores"]
     assert outcome(check_source, GOOD[2], MACHINES["small buffer"])[1][0][0] == "E0621"
 
 
@@ -67,7 +67,7 @@ def test_some_of_these_are_refused_and_some_are_not() -> None:
     ("arguments", "status", "code"),
     [
         (["-D", "units=9", "--weights", "w.npz"], 3, "E0425"),
-        (["--weights", "nowhere.npz"], 2, "E0504"),
+        (["--weights", "nowhere.npz"], 2, "E0420"),
         (["--target", "nowhere"], 2, "E05"),
         (["--pass", "nowhere.py"], 2, "E0504"),
         (["--omit", "quantise"], 2, "E0506"),
