@@ -203,3 +203,40 @@ def test_errors_are_json_for_programs(small: Path, capsys: pytest.CaptureFixture
     (found,) = json.loads(printed.out)
     assert (found["code"], found["file"], found["line"], found["column"]) == ("E0521", "mine.py", 14, 9)
     assert found["spans"][0]["end_column"] == 22
+
+
+LATE_EXIT = """\
+import sys
+class Rows:
+    def __array__(self, *arguments, **options): sys.exit(0)
+def allocate(lives, rows): return Rows()
+"""
+
+
+def test_an_exit_outside_of_the_call_is_no_good_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a stage returns is the user's code, too: NumPy asks it for its rows."""
+    (tmp_path / "m.tpu").write_text(SMALL)
+    (tmp_path / "late.py").write_text(LATE_EXIT)
+    assert run("compile", tmp_path / "m.tpu", "-o", tmp_path / "out", "--replace", f"allocate={tmp_path / 'late.py'}") == 1
+    assert "raised SystemExit" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_a_stage_prints_is_not_among_the_results(capsys: pytest.CaptureFixture[str]) -> None:
+    assert guest("the stage", print).call(lambda: print("hello")) is None
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "hello\n")
+
+
+def test_a_constant_that_a_pass_changes_in_place_is_found() -> None:
+    class Zeros:
+        name, summary, level = "zeros", "overwrites a constant", 0
+
+        def run(self, graph: tpucc.Graph, context: tpucc.Context) -> tpucc.Graph:
+            value = next(node.attributes.value for node in graph if hasattr(node.attributes, "value"))
+            object.__setattr__(value, "data", np.zeros_like(value.data))
+            return graph
+
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(SMALL, passes=(Zeros(),))
+    assert caught.value.diagnostics[0].code == "E0524"

@@ -10,7 +10,7 @@ import click
 
 from tpucc.api import judge
 from tpucc.cli.failures import diagnostics_json, print_json
-from tpucc.cli.options import FILE, compile_options, json_option
+from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import PluginError, counted, printable
@@ -22,6 +22,7 @@ from tpucc.viz.tables import wrapped
 @click.command("judge")
 @click.argument("model", type=FILE)
 @compile_options
+@like_option
 @click.option("--input", "input_file", type=FILE, metavar="X.npz", help="Judge on these inputs, not on the calibration inputs.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draws the random inputs.")
 @json_option

@@ -92,7 +92,21 @@ def _status(arguments: Sequence[str] | None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except SystemExit:
+        return _failed(_ended_by_the_user(), arguments)
     except Exception as error:
-        from tpucc.cli.failures import report_failure
+        return _failed(error, arguments)
 
-        return report_failure(error, sys.argv[1:] if arguments is None else list(arguments))
+
+def _failed(error: Exception, arguments: Sequence[str] | None) -> int:
+    from tpucc.cli.failures import report_failure
+
+    return report_failure(error, sys.argv[1:] if arguments is None else list(arguments))
+
+
+def _ended_by_the_user() -> Exception:
+    """Nothing of tpucc's raises SystemExit: it comes from code of the user's that Python called, as in a property, and is no good end."""
+    from tpucc.diagnostics import Diagnostic, PluginError
+
+    text = "code of a pass or a stage raised SystemExit, which would end tpucc"
+    return PluginError(Diagnostic("E0521", text, help=("return a result, or raise an exception",)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
@@ -73,9 +74,14 @@ def _run_brought(step: Pass, graph: Graph, context: Context, seconds: float) -> 
 
 
 def _parts(graph: Graph) -> list[object]:
-    """All that a graph consists of, down to the fields of its nodes."""
+    """All that a graph consists of, down to the fields of its nodes' types and attributes, and the arrays of its constants."""
     values: list[object] = [getattr(graph, field.name) for field in fields(graph)]
-    return values + [getattr(node, field.name) for node in graph.nodes for field in fields(node)]
+    for node in graph.nodes:
+        for part in (node, node.type, node.attributes):
+            values += (getattr(part, field.name) for field in fields(part))
+        if isinstance(constant := getattr(node.attributes, "value", None), Constant):
+            values.append(constant.data)
+    return values
 
 
 def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:

@@ -8,7 +8,9 @@ harm runs it in a child.
 from __future__ import annotations
 
 import linecache
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -39,9 +41,9 @@ class Guest:
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """What `function` returns. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, and `LimitError` when
-        there is no memory; a `TooLarge` is an answer, and passes through."""
+        there is no memory; a `TooLarge` is an answer, and passes through. What it prints goes to standard error, beside results."""
         try:
-            with interruptible(), limited(self.seconds):
+            with interruptible(), limited(self.seconds), redirect_stdout(sys.stderr):
                 try:
                     return function(*args, **kwargs)
                 except (TimeIsUp, MemoryError):

@@ -55,8 +55,8 @@ def safe_allocate(function: Allocate, seconds: float) -> Allocate:
         outside = np.flatnonzero((starts < 0) | (starts + given.rows > rows))
         if len(outside):
             index = int(outside[0])
-            place = f"rows {starts[index]:,} to {starts[index] + given.rows[index]:,}"
-            raise code.error("E0523", f"put buffer {index} on {place}; the unified buffer has rows 0 to {rows:,}")
+            place = f"rows {starts[index]:,} to {starts[index] + given.rows[index] - 1:,}"
+            raise code.error("E0523", f"put buffer {index} on {place}; the unified buffer has rows 0 to {rows - 1:,}")
         placed = np.zeros(len(lives.rows), np.int64)
         placed[used] = starts
         return placed
