@@ -20,7 +20,7 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
-from tpucc.runtime.resume import Base
+from tpucc.runtime.resume import Base, base_at
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.viz import pictures
@@ -187,14 +187,18 @@ def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = "."
     return _executable(drive(Source(name, text), Path(folder), options_of(**asked)))
 
 
-def resume(text: str, like: Executable | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
+def resume(text: str, like: Executable | PathLike | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
     """Goes on from the text of a stage, as `exe.tiles` prints it or edited: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`.
 
-    `like` is the model that the text was printed from; a graph of operators with its data needs none. `name` stands in messages. The others
-    are as in `compile`, and where they are left out those of `like`. Raises `ProgramError`: what is wrong with the text, and by name what
-    an edit may not change (weights, inputs and outputs, the machine, the host's part).
+    `like` is the model that the text was printed from, or its file (`.tpu`, `.tpub`); a graph of operators with its data needs none. `name`
+    stands in messages. The others are as in `compile`, and where they are left out those of `like`. Raises `ProgramError`: what is wrong
+    with the text, and by name what an edit may not change (weights, inputs and outputs, the machine, the host's part).
     """
-    base = None if like is None else Base(like.runtime.program, like.compilation)
+    base: Base | None = None
+    if isinstance(like, Executable):
+        base = Base(like.runtime.program, like.compilation)
+    elif like is not None:
+        base = base_at(Path(like), options_of(**asked))
     return _executable(resume_text(Source(name, text), base, changed(_options_of(base), **asked)))
 
 

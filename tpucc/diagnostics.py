@@ -89,12 +89,16 @@ class Origin:
 
     @property
     def line(self) -> int:
-        """The line of the model: of the outermost call that led to the primary place, or its own; 0 when the source has none.
+        """The line of `call`; 0 when the source has none."""
+        return self.call[0].line if self.call else 0
+
+    @property
+    def call(self) -> tuple[Span, ...]:
+        """The outermost call that led to the primary place, or that place itself; empty when the source has none.
 
         Two layers made by one `def` share their primary place, and differ in this.
         """
-        outermost = self.calls[-1:] or self.spans[:1]
-        return outermost[0].line if outermost else 0
+        return self.calls[-1:] or self.spans[:1]
 
     @property
     def lines(self) -> frozenset[int]:

@@ -24,11 +24,10 @@ from tpucc.isa.verify import check
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
-from tpucc.passes.base import Context, Pass
+from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.cores.division import divisions
 from tpucc.passes.pipeline import pipeline, unknown_name
-from tpucc.passes.running import is_brought, run_pass, verify_stage
-from tpucc.plugins.guard import guest
+from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
 from tpucc.stages.stages import Stages
@@ -113,10 +112,10 @@ def _explained(error: Exception, state: State) -> Exception:
     """The error with the source that it speaks of; a fault after a pass of the user's has changed the graph is that pass's."""
     ours = isinstance(error, InternalError) or not isinstance(error, Error | MemoryError)
     if ours and state.rewritten:
-        step = next(step for step in passes_of(state.options) if step.name == state.rewritten[-1])
+        named = (step for step in passes_of(state.options) if isinstance(step, Brought) and step.name == state.rewritten[-1])
         more = error.diagnostics if isinstance(error, InternalError) else ()
         text = "made a graph that can't be compiled:" + ("" if more else f" {type(error).__name__}: {error}")
-        return guest(f"the pass {step.name}", step.run).error("E0525", text, more=more)
+        return next(named).code.error("E0525", text, more=more)
     if isinstance(error, Error) and error.source is None and any(d.labels for d in error.diagnostics):
         return type(error)(error.diagnostics, state.source)
     return error
@@ -169,11 +168,11 @@ def run_passes(state: State, graph: Graph, recorder: Recorder, done: int = 0) ->
     steps, places = passes_of(options), pass_places(options)
     for index in range(done, len(steps)):
         step, place = steps[index], places[index]
-        made = run_pass(step, graph, context, options.plugin_timeout)
+        made = run_pass(step, graph, context)
         state.warnings.extend(made.notes)
         state.layers = made.without_notes()
         changed = state.layers != graph
-        if changed and is_brought(step):
+        if changed and isinstance(step, Brought):
             state.rewritten.append(step.name)
         recorder.done(step.name, state.layers, changed=changed, last=place == step.name, summary=step.summary, place=place)
         graph = state.layers

@@ -14,6 +14,7 @@ from tpucc.diagnostics import Diagnostic, UsageError, listed
 from tpucc.frontend.elaborate import Limits
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.passes.base import Pass
+from tpucc.passes.plugins import brought
 from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import Target, load_target, with_overrides
@@ -114,7 +115,7 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
         weights=None if weights is None else Path(weights),
         calibration=None if calibration is None else Path(calibration),
         level=asked.get("level", 2),
-        extra=tuple(asked.get("passes", ())),
+        extra=tuple(brought(step, seconds) for step in asked.get("passes", ())),
         settings=asked.get("settings") or {},
         omit=frozenset(asked.get("omit", ())),
         stages=asked.get("stages") or Stages(),

@@ -215,7 +215,7 @@ def context_of(context: Context) -> dict[str, object]:
 def test_every_pass_on_every_program_leaves_graph_and_context_as_they_were(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: set[str] = set()
 
-    def watched(step: Pass, graph: Graph, context: Context, seconds: float) -> Graph:
+    def watched(step: Pass, graph: Graph, context: Context) -> Graph:
         before = state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None
         result = running.run_pass(step, graph, context)
         assert (state_of(graph), context_of(context), vars(step) if hasattr(step, "__dict__") else None) == before, step.name

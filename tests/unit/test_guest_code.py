@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,9 @@ import pytest
 
 import tpucc
 from tests.support.command_line import SMALL, run
+from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
-from tpucc.schedule.allocate import allocate
+from tpucc.schedule.allocate import Lives, allocate
 
 PASS = """\
 import sys
@@ -29,6 +31,7 @@ class Odd(Exception):
     def __str__(self): raise RuntimeError("no text")
 class Base(BaseException): pass
 class Zero(tpucc.Error): exit_status = 0
+HOSTILE
 @dataclass(frozen=True)
 class Mine:
     name: ClassVar[str] = "mine"
@@ -43,9 +46,28 @@ class Odd(Exception):
     def __str__(self): raise RuntimeError("no text")
 class Base(BaseException): pass
 class Zero(tpucc.Error): exit_status = 0
+HOSTILE
 def allocate(lives, rows):
     BODY
 """
+HOSTILE = """\
+def loop(*_):
+    while True: pass
+class Loops: __repr__ = loop
+class Arrays: __array__ = loop
+class Liar:
+    @property
+    def __class__(self): raise RuntimeError("no class")
+class Untraceable(Exception):
+    @property
+    def __traceback__(self): raise RuntimeError("no traceback")
+class Nameless(SyntaxError):
+    def __init__(self): super().__init__("odd", (__file__, "third", 1, "text"))
+class Subtle(str):
+    def __str__(self): raise RuntimeError("no text")
+    splitlines = __getitem__ = __str__
+"""
+PASS, STAGE = (text.replace("HOSTILE\n", HOSTILE) for text in (PASS, STAGE))
 BODIES = {
     "raises": ("return 1 // 0", "E0521", "raised ZeroDivisionError"),
     "exits": ("sys.exit(0)", "E0521", "raised SystemExit"),
@@ -61,15 +83,36 @@ BODIES = {
         "E0522",
         "takes longer than 0.3 s",
     ),
+    "an exception whose traceback raises": ("raise Untraceable", "E0521", "raised"),
+    "an exception at an odd line": ("raise Nameless", "E0521", "raised Nameless"),
+    "an error of tpucc's": ("raise tpucc.PluginError(tpucc.Diagnostic('E0525', 'mine'))", "E0521", "raised PluginError"),
+    "returns what loops when it is shown": ("return Loops()", "E0522", "takes longer than 0.3 s"),
+    "returns what has no class": ("return Liar()", r"E052\d", "r"),
+    "takes the timer away": ("import signal; signal.setitimer(signal.ITIMER_REAL, 0); loop()", "E0522", "takes longer than 0.3 s"),
+    "takes the signals away": (
+        "import signal; [signal.signal(s, signal.SIG_DFL) for s in (signal.SIGALRM, signal.SIGURG)]; loop()",
+        "E0522",
+        "takes longer than 0.3 s",
+    ),
+    "sleeps": ("import time; time.sleep(60)", "E0522", "takes longer than 0.3 s"),
     "returns nothing": ("pass", "E0523", "returned None"),
     "returns what has no text": ("return Odd", "E0523", "returned <class"),
 }
+PLACES = {
+    # where the loop is, in a function that the body calls; where there is no line to be had, the function's own
+    **dict.fromkeys(("returns what loops when it is shown", "takes the timer away", "takes the signals away"), range(1, 100)),
+    "an exception whose traceback raises": range(1, 100),
+    "an exception at an odd line": range(1, 100),
+    "returns what has no class": range(1, 100),
+}
 
 
-def assert_reported(printed: str, status: int, name: str, line: int, code: str, words: str) -> None:
+def assert_reported(printed: str, status: int, name: str, lines: Collection[int], code: str, words: str) -> None:
     """The message has the file and the line, is nobody else's fault, and nothing is left in the folder but the source and the file."""
     assert status == 1
-    assert re.search(rf"^{name}\.py:{line}:\d+: error {code}: ", printed, re.MULTILINE), printed
+    found = re.search(rf"^{name}\.py:(\d+):\d+: error {code}: ", printed, re.MULTILINE)
+    assert found, printed
+    assert int(found[1]) in lines, printed
     assert words in printed
     assert "fault in tpucc" not in printed
     assert {path.name for path in Path.cwd().iterdir()} - {"__pycache__"} == {"small.tpu", f"{name}.py"}
@@ -83,8 +126,10 @@ def test_whatever_it_does_it_is_reported(small: Path, capsys: pytest.CaptureFixt
     Path("mine.py").write_text(text.replace("BODY", body if kind == "pass" else body.replace("\n    ", "\n")))
     option = ("--pass", "mine.py") if kind == "pass" else ("--replace", "allocate=mine.py")
     status = run("compile", small, *option, "--plugin-timeout", "0.3")
-    line = text[: text.index("BODY")].count("\n") + (0 if code in ("E0522", "E0523") else 1)
-    assert_reported(capsys.readouterr().err, status, "mine", line, code, words)
+    line = text[: text.index("BODY")].count("\n") + (code != "E0523")
+    assert_reported(
+        capsys.readouterr().err, status, "mine", PLACES.get(case, range(line, line + 4) if code == "E0522" else (line,)), code, words
+    )
 
 
 @pytest.mark.parametrize(
@@ -96,6 +141,13 @@ def test_whatever_it_does_it_is_reported(small: Path, capsys: pytest.CaptureFixt
         ("return replace(graph, nodes=(1, 2, 3))", "E0525", "made a graph that can't be read"),
         ("return graph.with_nodes(graph.nodes[:2])", "E0525", "made a graph that is not valid"),
         ("return replace(graph, outputs=None)", "E0525", "made a graph that can't be read"),
+        ("return replace(graph, source=5)", "E0525", "made a graph that is not valid"),
+        ("return replace(graph, name=Subtle('x'))", "E0525", "can't be read: it holds 'x', of type Subtle"),
+        ("return replace(graph, outputs=tuple(replace(o, name='a\\nb') for o in graph.outputs))", "E0525", "-> (out) into one of"),
+        ("return replace(graph, notes=(Loops(),))", "E0522", "takes longer"),
+        ("object.__setattr__(graph.nodes[1], 'type', None); return graph", "E0524", "changed the graph that it was given"),
+        ("object.__setattr__(graph.nodes[1].attributes, 'value', None); return graph", "E0524", "changed the graph"),
+        ("object.__setattr__(graph, 'nodes', None); return graph", "E0524", "changed the graph that it was given"),
     ],
 )
 def test_a_pass_that_changes_its_input_or_makes_nonsense(
@@ -103,8 +155,90 @@ def test_a_pass_that_changes_its_input_or_makes_nonsense(
 ) -> None:
     Path("mine.py").write_text(PASS.replace("BODY", body))
     line = PASS[: PASS.index("BODY")].count("\n") + (code == "E0521")
-    status = run("compile", small, "--pass", "mine.py")
-    assert_reported(capsys.readouterr().err, status, "mine", line, code, words)
+    status = run("compile", small, "--pass", "mine.py", "--plugin-timeout", "1")
+    assert_reported(capsys.readouterr().err, status, "mine", range(1, 100) if code == "E0522" else (line,), code, words)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ("name = property(lambda self: 1 // 0)", "raised ZeroDivisionError"),
+        ("name = property(loop)", "takes longer than 0.3 s"),
+        ("name = property(lambda self: sys.exit(0))", "raised SystemExit"),
+        ("name = Subtle('mine')", ""),
+        ("after = property(loop)", "takes longer than 0.3 s"),
+        ("level = Loops()", "is no pass"),
+        ("def __post_init__(self): loop()", "takes longer than 0.3 s"),
+        ("def __getattribute__(self, name): raise RuntimeError(name)", "raised RuntimeError"),
+    ],
+)
+def test_what_a_pass_says_of_itself_is_read_with_care(small: Path, capsys: pytest.CaptureFixture[str], attributes: str, words: str) -> None:
+    whole = PASS.replace("BODY", "return graph").replace("    def run(", f"    {attributes}\n    def run(")
+    Path("mine.py").write_text(whole.replace('    name: ClassVar[str] = "mine"\n', "" if "name =" in attributes else '    name = "mine"\n'))
+    status = run("check", small, "--pass", "mine.py", "--plugin-timeout", "0.3")
+    printed = capsys.readouterr().err
+    assert words in printed
+    assert "fault in tpucc" not in printed
+    assert status == (0 if not words else 2 if "no pass" in words else 1)
+
+
+@pytest.mark.parametrize(
+    ("made", "code", "words"),
+    [
+        ("functools.partial(given, 5)", "E0523", "returned 5"),
+        ("len", "E0521", "raised TypeError"),
+        ("Callable()", "E0523", "returned 7"),
+    ],
+)
+def test_a_stage_may_be_anything_that_can_be_called(
+    small: Path, capsys: pytest.CaptureFixture[str], made: str, code: str, words: str
+) -> None:
+    text = """\
+import functools
+def given(value, lives, rows): return value
+class Callable:
+    __code__ = 5
+    def __call__(self, lives, rows): return 7
+allocate = MADE
+"""
+    Path("mine.py").write_text(text.replace("MADE", made))
+    assert run("compile", small, "--replace", "allocate=mine.py") == 1
+    printed = capsys.readouterr().err
+    assert f"error {code}: the stage allocate {words}" in printed
+    assert ("mine.py:" in printed) == (made != "len")
+
+
+def test_what_a_stage_does_to_its_input_stays_there(small: Path) -> None:
+    """A stage gets arrays of its own, so that even one that makes them writable changes nothing of ours."""
+    plain = tpucc.compile(small)
+
+    def vandal(lives: Lives, rows: int) -> Int64:
+        starts = allocate(lives, rows)
+        for column in (lives.first, lives.last, lives.rows):
+            column.setflags(write=True)
+            column[:] = 0
+        object.__setattr__(lives, "rows", None)
+        return starts
+
+    assert str(tpucc.compile(small, stages=tpucc.Stages(allocate=vandal)).program) == str(plain.program)
+
+
+def test_a_stage_that_takes_pythons_modules_away(tmp_path: Path) -> None:
+    (tmp_path / "small.tpu").write_text(SMALL)
+    (tmp_path / "mine.py").write_text("import sys\ndef order(tiles):\n    sys.modules.clear()\n    return 5\n")
+    command = [sys.executable, "-m", "tpucc", "compile", "small.tpu", "--replace", "order=mine.py"]
+    done = subprocess.run(command, cwd=tmp_path, timeout=50, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("mine.py:2:1: error E05")
+
+
+def test_a_thread_that_never_ends_does_not_keep_tpucc(tmp_path: Path) -> None:
+    (tmp_path / "small.tpu").write_text(SMALL)
+    (tmp_path / "mine.py").write_text(
+        "import threading, time\nthreading.Thread(target=lambda: time.sleep(60)).start()\ndef order(tiles): return range(len(tiles))\n"
+    )
+    command = [sys.executable, "-m", "tpucc", "judge", "small.tpu", "--replace", "order=mine.py"]
+    assert subprocess.run(command, cwd=tmp_path, timeout=50, capture_output=True).returncode == 0
 
 
 @pytest.mark.parametrize("option", [["--pass", "mine.py"], ["--replace", "order=mine.py"]])
@@ -201,7 +335,7 @@ def test_errors_are_json_for_programs(small: Path, capsys: pytest.CaptureFixture
     printed = capsys.readouterr()
     assert printed.err == ""
     (found,) = json.loads(printed.out)
-    assert (found["code"], found["file"], found["line"], found["column"]) == ("E0521", "mine.py", 14, 9)
+    assert (found["code"], found["file"], found["line"], found["column"]) == ("E0521", "mine.py", 29, 9)
     assert found["spans"][0]["end_column"] == 22
 
 

@@ -91,8 +91,8 @@ def test_a_message_shows_the_line_of_the_listing_and_of_the_source() -> None:
     assert shown[2].strip(" |") == "^" * len(text.split("\n")[number].split(" ; ")[0].strip())
     assert any(line.startswith(f"iris.asm:{number}:5: note: instruction 2") for line in shown)
     source = next(index for index, line in enumerate(shown) if line.endswith("note: compiled from here"))
-    assert shown[source].startswith("02_iris.tpu:9:12")
-    assert "return x @ w + b" in shown[source + 1]
+    assert shown[source].startswith("02_iris.tpu:12:17")
+    assert "sigmoid(dense(x, 256" in shown[source + 1]
 
 
 def test_lines_have_their_numbers_and_nobody_reads_them() -> None:
@@ -149,7 +149,7 @@ def test_a_fault_of_a_tile_program_is_shown_at_its_line() -> None:
         verify_tiles(tiles, places, model)
     shown = error.value.render()
     assert shown.startswith(f"iris.tile:{number + 1}:5: error E0754: tile instruction 0 `matrix_multiply")
-    assert "02_iris.tpu:9:12: note: compiled from here" in shown
+    assert "02_iris.tpu:12:17: note: compiled from here" in shown
 
 
 def test_a_tile_program_has_no_stays() -> None:

@@ -92,5 +92,6 @@ def test_what_breaks_a_rule_is_refused(what: str, code: str, tiles: TileProgram)
 
 
 def test_messages_show_the_instruction() -> None:
-    with pytest.raises(ProgramError, match=r"tile instruction 0 `matrix_multiply ub=x\.0 acc=g0 rows=8 tile=0, switch` reads a row"):
+    message = "tile instruction 0 `matrix_multiply ub=x\\.0 acc=g0 rows=8 tile=0, switch` reads row 0 of x\\.0, which nothing has written"
+    with pytest.raises(ProgramError, match=message):
         verify_tiles(without(READ))

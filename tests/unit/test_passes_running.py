@@ -18,6 +18,7 @@ from tpucc.ir.types import f32
 from tpucc.ops import verify
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context
+from tpucc.passes.plugins import brought
 from tpucc.passes.rewriter import Rewriter
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.target import load_target
@@ -41,7 +42,7 @@ class Rewriting:
 
 def run(graph: Graph, rewrite: Rewrite) -> Graph:
     verify_stage(graph)
-    return run_pass(Rewriting(rewrite), graph, Context(load_target("tpu_v1")))
+    return run_pass(brought(Rewriting(rewrite)), graph, Context(load_target("tpu_v1")))
 
 
 def operators() -> Graph:
@@ -101,10 +102,10 @@ def test_a_fault_is_found_wherever_the_pass_left_it(graph: Callable[[], Graph], 
 def test_only_what_changed_and_its_readers_is_verified_again(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, asked = operators(), list[str]()
     monkeypatch.setattr(verify, "_faults", lambda _, node: asked.append(node.name) or ())
-    same = run_pass(Rewriting(lambda graph: graph), graph, Context(load_target("tpu_v1")))
+    same = run_pass(brought(Rewriting(lambda graph: graph)), graph, Context(load_target("tpu_v1")))
     assert same is graph
     assert asked == []
-    result = run_pass(Rewriting(change("h.b", type=f32(3))), graph, Context(load_target("tpu_v1")))
+    result = run_pass(brought(Rewriting(change("h.b", type=f32(3)))), graph, Context(load_target("tpu_v1")))
     assert result == graph
     assert asked == ["h.b", "h_sum"]
 

@@ -154,11 +154,11 @@ def test_a_fault_of_an_edited_listing_is_shown_in_it() -> None:
     place = next(i for i, line in enumerate(lines) if line.startswith("    synchronize"))
     shown = refused("\n".join(lines[:place] + lines[place + 1 :]), name="iris.asm").render()
     assert shown.startswith(f"iris.asm:{place + 1}:5: error V0801")
-    assert "02_iris.tpu:9:12: note: compiled from here" in shown
+    assert "02_iris.tpu:12:17: note: compiled from here" in shown
     tiles = "\n".join(line for line in text_of("tiles").split("\n") if not line.startswith("    set_configuration"))
     shown = refused(tiles, name="iris.tile").render()
     assert "error E0756: tile instruction 2 `activate" in shown
-    assert "02_iris.tpu:9:12: note: compiled from here" in shown
+    assert "02_iris.tpu:12:17: note: compiled from here" in shown
 
 
 @pytest.mark.parametrize(

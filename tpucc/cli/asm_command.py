@@ -7,13 +7,16 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.cli.resumed import base_at, read_text
-from tpucc.diagnostics import counted
+from tpucc.cli.resumed import read_text
+from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.interop.files import write_file
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check
 from tpucc.options import Options
+from tpucc.runtime.resume import base_at, kind_of
+
+_STAGES = {"graph": "a graph", "tile": "a tile program"}
 
 
 @click.command("asm")
@@ -23,6 +26,11 @@ from tpucc.options import Options
 def command(listing: Path, output: Path | None, like: Path | None) -> None:
     """Assemble LISTING into a program. The verifier checks it before it is written."""
     text = read_text(listing)
+    if (kind := kind_of(text)) != "asm":
+        mend = f"tpucc compile {printable(listing.name)} --like MODEL.tpu goes on from it"
+        raise UsageError(
+            Diagnostic("E0766", f"{printable(listing.name)} is {_STAGES[kind]} in text form, no machine program", help=(mend,))
+        )
     known = None if like is None else base_at(like, Options()).constants
     program, places = read_listing(text.text, text.name, known)
     check(program, places)

@@ -16,7 +16,7 @@ from typing import Any
 import click
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, listed, reason
 
 MAX_SOURCE = 1 << 20
 
@@ -34,6 +34,8 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
     else:
         show_error(known)
     if isinstance(known, InternalError):
+        if files := [argument for argument in arguments if argument.endswith(".py")]:
+            click.echo(f"help: does it happen without {listed(files)}? code that ran here may have changed what tpucc uses", err=True)
         click.echo(f"what reproduces it is in {_reproducer(error, arguments)}", err=True)
     return known.exit_status
 

@@ -7,6 +7,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -74,8 +75,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: no arrow or µ is a fault where there is none
     status = _status(arguments)
     if arguments is None:
-        sys.exit(status)
+        _leave(status)
     return status
+
+
+def _leave(status: int) -> NoReturn:
+    """Ends the process, whatever threads code of the user's has left behind: Python would wait for them."""
+    threads = sys.modules.get("threading")
+    if threads and any(not thread.daemon for thread in threads.enumerate() if thread is not threads.main_thread()):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def _status(arguments: Sequence[str] | None) -> int:
@@ -99,9 +110,15 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def _failed(error: Exception, arguments: Sequence[str] | None) -> int:
-    from tpucc.cli.failures import report_failure
+    try:
+        from tpucc.cli.failures import report_failure
 
-    return report_failure(error, sys.argv[1:] if arguments is None else list(arguments))
+        return report_failure(error, sys.argv[1:] if arguments is None else list(arguments))
+    except Exception as second:
+        if second is error:  # TPUCC_DEBUG=1
+            raise
+        os.write(2, f"{error}\n".encode(errors="replace"))  # code of the user's took away what a message is made with
+        return int(getattr(error, "exit_status", 5))
 
 
 def _ended_by_the_user() -> Exception:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import click
 
 from tpucc.cli.options import FILE, data_option, option
-from tpucc.cli.resumed import base_at, read_text
+from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.files import write_file
@@ -19,10 +18,11 @@ from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options
-from tpucc.passes.base import Context, Pass, options_of
+from tpucc.passes.base import Context, Pass, options_of, with_options
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.passes.running import run_pass, verify_stage
+from tpucc.runtime.resume import base_at
 from tpucc.target import load_target
 
 STEP = re.compile(r"\s*([\w-]+)\s*(?:\{([^{}]*)\})?\s*(?:,|$)")
@@ -65,7 +65,7 @@ def command(
     result = parse_graph(text.text, text.name, ATTRIBUTES, known)
     verify_stage(result)
     for step in steps:
-        result = run_pass(step, result.without_notes(), context, plugin_timeout)
+        result = run_pass(step, result.without_notes(), context)
         for note in result.notes:
             click.echo(f"note: {note}", err=True)
     printed = print_graph(result, with_data=with_data)
@@ -98,7 +98,7 @@ def _steps(wanted: str, known: dict[str, Pass]) -> Iterator[Pass]:
 
 def _with_options(step: Pass, text: str) -> Pass:
     values: dict[str, object] = {}
-    known = {f.name: getattr(step, f.name) for f in options_of(step)}
+    known = {f.name: f.default for f in options_of(step)}
     for part in filter(None, (p.strip() for p in re.split(r"[,\s]+", text))):
         name, equals, value = part.partition("=")
         name = name.replace("-", "_")
@@ -106,7 +106,7 @@ def _with_options(step: Pass, text: str) -> Pass:
             near = did_you_mean(name, known) or (f"it has {', '.join(known)}" if known else "it has no options")
             raise UsageError(Diagnostic("E0509", f"{step.name} has no option {name}", help=(near,)))
         values[name] = _converted(value, known[name], f"{step.name}'s {name}")
-    return replace(step, **values) if values else step  # type: ignore[type-var]
+    return with_options(step, values)
 
 
 def _converted(text: str, default: object, what: str) -> object:

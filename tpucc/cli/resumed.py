@@ -11,12 +11,9 @@ import click
 
 from tpucc.compilation import Compilation, Observer
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
-from tpucc.driver import compile_source
 from tpucc.interop.files import read_file
-from tpucc.interop.sources import read_source
 from tpucc.options import Options
-from tpucc.runtime.resume import Base, kind_of, resume
-from tpucc.runtime.runtime import load_program
+from tpucc.runtime.resume import base_at, kind_of, resume
 
 TEXT_SUFFIXES = (".graph", ".tile", ".asm")
 _LATER: Mapping[str, tuple[str, ...]] = {
@@ -36,15 +33,6 @@ def resumed(path: Path, like: Path | None, options: Options, observer: Observer)
     if base is not None and base.compilation is None:
         options = replace(options, target=base.program.target, cores=base.program.cores)
     return resume(text, base, options, observer)
-
-
-def base_at(path: Path, options: Options) -> Base:
-    """The model that a text goes on from, a source or a program."""
-    if path.suffix == ".tpub":
-        return Base(load_program(path).program)
-    made = compile_source(read_source(path), path.parent, replace(options, stop_after=None))
-    assert made.program is not None
-    return Base(made.program, made)
 
 
 def read_text(path: Path) -> Source:

@@ -52,6 +52,13 @@ def bind_archive(graph: Graph, path: Path) -> Graph:
     return _bound(graph, {key: Constant(value) for key, value in values.items()})
 
 
+def bind_like(graph: Graph, model: Iterable[Node]) -> Graph:
+    """A graph from before its weights were read, with those of its model's nodes of the same names."""
+    bound = {node.name: node for node in model}
+    unbound = {node.name for node in weights_of(graph).values()} & bound.keys()
+    return graph.with_nodes(replace(bound[node.name], origin=node.origin) if node.name in unbound else node for node in graph)
+
+
 def require_source(graph: Graph) -> None:
     """Raises `CompileError` when the graph has weights; for models that name no place to read them from."""
     for key, node in weights_of(graph).items():

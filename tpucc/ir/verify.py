@@ -105,6 +105,9 @@ def _place(index: int, node: Node, graph: Graph) -> Iterator[Problem]:
 
 
 def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:
+    for field in ("name", "source"):
+        if not isinstance(getattr(graph, field), str):
+            yield Problem("E0747", f"the graph's {field} is no text")
     if not graph.outputs:
         yield Problem("E0742", f"the graph {graph.name} has no outputs")
     seen: set[str] = set()

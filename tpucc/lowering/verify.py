@@ -6,7 +6,7 @@ Every row lies inside its buffer or group, is written before it is read, and sum
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
@@ -31,6 +31,10 @@ ALLOWED = (
     *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
 """What a tile program has. Fetches, waits and the end are scheduling's."""
+
+
+Found = tuple[int, str, str]
+"""A broken rule before its instruction's text is known: the index, the code, the message."""
 
 
 class Fault(NamedTuple):
@@ -61,7 +65,7 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
 def _diagnostic(tiles: TileProgram, fault: Fault, places: Places | None, model: Source | None) -> Diagnostic:
     labels = places.labels(fault.instruction) if places else ()
     if labels and model is not None and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers):
-        labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.spans[:1])
+        labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.call)
     return Diagnostic(fault.code, fault.message, labels)
 
 
@@ -169,23 +173,32 @@ def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
 
 def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     accesses = [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
+    names = [(buffer.name, buffer.rows) for buffer in tiles.buffers]
+    found: list[Found] = []
     for part in events(accesses):
         undefined = (part.kind == READ) & (part.last(part.kind == WRITE) < 0)
-        yield from _first(tiles, "E0754", part, undefined, "reads a row that nothing has written")
+        found += _first("E0754", part, undefined, "reads {row}, which nothing has written", names)
+    yield from _told(tiles, found)
 
 
 def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     """The first tile of a sum overwrites, the others add, then it is activated, and every sum is."""
     start, end = touched.acc_start, touched.acc_end
     reads, writes = (np.flatnonzero((end > start) & among) for among in (~touched.acc_writes, touched.acc_writes))
+    names = [(f"g{group}", rows) for group, rows in enumerate(tiles.groups)]
+    found: list[Found] = []
     for part in events([Accesses.of(reads, start[reads], end[reads], READ), Accesses.of(writes, start[writes], end[writes], WRITE)]):
         before = part.last(np.ones(len(part), np.bool_))
         adds = touched.acc_reads[part.instruction] & (part.kind == WRITE)
         open_sum = (before >= 0) & (part.kind[before] == WRITE)
-        yield from _first(tiles, "E0755", part, (part.kind == READ) & ~(part.last(part.kind == WRITE) >= 0), "activates an empty sum")
-        yield from _first(tiles, "E0755", part, adds & ~open_sum, "adds to a sum that isn't begun")
-        yield from _first(tiles, "E0755", part, (part.kind == WRITE) & ~adds & open_sum, "overwrites a sum that wasn't activated")
-        yield from _first(tiles, "E0755", part, (part.kind == WRITE) & part.ends_segment, "leaves a sum that nothing activates")
+        empty = (part.kind == READ) & ~(part.last(part.kind == WRITE) >= 0)
+        found += _first("E0755", part, empty, "activates {row}, a sum that nothing is added to", names)
+        found += _first("E0755", part, adds & ~open_sum, "adds to {row}, where no sum is begun", names)
+        lost = (part.kind == WRITE) & ~adds & open_sum
+        found += _first("E0755", part, lost, "overwrites {row}, a sum that wasn't activated", names)
+        left = (part.kind == WRITE) & part.ends_segment
+        found += _first("E0755", part, left, "leaves {row}, a sum that nothing activates", names)
+    yield from _told(tiles, found)
 
 
 def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
@@ -203,10 +216,23 @@ def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
         yield Fault("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
 
 
-def _first(tiles: TileProgram, code: str, part: Events, wrong: Bools, message: str) -> Iterator[Fault]:
-    marked = np.zeros(len(tiles.instructions), np.bool_)
-    marked[part.instruction[wrong]] = True
-    yield from _each(tiles, code, marked, message)
+def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[tuple[str, int]]) -> Iterator[Found]:
+    """For each instruction its first event that is wrong; `{row}` in the message is a row of one of `names`, which lie one after the other
+    with so many rows each."""
+    ends = np.cumsum([rows for _, rows in names], dtype=np.int64)
+    instructions, places = np.unique(part.instruction[wrong], return_index=True)
+    for index, row in zip(instructions.tolist(), part.row[wrong][places].tolist(), strict=True):
+        owner = int(np.searchsorted(ends, row, side="right"))
+        name, rows = names[owner]
+        yield index, code, message.format(row=f"row {row - int(ends[owner]) + rows:,} of {name}")
+
+
+def _told(tiles: TileProgram, found: Iterable[Found]) -> Iterator[Fault]:
+    """The first faults, in the order of the program, with the instructions' texts; of one kind and instruction one."""
+    first = sorted({(index, code): message for index, code, message in found}.items())[:MAX_REPORTED]
+    lines = tile_lines(tiles, tiles.instructions[[index for (index, _), _ in first]])
+    for ((index, code), message), line in zip(first, lines, strict=True):
+        yield Fault(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
 
 
 def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Fault]:

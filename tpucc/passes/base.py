@@ -17,13 +17,14 @@ user should hear, as in `return graph.noting("one sentence")`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray, read_only
+from tpucc.plugins.guard import Guest
 from tpucc.target import Target
 
 
@@ -50,13 +51,40 @@ class Context:
 class Pass(Protocol):
     """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs."""
 
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    level: ClassVar[int]
-
+    @property
+    def name(self) -> str: ...
+    @property
+    def summary(self) -> str: ...
+    @property
+    def level(self) -> int: ...
     def run(self, graph: Graph, context: Context) -> Graph: ...
+
+
+@dataclass(frozen=True)
+class Brought:
+    """A pass of the user's. What it says of itself has been read once, into plain values; `code` names it and calls it."""
+
+    name: str
+    summary: str
+    level: int
+    after: str | None
+    step: Pass
+    code: Guest
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        return self.step.run(graph, context)
 
 
 def options_of(step: Pass) -> tuple[Field[Any], ...]:
     """The options of a pass: the fields of its dataclass, class variables left out."""
+    step = step.step if isinstance(step, Brought) else step
     return fields(step) if is_dataclass(step) else ()
+
+
+def with_options(step: Pass, values: Mapping[str, object]) -> Pass:
+    """A pass with these options in place of its own. Raises `PluginError` when one of the user's can't take them."""
+    if not values:
+        return step
+    if isinstance(step, Brought):
+        return replace(step, step=step.code.call(lambda: replace(step.step, **values)))  # type: ignore[type-var]
+    return replace(step, **values)  # type: ignore[type-var]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING
 
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
-from tpucc.passes.base import Pass
+from tpucc.passes.base import Brought, Pass, options_of, with_options
 from tpucc.passes.batch_products import BatchProducts
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
@@ -26,14 +26,13 @@ from tpucc.passes.hoist_activations import HoistActivations
 from tpucc.passes.hoist_dequantize import HoistDequantize
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place
-from tpucc.passes.plugins import require_pass
+from tpucc.passes.plugins import brought
 from tpucc.passes.push_slices import PushSlices
 from tpucc.passes.quantise import Quantise
 from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
-from tpucc.plugins.guard import short
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
@@ -78,7 +77,7 @@ def pipeline(level: int, extra: Sequence[Pass], settings: Mapping[str, Mapping[s
         raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {level}"))
     passes = list(PASSES)
     for added in extra:
-        _insert(passes, require_pass(added, short(added)))
+        _insert(passes, brought(added))
     names = {p.name for p in passes}
     for name in (*settings, *omit):
         if name not in names:
@@ -96,21 +95,21 @@ def _insert(passes: list[Pass], added: Pass) -> None:
         for index in same:
             passes[index] = added
         return
-    after = getattr(added, "after", None)
+    after = added.after if isinstance(added, Brought) else None
     names = [p.name for p in passes]
     if after is not None and after not in names:
-        raise unknown_name("pass", str(after), names)
+        raise unknown_name("pass", after, names)
     passes.insert(len(names) - names[::-1].index(after) if after else names.index(Place.name), added)
 
 
 def _configured(step: Pass, settings: Mapping[str, object]) -> Pass:
-    options: dict[str, object] = {field.name: field.default for field in fields(step)} if is_dataclass(step) else {}
+    options: dict[str, object] = {field.name: field.default for field in options_of(step)}
     for name, value in settings.items():
         if name not in options:
             raise unknown_name(f"option of {step.name}", name, sorted(options))
         if not _fits(value, options[name]):
             raise UsageError(Diagnostic("E0518", f"{name} of {step.name} is like {options[name]!r}, found {value!r}"))
-    return replace(step, **settings) if settings else step  # type: ignore[type-var]
+    return with_options(step, settings)
 
 
 def _fits(value: object, default: object) -> bool:

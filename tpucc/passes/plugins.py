@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any
 
 from tpucc.diagnostics import Diagnostic, UsageError
-from tpucc.passes.base import Pass
+from tpucc.passes.base import Brought, Pass
 from tpucc.plugins.files import executed
-from tpucc.plugins.guard import SECONDS, guest
+from tpucc.plugins.guard import SECONDS, Guest, guest, short
 
 GROUP = "tpucc.passes"
 
@@ -24,7 +24,9 @@ def passes_of_file(path: Path, seconds: float = SECONDS) -> tuple[Pass, ...]:
     fails.
     """
     module = executed(path, seconds)
-    found = tuple(_instance(cls, path, seconds) for cls in vars(module).values() if _is_pass(cls, module))
+    code = Guest(f"the file {path}", str(path), 0, seconds)
+    classes = code.call(lambda: [cls for cls in list(vars(module).values()) if _is_pass(cls, module)])
+    found = tuple(_instance(cls, path, seconds) for cls in classes)
     if not found:
         wanted = ("a pass is a frozen dataclass with name, summary, and run(self, graph, context) -> Graph; see tpucc.passes.base",)
         raise UsageError(Diagnostic("E0513", f"{path} defines no pass", help=wanted))
@@ -45,16 +47,33 @@ def _is_pass(value: object, module: ModuleType) -> bool:
 
 def _instance(cls: Any, path: Path, seconds: float) -> Pass:
     """A pass with its default options. A class without a level runs at every one."""
-    if not hasattr(cls, "level"):
-        cls.level = 0
-    step = guest(f"the pass {cls.__name__}, made without arguments,", cls.run, seconds).call(cls)
-    return require_pass(step, f"{path}: {cls.__name__}")
+    code = guest(f"the pass {cls.__name__}, made without arguments,", inspect.getattr_static(cls, "run", None), seconds)
+    return brought(code.call(cls), seconds, f"{path}: {cls.__name__}")
 
 
-def require_pass(step: object, what: str) -> Pass:
-    """The pass. Raises `UsageError` E0514 when it is none."""
-    if isinstance(step, Pass) and not isinstance(step, type):
-        kinds = ((step.name, str), (step.summary, str), (step.level, int), (getattr(step, "after", ""), str | None))
-        if all(isinstance(value, kind) for value, kind in kinds):
-            return step
-    raise UsageError(Diagnostic("E0514", f"{what} is no pass: name and summary are strings, level an integer, run a method"))
+def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
+    """A pass that is asked for, as the pipeline takes it: tpucc's own as it is, one of the user's as plain values.
+
+    Raises `UsageError` E0514 when it is none, `PluginError` when it can't be read.
+    """
+    if type(step) is Brought or type(step).__module__.startswith("tpucc.passes."):
+        own: Pass = step
+        return own
+    run = inspect.getattr_static(step, "run", None)
+    found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step) or short(step))
+    if isinstance(found, str):
+        kinds = "name and summary are strings, level an integer, run a method"
+        raise UsageError(Diagnostic("E0514", f"{what or found} is no pass: {kinds}"))
+    name, summary, level, after = found
+    return Brought(name, summary, level, after, step, guest(f"the pass {name}", run, seconds))
+
+
+def _read(step: Any) -> tuple[str, str, int, str | None] | None:
+    """What a pass says of itself, as plain values; None for what is no pass."""
+    if isinstance(step, type) or not callable(getattr(step, "run", None)):
+        return None
+    name, summary, after = (getattr(step, field, None) for field in ("name", "summary", "after"))
+    level = getattr(step, "level", 0)
+    if not (isinstance(name, str) and isinstance(summary, str) and isinstance(level, int) and isinstance(after, str | None)):
+        return None
+    return str.__str__(name), str.__str__(summary), int(level), None if after is None else str.__str__(after)

@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from types import NoneType
+from typing import cast
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, PluginError, printable
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.verify import verify_operators
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.pipeline import PASSES
-from tpucc.plugins.guard import SECONDS, Guest, guest, short
+from tpucc.passes.base import Brought, Context, Pass
+from tpucc.plugins.guard import Guest, short
 
-BUILT_IN = frozenset(map(type, PASSES))
-
-
-def is_brought(step: Pass) -> bool:
-    """Whether a pass is the user's, and not one of tpucc's."""
-    return type(step) not in BUILT_IN
+PLAIN = (str, int, float, bool, NoneType, Constant)
+"""What a graph's fields hold, beside tuples and tpucc's own dataclasses."""
 
 
-def run_pass(step: Pass, graph: Graph, context: Context, seconds: float = SECONDS) -> Graph:
+def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
     """Runs one pass on a graph that keeps the rules, and verifies what it changed.
 
     A fault in a pass of tpucc's is an `InternalError` that names it, one in a pass of the user's a `PluginError`; want of memory is a
-    limit. A pass of the user's has so many seconds.
+    limit.
     """
-    if is_brought(step):
-        return _run_brought(step, graph, context, seconds)
+    if isinstance(step, Brought):
+        return step.code.call(lambda: _run_brought(step, graph, context))
     try:
         result = step.run(graph, context)
     except Error:
@@ -59,18 +57,24 @@ def verify_stage(graph: Graph, before: Graph | None = None) -> None:
     verify_layers(graph, changed)
 
 
-def _run_brought(step: Pass, graph: Graph, context: Context, seconds: float) -> Graph:
+def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
     """A pass of the user's, whose code is named for all that goes wrong. What it gets can be read, not written."""
-    code = guest(f"the pass {step.name}", step.run, seconds)
-    before = _parts(graph)
-    result = code.call(step.run, graph, context)
-    if not all(one is other for one, other in zip(before, _parts(graph), strict=False)):
+    code, before = step.code, _parts(graph)
+    result = step.run(graph, context)
+    if not _same(graph, before):
         help = "a graph is never changed; graph.with_nodes(…) and dataclasses.replace(node, …) make new ones"
         raise code.error("E0524", "changed the graph that it was given", help)
-    if not isinstance(result, Graph):
+    if type(result) is not Graph:
         raise code.error("E0523", f"returned {short(result)}, expected a Graph")
     _verify_brought(result, graph, code)
     return result
+
+
+def _same(graph: Graph, before: list[object]) -> bool:
+    try:
+        return all(one is other for one, other in zip(before, _parts(graph), strict=True))
+    except (TypeError, ValueError, AttributeError):
+        return False
 
 
 def _parts(graph: Graph) -> list[object]:
@@ -87,8 +91,36 @@ def _parts(graph: Graph) -> list[object]:
 def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:
     """A graph may hold anything, as Python has it: what the rules can't even read breaks them too."""
     try:
+        old = set(map(id, before.nodes))
+        new = [node for node in graph.nodes if id(node) not in old]
+        if (foreign := _foreign((graph.name, graph.source, graph.notes, graph.outputs, new))) is not None:
+            raise code.error("E0525", f"made a graph that can't be read: it holds {foreign}")
         verify_stage(graph, before)
+        if _interface(graph) != _interface(before):
+            changed = f"made a model of {_interface(before)} into one of {_interface(graph)}"
+            raise code.error("E0525", changed, "inputs and outputs keep their names: who runs the model knows them by these")
+    except PluginError:
+        raise
     except Error as error:
         raise code.error("E0525", "made a graph that is not valid:", more=tuple(error.diagnostics)) from error
     except Exception as error:
         raise code.error("E0525", f"made a graph that can't be read: {type(error).__name__}: {error}") from error
+
+
+def _interface(graph: Graph) -> str:
+    """The inputs and outputs, by name."""
+    names = sorted(node.name for node in graph.inputs), sorted(output.name for output in graph.outputs)
+    return " -> ".join(f"({printable(', '.join(group))})" for group in names)
+
+
+def _foreign(value: object) -> str | None:
+    """The first part of a value that no graph holds, in words: an object of a class that isn't tpucc's may do anything when it is read."""
+    if type(value) in PLAIN:
+        return None
+    if type(value) in (tuple, list):
+        parts: Iterable[object] = cast("tuple[object, ...]", value)
+    elif is_dataclass(value) and type(value).__module__.startswith("tpucc."):
+        parts = (getattr(value, field.name) for field in fields(value))
+    else:
+        return f"{short(value)}, of type {type(value).__name__}"
+    return next((found for part in parts if (found := _foreign(part)) is not None), None)

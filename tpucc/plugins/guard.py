@@ -1,8 +1,9 @@
 """Calling code that the user brought: whatever it does, the outcome is its result or a `PluginError` that names it.
 
 It may raise anything, leave the interpreter, or never end. Only two things pass through: an interrupt from the keyboard, which ends
-tpucc as ever, and want of memory, which is a limit. `os._exit` can't be caught in the same process: who runs code that is meant to do
-harm runs it in a child.
+tpucc as ever, and want of memory, which is a limit. What it returns is the user's code too, until it is a plain value: reading it, even
+its type or its text, belongs inside the call. `os._exit` and a module of Python's that was changed can't be caught in the same process:
+who runs code that is meant to do harm runs it in a child.
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import CodeType, FunctionType, MethodType
 from typing import ParamSpec, TypeVar
 
 from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
@@ -23,6 +26,10 @@ R = TypeVar("R")
 
 SECONDS = 60.0
 """How long one call may take, unless `--plugin-timeout` says otherwise."""
+
+
+class Blamed(PluginError):
+    """A `PluginError` that a `Guest` made, with the file and the line; one that the user's code raises has neither."""
 
 
 @dataclass(frozen=True)
@@ -46,20 +53,18 @@ class Guest:
             with interruptible(), limited(self.seconds), redirect_stdout(sys.stderr):
                 try:
                     return function(*args, **kwargs)
-                except (TimeIsUp, MemoryError):
+                except (TimeIsUp, MemoryError, Blamed):
                     raise
                 except BaseException as error:
-                    if type(error) is PluginError:
-                        raise
                     failure = self._raised(error)
-        except TimeIsUp:
+        except TimeIsUp as late:
             help = "does one of its loops never end? --plugin-timeout gives it more seconds"
-            raise self.error("E0522", f"takes longer than {self.seconds:g} s", help) from None
+            raise self.error("E0522", f"takes longer than {self.seconds:g} s", help, line=self._line(late)) from None
         except MemoryError:
             raise LimitError(Diagnostic("E0613", f"out of memory in {self.what}; smaller tensors need less")) from None
         raise failure
 
-    def error(self, code: str, message: str, *help: str, line: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
+    def error(self, code: str, message: str, *help: str, line: int = 0, more: tuple[Diagnostic, ...] = ()) -> Blamed:
         """`message` continues what this is; it stands at `line` of its file, or at its own. `more` are diagnostics that say the rest."""
         linecache.checkcache(self.file)
         source, line = Source(Path(self.file).name, "".join(linecache.getlines(self.file))), line or self.line
@@ -67,23 +72,30 @@ class Guest:
         start = len(text) - len(text.lstrip()) + 1
         labels = (Label(Span(line, start, line, len(text) + 1)),) if text.strip() else ()
         head = Diagnostic(code, f"{self.what} {message}", labels, help)
-        return PluginError((head, *map(_unplaced, more)), source)
+        return Blamed((head, *map(_unplaced, more)), source)
 
-    def _raised(self, error: BaseException) -> PluginError:
+    def _raised(self, error: BaseException) -> Blamed:
         """E0521 at the line of this file where the exception passed last. An error of tpucc's own brings its words."""
+        try:
+            failure = self._described(error)
+        except (TimeIsUp, MemoryError):
+            raise
+        except BaseException:
+            return self.error("E0521", "raised an exception that can't be read")
+        failure.__cause__ = error
+        return failure
+
+    def _described(self, error: BaseException) -> Blamed:
         name, line = type(error).__name__, self._line(error)
         if isinstance(error, SystemExit):
             return self.error("E0521", "raised SystemExit, which would end tpucc", "return a result, or raise an exception", line=line)
         more = tuple(d for d in getattr(error, "diagnostics", ()) if type(d) is Diagnostic) if isinstance(error, Error) else ()
         text = "" if more else _text(error)
-        words = f"raised {name}: {text}" if text else f"raised {name}"
-        failure = self.error("E0521", words, line=line, more=more)
-        failure.__cause__ = error
-        return failure
+        return self.error("E0521", f"raised {name}: {text}" if text else f"raised {name}", line=line, more=more)
 
     def _line(self, error: BaseException) -> int:
-        if isinstance(error, SyntaxError) and error.filename == self.file:
-            return error.lineno or 0
+        if isinstance(error, SyntaxError) and error.filename == self.file and type(error.lineno) is int:
+            return error.lineno
         frames, trace = [], error.__traceback__
         while trace is not None:
             frames.append((trace.tb_frame.f_code.co_filename, trace.tb_lineno))
@@ -92,15 +104,28 @@ class Guest:
 
 
 def guest(what: str, code: object, seconds: float = SECONDS) -> Guest:
-    """A function of the user's, or an object that can be called."""
-    compiled = getattr(code, "__code__", None) or getattr(vars(type(code)).get("__call__"), "__code__", None)
+    """A function of the user's, or an object that can be called; one that isn't written in Python has no place."""
+    compiled = _compiled(code)
     return Guest(what, compiled.co_filename, compiled.co_firstlineno, seconds) if compiled else Guest(what, "", 0, seconds)
 
 
+def _compiled(code: object) -> CodeType | None:
+    """Where a function is written, read without running any code of the user's, such as a property."""
+    while issubclass(type(code), partial | MethodType):
+        code = code.func if isinstance(code, partial) else code.__func__  # type: ignore[attr-defined]
+    if type(code) is FunctionType:
+        return code.__code__
+    looked_in, name = (code, "__init__") if issubclass(type(code), type) else (type(code), "__call__")
+    found = next((vars(cls)[name] for cls in type.mro(looked_in) if name in vars(cls)), None)  # type: ignore[arg-type]
+    return found.__code__ if type(found) is FunctionType else None
+
+
 def short(value: object) -> str:
-    """A value that the user's code returned, in a few words: its own text may fail, too."""
+    """A value that the user's code returned, in a few words: its own text may fail, too. To be called inside `Guest.call`."""
     try:
-        text = repr(value)
+        text = str.__str__(repr(value))
+    except TimeIsUp:
+        raise
     except BaseException as error:
         return f"a {type(value).__name__} whose text raises {type(error).__name__}"
     return text if len(text) <= 60 else f"{text[:60]}…"
@@ -114,6 +139,8 @@ def _unplaced(found: Diagnostic) -> Diagnostic:
 
 def _text(error: BaseException) -> str:
     try:
-        return str(error)
+        return str.__str__(str(error))
+    except TimeIsUp:
+        raise
     except BaseException as fault:
         return f"(its text can't be had: that raised {type(fault).__name__})"

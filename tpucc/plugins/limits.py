@@ -1,7 +1,8 @@
 """A limit of seconds for code that may never end, and interrupts from the keyboard while it runs.
 
-In the main thread of a POSIX system a timer's signal raises an exception in the code; elsewhere a watching thread has it raised. Both
-act between two steps of the Python interpreter: a single long call into C ends first.
+A thread waits beside the code. When time is up, it has an exception raised there, again and again until the code has ended: by a signal in
+the main thread, which also ends a `sleep`, elsewhere by Python itself. Both act between two steps of the Python interpreter: a single long
+call into C ends first. The signal is SIGURG, which nothing uses and which does no harm when its handler has been taken away.
 """
 
 from __future__ import annotations
@@ -24,9 +25,16 @@ class TimeIsUp(BaseException):
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """Raises `TimeIsUp` in the body when it takes longer than `seconds`."""
-    by_signal = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    with _alarm(seconds) if by_signal else _watchdog(seconds):
+    watchdog = _Watchdog(seconds)
+    threading.Thread(target=watchdog.watch, name="watchdog", daemon=True).start()
+    try:
         yield
+    finally:
+        while not watchdog.over:
+            try:
+                watchdog.end()
+            except TimeIsUp:  # it barked just now
+                continue
 
 
 @contextmanager
@@ -53,41 +61,41 @@ def interruptible() -> Iterator[None]:
             raise KeyboardInterrupt from None
 
 
-@contextmanager
-def _alarm(seconds: float) -> Iterator[None]:
-    waits = True
+class _Watchdog:
+    """Interrupts the thread that made it, once `seconds` are over."""
 
-    def ring(number: int, frame: FrameType | None) -> None:
-        if waits:
-            raise TimeIsUp
+    def __init__(self, seconds: float) -> None:
+        self.over = False
+        self._seconds = seconds
+        self._thread = threading.get_ident()
+        self._lock = threading.Lock()
+        self._done = threading.Event()
+        by_signal = hasattr(signal, "SIGURG") and threading.current_thread() is threading.main_thread()
+        self._before = signal.signal(signal.SIGURG, self._ring) if by_signal else None
 
-    before = signal.signal(signal.SIGALRM, ring)
-    left, interval = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
-    try:
-        yield
-    finally:
-        try:
-            waits = False  # it may ring just now
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, left, interval)
-            signal.signal(signal.SIGALRM, before)
-
-
-@contextmanager
-def _watchdog(seconds: float) -> Iterator[None]:
-    done, thread = threading.Event(), threading.get_ident()
-
-    def watch() -> None:
-        pause = seconds
-        while not done.wait(pause):
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(TimeIsUp))
+    def watch(self) -> None:
+        pause = self._seconds
+        while not self._done.wait(pause):
+            with self._lock:
+                if not self.over:
+                    self._interrupt()
             pause = AGAIN
 
-    watching = threading.Thread(target=watch, name="watchdog", daemon=True)
-    watching.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watching.join()
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)  # one that was asked for too late
+    def end(self) -> None:
+        """After this nothing is interrupted, nor by what was asked for too late."""
+        with self._lock:
+            self.over = True
+        self._done.set()
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), None)
+        if self._before is not None:
+            signal.signal(signal.SIGURG, self._before)
+
+    def _interrupt(self) -> None:
+        if self._before is not None and signal.getsignal(signal.SIGURG) == self._ring:
+            signal.pthread_kill(self._thread, signal.SIGURG)
+        else:
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self._thread), ctypes.py_object(TimeIsUp))
+
+    def _ring(self, number: int, frame: FrameType | None) -> None:
+        if not self.over:
+            raise TimeIsUp

@@ -10,13 +10,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Literal, assert_never
 
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
 from tpucc.diagnostics import Diagnostic, ProgramError, Source, did_you_mean, printable
-from tpucc.driver import FRONT_STAGES, back_end, pass_places, recorded, require_stage, run_passes
+from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_passes
 from tpucc.interop.archive import read_arrays
-from tpucc.interop.weights import require_source
+from tpucc.interop.sources import read_source
+from tpucc.interop.weights import bind_like, require_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import Head, head_of, parse_graph
 from tpucc.ir.textdata import unquote
@@ -31,9 +33,10 @@ from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
 from tpucc.passes.running import verify_stage
 from tpucc.runtime.constants import ModelConstants
-from tpucc.runtime.runtime import Runtime
+from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.runtime.unchanged import require_same_graph, require_same_model, require_same_surroundings
 from tpucc.stages.backend import BackEnd
+from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
 
 NO_STAGE, NO_MODEL, NO_PASS = "E0766", "E0767", "E0768"
@@ -76,6 +79,16 @@ class Base:
         """The stages before the first of `stages`."""
         names = [snapshot.stage for snapshot in self.snapshots]
         return self.snapshots[: min((names.index(stage) for stage in stages if stage in names), default=0)]
+
+
+def base_at(path: Path, options: Options) -> Base:
+    """The model that a text goes on from, a source or a program (.tpub). A source is compiled with these options, but with the built-in
+    stages: what a text takes from its model, no stage can change."""
+    if path.suffix == ".tpub":
+        return Base(load_program(path).program)
+    made = compile_source(read_source(path), path.parent, replace(options, stages=Stages(), stop_after=None))
+    assert made.program is not None
+    return Base(made.program, made)
 
 
 def resume(text: Source, base: Base | None, options: Options, observer: Observer | None = None) -> Compilation:
@@ -146,6 +159,8 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         base = _required(base, text)
     places = pass_places(options)
     done = _done(head_of(text.text), places, layered, text)
+    if done == 0 and base is not None and base.compilation is not None:
+        graph = bind_like(graph, base.compilation.graph or ())
     stage = FRONT_STAGES[-1] if done == 0 else places[done - 1].split(" ")[0]
     before = base.snapshots[: len(FRONT_STAGES) + done] if base is not None else ()
     if before:

@@ -59,8 +59,8 @@ def _spilled(tiles: TileProgram, needed: int) -> Placement:
     result = spill(tiles)
     first, last, rows = (np.array(column, np.int64) for column in zip(*result.extents(tiles), strict=True))
     room = tiles.target.unified_buffer_rows
-    note = (
-        f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again: "
-        f"what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"
-    )
+    why = f"what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"
+    if needed <= room:
+        why = f"the allocator found no place for all buffers in the {room:,} rows of the unified buffer; {needed:,} live at one time"
+    note = f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again: {why}"
     return Placement(result.instructions, result.stays, largest_live_sum(first, last, rows), result.host, (note,))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Error, PluginError
+from tpucc.diagnostics import Diagnostic, Error
 from tpucc.isa.instructions import Engine
 from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct, read_product
 from tpucc.lowering.tileprogram import TileProgram
@@ -34,9 +34,8 @@ def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
         try:
             return read_product(layer, lines)
         except Error as error:
-            first = error.diagnostics[0].span
-            wrong = f" as line {first.line}: {short(lines[first.line - 1])}" if first and first.line <= len(lines) else ""
-            raise code.error("E0523", f"wrote for layer {layer.name}{wrong}", more=error.diagnostics) from None
+            found = tuple(_of_line(diagnostic, lines) for diagnostic in error.diagnostics)
+            raise code.error("E0523", f"wrote for layer {layer.name}:", more=found) from None
 
     return lower
 
@@ -47,15 +46,15 @@ def safe_allocate(function: Allocate, seconds: float) -> Allocate:
 
     def allocate(lives: Lives, rows: int) -> Int64:
         used = np.flatnonzero(lives.last >= 0)
+        sizes = lives.rows[used]
         given = Lives(*(read_only(column[used]) for column in (lives.first, lives.last, lives.rows)))
-        found = code.call(_or_too_large, function, given, rows)
-        if isinstance(found, TooLarge):
-            raise found
-        starts = _integers(code, found, len(used), "the first row of each buffer")
-        outside = np.flatnonzero((starts < 0) | (starts + given.rows > rows))
+        starts = code.call(lambda: _starts(function, given, rows, len(used), code))
+        if isinstance(starts, TooLarge):
+            raise starts
+        outside = np.flatnonzero((starts < 0) | (starts + sizes > rows))
         if len(outside):
             index = int(outside[0])
-            place = f"rows {starts[index]:,} to {starts[index] + given.rows[index] - 1:,}"
+            place = f"rows {starts[index]:,} to {starts[index] + sizes[index] - 1:,}"
             raise code.error("E0523", f"put buffer {index} on {place}; the unified buffer has rows 0 to {rows - 1:,}")
         placed = np.zeros(len(lives.rows), np.int64)
         placed[used] = starts
@@ -70,8 +69,8 @@ def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], TileP
 
     def reordered(tiles: TileProgram) -> TileProgram:
         count = len(tiles)
-        given = replace(tiles, instructions=read_only(tiles.instructions))
-        order = _integers(code, code.call(function, given), count, "the number of each instruction, once")
+        given = replace(tiles, instructions=read_only(tiles.instructions.copy()))
+        order = code.call(lambda: _integers(code, function(given), count, "the number of each instruction, once"))
         wrong = np.flatnonzero((order < 0) | (order >= count))
         if len(wrong):
             raise code.error("E0523", f"returned instruction {order[wrong[0]]:,}; there are 0 to {count - 1:,}")
@@ -87,30 +86,37 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
     code = guest("the stage synchronise", function, seconds)
 
     def synchronise(listing: Listing) -> Sequence[Wait]:
-        given = replace(listing, records=read_only(listing.records))
+        given = replace(listing, records=read_only(listing.records.copy()))
         waits = code.call(lambda: [_wait(code, wait, len(listing)) for wait in _several(code, function(given), "waits")])
         return sorted(waits, key=lambda wait: wait.before)
 
     return synchronise
 
 
-def _or_too_large(function: Allocate, lives: Lives, rows: int) -> Int64 | TooLarge:
-    """The rows, or the answer that they don't fit."""
+def _of_line(found: Diagnostic, lines: list[str]) -> Diagnostic:
+    """What is wrong with one of a lowering's lines, with the line: the place is in no file."""
+    number = found.span.line if found.span else 0
+    text = f"line {number}, `{lines[number - 1].strip()}`: " if 0 < number <= len(lines) else ""
+    return Diagnostic(found.code, f"{text}{found.message}", (), found.help)
+
+
+def _starts(function: Allocate, lives: Lives, rows: int, count: int, code: Guest) -> Int64 | TooLarge:
+    """The rows, or the answer that they don't fit, in plain words."""
     try:
-        return function(lives, rows)
+        return _integers(code, function(lives, rows), count, "the first row of each buffer")
     except TooLarge as answer:
-        return answer
+        return TooLarge(str.__str__(str(answer)))
 
 
 def _lines(found: object, code: Guest) -> list[str]:
     """Lines from a text or from several strings."""
     if isinstance(found, str):
-        return found.splitlines()
+        return str.splitlines(found)
     lines = list(_several(code, found, "lines"))
     for line in lines:
         if not isinstance(line, str):
             raise code.error("E0523", f"returned {short(line)} among its lines, expected strings")
-    return [part for line in lines for part in line.splitlines()]
+    return [part for line in lines for part in str.splitlines(line)]
 
 
 def _wait(code: Guest, wait: Any, count: int) -> Wait:
@@ -146,10 +152,8 @@ def _several(code: Guest, found: object, what: str) -> Iterable[Any]:
 def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
     """A result that is one integer for each of `count` things."""
     try:
-        array = np.asarray(code.call(lambda: list(found) if isinstance(found, range) else found))
-    except PluginError:
-        raise
-    except Exception as error:
+        array = np.asarray(list(found) if isinstance(found, range) else found)
+    except (ValueError, TypeError, OverflowError) as error:
         raise code.error("E0523", f"returned {short(found)}, which is no list of integers: {error}") from None
     if array.shape != (count,) or (array.dtype.kind not in "iu" and count):
         shown = f"{array.dtype} of shape {list(array.shape)}" if array.ndim else short(found)

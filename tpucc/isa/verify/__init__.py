@@ -113,7 +113,7 @@ def _diagnostic(program: Program, violation: Violation, model: Source | None, pl
         labels = places.labels(violation.instruction) + places.labels(violation.other, f"instruction {violation.other:,}")
     if violation.instruction >= 0 and model is not None and violation.instruction < program.layer_of.size:
         layer = int(program.layer_of[violation.instruction])
-        spans = program.layers[layer].origin.spans if layer < len(program.layers) else ()
-        labels += tuple(Label(span, "compiled from here", model) for span in spans[:1])
+        spans = program.layers[layer].origin.call if layer < len(program.layers) else ()
+        labels += tuple(Label(span, "compiled from here", model) for span in spans)
     help = f"rule {violation.code}: {RULES[violation.code].description}"
     return Diagnostic(violation.code, violation.message, labels, (help,))
