@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import assert_never
 
 import numpy as np
 
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import RECORD, SPECS, UNITS, Opcode, OperandSpec, Records
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Function, Opcode, OperandSpec, Records, Space
 from tpucc.numerics import Int64
 
 FIELDS: tuple[str, ...] = RECORD.names or ()
@@ -37,19 +38,27 @@ def constants(opcode: Opcode, function: int) -> tuple[tuple[str, int], ...]:
     return tuple((field, int(field == "outer" and "inner" in used)) for field in OPERANDS if field not in used)
 
 
-def known(operand: OperandSpec, opcode: Opcode, value: int) -> bool:
-    """Whether `value` is one that the encoding of an enumerated operand has; addresses and counts are free."""
-    match operand.space:
-        case "engine":
-            return value in UNITS
-        case "engines":
-            return 0 < value <= ALL_UNITS
+@cache
+def names_of(space: Space) -> Mapping[int, str]:
+    """The words that stand for the values of an operand of this kind, a bit each of `engines`; none where values are numbers."""
+    match space:
+        case "engine" | "engines":
+            return {unit.value: unit.name.lower() for unit in UNITS}
         case "function":
-            return value in SPECS[opcode].functions
+            return {function.value: function.name.lower() for function in Function}
         case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
-            return True
+            return {}
         case _:
-            assert_never(operand.space)
+            assert_never(space)
+
+
+def unknown(opcode: Opcode, function: int, records: Records) -> Iterator[tuple[OperandSpec, Bools]]:
+    """For each operand that has words the records whose value has none."""
+    for operand in SPECS[opcode].operands_for(function):
+        if names := names_of(operand.space):
+            known = SPECS[opcode].functions if operand.space == "function" else [*names]
+            values = records[operand.field]
+            yield operand, (values == 0) | (values > ALL_UNITS) if operand.space == "engines" else ~np.isin(values, known)
 
 
 def well_formed(records: Records) -> Bools:
@@ -67,8 +76,6 @@ def _well_formed(opcode: Opcode, function: int, records: Records) -> Bools:
     good: Bools = (records["flags"] & ~np.uint8(flags)) == 0
     for field, value in constants(opcode, function):
         good &= records[field] == value
-    for operand in spec.operands_for(function):
-        if operand.space in ("engine", "engines", "function"):
-            values, inverse = np.unique(records[operand.field], return_inverse=True)
-            good &= np.array([known(operand, opcode, int(value)) for value in values], np.bool_)[inverse]
+    for _, wrong in unknown(opcode, function, records):
+        good &= ~wrong
     return good

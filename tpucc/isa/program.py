@@ -220,6 +220,14 @@ class Program:
         return hash((self.name, len(self.instructions)))
 
 
+def bare_program(**parts: Any) -> Program:
+    """A program of these parts, by their names, without instructions; what isn't given is empty. Name and target must be."""
+    arrays = {name: np.zeros((0, *shape), dtype) for name, (dtype, shape) in array_types(parts["target"].mxu).items()}
+    texts = dict.fromkeys(("source", "source_text", "prologue", "epilogue"), "")
+    rows: dict[str, tuple[()]] = dict.fromkeys(("layers", "host", "inputs", "outputs"), ())
+    return Program(**{**arrays, **texts, **rows, "layer_of": np.zeros(0, np.uint32), **parts})
+
+
 @dataclass(frozen=True, slots=True)
 class Resident:
     """A stay of a buffer in the unified buffer: rows `start`… from instruction `first` to instruction `last`, both inclusive."""

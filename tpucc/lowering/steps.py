@@ -8,7 +8,7 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.isa.instructions import Function
-from tpucc.isa.listing.printing import name_text
+from tpucc.isa.listing.words import name_text
 from tpucc.lowering.blocking import Chunk, choose_blocking
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout

@@ -13,10 +13,9 @@ import numpy as np
 from tpucc.diagnostics import counted, did_you_mean, printable
 from tpucc.isa.fields import MAXIMUM
 from tpucc.isa.instructions import SPECS, Flag, Opcode, OperandSpec, Place, Records
+from tpucc.isa.listing.instructions import instruction_fields, instruction_texts
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.parsing import instruction_fields
-from tpucc.isa.listing.printing import instruction_texts, label_text
-from tpucc.isa.listing.words import Word, label_in, line_error
+from tpucc.isa.listing.words import Word, label_in, label_text, line_error
 from tpucc.isa.program import HostBuffer
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.numerics import Int64

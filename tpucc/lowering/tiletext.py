@@ -11,16 +11,13 @@ from pathlib import PurePath
 
 from tpucc.diagnostics import Source, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
-from tpucc.isa.disassembler import surroundings, with_headings
-from tpucc.isa.listing.code import read_code
-from tpucc.isa.listing.directives import read_directives
+from tpucc.isa.assembler import read_code
+from tpucc.isa.disassembler import with_headings
+from tpucc.isa.listing.directives import read_directives, surroundings
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, read_lines
-from tpucc.isa.listing.parts import Parts
-from tpucc.isa.listing.places import Places
-from tpucc.isa.listing.printing import name_text
-from tpucc.isa.listing.values import integers
-from tpucc.isa.listing.words import line_error, name
+from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, read_lines
+from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, WORD, Entry, read, shown
+from tpucc.isa.listing.words import line_error, name, name_text
 from tpucc.lowering.tilelines import TileLineReader, tile_lines
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program, tile_program
 
@@ -28,6 +25,8 @@ _OWN = ("buffer", "groups")
 """Directives that only tile programs have."""
 _GROUPS = 16
 """Accumulator groups on one line."""
+_BUFFER = (Entry("name", NAME, what="a name"), Entry("rows", COUNT), Entry("layer", COUNT, default=0))
+_ROWS = (Entry("groups", INTEGERS, what="rows in brackets"),)
 
 
 def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:
@@ -55,62 +54,44 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     """
     errors = Errors()
     lines = read_lines(text, errors)
-    own = [directive for directive in lines.directives if directive.name in _OWN]
-    parts = read_directives([directive for directive in lines.directives if directive.name not in _OWN], PurePath(name).stem, errors, known)
-    buffers, groups = _own_directives(own, parts, errors)
-    reader = TileLineReader(buffers, groups, Labels(parts.host, ()))
-    code = read_code(lines.code, parts.layers, lambda line, _: reader.fields(line), TILE_RECORD, errors)
+    parts = read_directives([line for line in lines.directives if line.name not in _OWN], PurePath(name).stem, errors, known)
+    buffers: dict[str, VirtualBuffer] = {}
+    groups: list[int] = []
+    homes = {buffer.name: index for index, buffer in enumerate(parts.host)}
+    for directive in lines.directives:
+        if directive.name == "groups":
+            errors.attempt(_add_groups, directive, groups)
+        elif directive.name == "buffer":
+            errors.attempt(_add_buffer, directive, homes, buffers)
+    reader = TileLineReader([*buffers.values()], groups, Labels(parts.host, ()))
+    records, layers, spans = read_code(lines.code, parts.layers, lambda line, _: reader.fields(line), TILE_RECORD, errors)
     source = Source(name, text)
     errors.require_none(source)
-    code.records["layer"] = code.layers
-    return tile_program(parts.program, code.records, tuple(buffers), tuple(groups)), Places(source, code.spans)
+    records["layer"] = layers
+    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), Places(source, spans)
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:
     yield ""
     for buffer in tiles.buffers:
         home = f" home={name_text(tiles.host[buffer.home].name)}" if buffer.home >= 0 else ""
-        yield f".buffer {name_text(buffer.name)} rows={buffer.rows} layer={buffer.layer}{home}"
+        yield shown("buffer", _BUFFER, buffer) + home
 
 
 def _groups(tiles: TileProgram) -> Iterator[str]:
     for start in range(0, len(tiles.groups), _GROUPS):
-        yield f".groups [{' '.join(map(str, tiles.groups[start : start + _GROUPS]))}] ; from g{start}"
+        yield f".groups {INTEGERS.show(tiles.groups[start : start + _GROUPS])} ; from g{start}"
 
 
-def _own_directives(directives: list[Directive], parts: Parts, errors: Errors) -> tuple[list[VirtualBuffer], list[int]]:
-    buffers: dict[str, VirtualBuffer] = {}
-    groups: list[int] = []
-    places = {buffer.name: index for index, buffer in enumerate(parts.host)}
-    for directive in directives:
-        if errors.full:
-            break
-        with errors:
-            if directive.name == "groups":
-                groups += _group_rows(directive)
-            else:
-                _add_buffer(_buffer(directive, places), directive, buffers)
-    return list(buffers.values()), groups
+def _add_groups(directive: Directive, groups: list[int]) -> None:
+    (rows,) = read(_ROWS, Arguments(directive))
+    groups += rows
 
 
-def _group_rows(directive: Directive) -> tuple[int, ...]:
-    arguments = Arguments(directive)
-    word = arguments.next("rows in brackets")
-    arguments.done()
-    return integers(word)
-
-
-def _buffer(directive: Directive, places: dict[str, int]) -> VirtualBuffer:
-    arguments = Arguments(directive)
-    title, rows, layer = arguments.name("a name"), arguments.integer("rows"), arguments.integer("layer", 0)
-    word = arguments.take("home")
-    arguments.done()
-    if word is not None and name(word) not in places:
-        word.fail("E0716", f"no host buffer is named {printable(name(word))}", did_you_mean(name(word), places))
-    return VirtualBuffer(title, rows, layer, -1 if word is None else places[name(word)])
-
-
-def _add_buffer(buffer: VirtualBuffer, directive: Directive, buffers: dict[str, VirtualBuffer]) -> None:
-    if buffer.name in buffers:
-        raise line_error("E0718", f"two buffers are named {printable(buffer.name)}", directive.head.span)
-    buffers[buffer.name] = buffer
+def _add_buffer(directive: Directive, homes: dict[str, int], buffers: dict[str, VirtualBuffer]) -> None:
+    title, rows, layer, home = read((*_BUFFER, Entry("home", WORD, default=None)), Arguments(directive))
+    if home is not None and name(home) not in homes:
+        home.fail("E0716", f"no host buffer is named {printable(name(home))}", did_you_mean(name(home), homes))
+    if title in buffers:
+        raise line_error("E0718", f"two buffers are named {printable(title)}", directive.head.span)
+    buffers[title] = VirtualBuffer(title, rows, layer, -1 if home is None else homes[name(home)])

@@ -13,8 +13,8 @@ import numpy as np
 
 from tpucc.diagnostics import counted, did_you_mean, printable
 from tpucc.isa.instructions import OperandSpec
-from tpucc.isa.listing.printing import label_text, plain_texts
-from tpucc.isa.listing.words import Word, label_in
+from tpucc.isa.listing.instructions import plain_texts
+from tpucc.isa.listing.words import Word, label_in, label_text
 from tpucc.isa.program import HostBuffer, Resident
 from tpucc.numerics import Int64
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
-from tpucc.isa.listing.places import Places
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
 from tpucc.isa.verify import (
     accumulators,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.isa.fields import constants, kinds, known
+from tpucc.isa.fields import constants, kinds, unknown
 from tpucc.isa.instructions import SPECS, Opcode
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.numerics import Int64
@@ -50,10 +50,6 @@ def _unused(context: Context, opcode: Opcode, function: int, indices: Int64) -> 
 
 def _enumerations(context: Context, opcode: Opcode, function: int, indices: Int64) -> Iterator[Violation]:
     records = context.program.instructions
-    for operand in SPECS[opcode].operands_for(function):
-        if operand.space not in ("engine", "engines", "function"):
-            continue
-        values = records[operand.field][indices]
-        unknown = [value for value in np.unique(values).tolist() if not known(operand, opcode, value)]
-        for index in indices[np.isin(values, unknown)][:MAX_REPORTED].tolist():
+    for operand, wrong in unknown(opcode, function, records[indices]):
+        for index in indices[wrong][:MAX_REPORTED].tolist():
             yield context.violation("V0204", index, f"has {operand.key} {records[operand.field][index]}, which means nothing")

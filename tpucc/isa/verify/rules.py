@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.listing.printing import instruction_text
+from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 
