@@ -17,7 +17,7 @@ from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Options as Options
-from tpucc.schedule.host_part import with_host_part
+from tpucc.schedule.pipeline import with_host_part
 from tpucc.stages.backend import BackEnd
 
 Stage = Graph | TileProgram | Program

@@ -13,8 +13,8 @@ from tests.support.accesses import inner, rows_of, tensor
 from tests.support.device_graphs import Device
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
+from tpucc.lowering.reader import Run, runs
 from tpucc.lowering.tensors import NO_SIDES, whole
-from tpucc.lowering.windows import Run, runs
 
 
 @settings(max_examples=300, deadline=None)

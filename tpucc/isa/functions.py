@@ -15,8 +15,7 @@ import numpy as np
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.arithmetic import Block, average, centred, lookup, rounded
 from tpucc.isa.formats import format_of
-from tpucc.isa.record import Flag, Place
-from tpucc.isa.table import one_row_each
+from tpucc.isa.record import Flag, Place, one_row_each
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32
 
 _UNREAD: Int8 = np.zeros((0, 0), np.int8)

@@ -18,8 +18,21 @@ import numpy as np
 from tpucc.isa.arithmetic import activate, matrix_product, unsigned
 from tpucc.isa.cycles import Cycles, host_step, no_time, one_a_row, one_cycle, tile_fetch, transfer
 from tpucc.isa.functions import FUNCTIONS, Function, Meaning, Operands, functions
-from tpucc.isa.record import FLAGS, FORMAT_FLAGS, NO_FLAGS, NOWHERE, OPERAND_OF, RECORD, ROWS, UNITS, Engine, Flag, Place, Records
-from tpucc.isa.table import one_row_each
+from tpucc.isa.record import (
+    FLAGS,
+    FORMAT_FLAGS,
+    NO_FLAGS,
+    NOWHERE,
+    OPERAND_OF,
+    RECORD,
+    ROWS,
+    UNITS,
+    Engine,
+    Flag,
+    Place,
+    Records,
+    one_row_each,
+)
 from tpucc.numerics import DeviceInts, Int32
 
 __all__ = [

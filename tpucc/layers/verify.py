@@ -12,10 +12,9 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Vector, looks_up
+from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Vector, is_layer, looks_up
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
-from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray
 
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)

@@ -15,11 +15,10 @@ from math import prod
 from typing import assert_never
 
 from tpucc.lowering.blocking import choose_blocking
-from tpucc.lowering.nests import product_nest
 from tpucc.lowering.plan import Plan
-from tpucc.lowering.splitting import Split, even
+from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tensors import Tensor
-from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step, product_nest
 
 
 def overlapping_splits(plan: Plan) -> list[Split]:

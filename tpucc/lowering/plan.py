@@ -12,15 +12,13 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import LayerInfo
 from tpucc.lowering.blocking import choose_blocking
-from tpucc.lowering.nests import product_nest
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.pools import require_room
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.reader import Reader
-from tpucc.lowering.sharding import Sharding, shard
-from tpucc.lowering.splitting import Split
+from tpucc.lowering.sharding import Sharding, Split, shard
 from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, product_nest
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 

@@ -15,8 +15,8 @@ from tpucc.isa.listing.instructions import records_of
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Directive, Errors, read_lines
 from tpucc.isa.listing.words import Word, integers, line_error
-from tpucc.lowering.tilelines import TileLineReader
 from tpucc.lowering.tileprogram import TILE_RECORD, VirtualBuffer
+from tpucc.lowering.tiletext import TileLineReader
 from tpucc.target import Target
 
 WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)

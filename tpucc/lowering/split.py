@@ -18,7 +18,7 @@ from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.order import live_rows
 from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import Plan
-from tpucc.lowering.splitting import Split, even
+from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.steps import emit_step
 from tpucc.lowering.workload import Step
 

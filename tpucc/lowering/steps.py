@@ -13,12 +13,11 @@ from tpucc.lowering.blocking import Chunk, choose_blocking
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import BUFFER_FIELDS
-from tpucc.lowering.nests import ProductNest, product_nest
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel
 from tpucc.lowering.tensors import Access
-from tpucc.lowering.tilelines import tile_lines
+from tpucc.lowering.tiletext import tile_lines
 from tpucc.lowering.walks import Walk, nest, part_walks, walks
-from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, ProductNest, Step, product_nest
 
 
 def emit_step(step: Step, part: int, layout: Layout, emitter: Emitter, *, complete: bool = True) -> None:

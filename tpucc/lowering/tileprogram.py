@@ -85,7 +85,7 @@ class TileProgram:
 
     @cached_property
     def _listing(self) -> Instructions:
-        from tpucc.lowering.tilelines import tile_lines
+        from tpucc.lowering.tiletext import tile_lines
 
         code = self.instructions
         return Instructions(flat(self), code["layer"].astype(np.int64), lambda index: tile_lines(self, code[index : index + 1])[0])

@@ -21,8 +21,8 @@ from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
 from tpucc.isa.verify.rules import Context
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
-from tpucc.lowering.tilelines import MULTIPLIES, tile_lines
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
+from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10

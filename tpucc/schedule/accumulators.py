@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.schedule.gaps import Gaps
+from tpucc.schedule.allocate import Gaps
 
 
 def place_groups(tiles: TileProgram) -> Int64:

@@ -26,7 +26,7 @@ from tpucc.isa.verify import (
     residents,
     structure,
 )
-from tpucc.isa.verify.clocks import clocks
+from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 
