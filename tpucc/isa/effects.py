@@ -236,3 +236,31 @@ def _visited(span: int, steps: Iterable[tuple[int, int]]) -> Bools:
             visited[more * step :] |= visited[: span - more * step].copy()
             copies += more
     return visited
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Resolved:
+    """One entry for each instruction: indices of the tile and of the parameter block in use after it, -1 before the first."""
+
+    tile: Int64
+    block: Int64
+    fetch: Int64
+    """The number of the `read_weights` (counted from 0) that brought the tile."""
+
+
+def resolve(records: Records, effects: Effects) -> Resolved:
+    """The tile of every multiply and the block of every activation; tiles leave the FIFO in the order in which they were asked for."""
+    tiles = records["index"][effects.pushes].astype(np.int64)
+    fetch = np.cumsum(effects.pops) - 1
+    setters = np.flatnonzero(effects.configures)
+    setter = np.cumsum(effects.configures) - 1
+    return Resolved(
+        tile=_chosen(tiles, fetch),
+        block=_chosen(records["index"][setters].astype(np.int64), setter),
+        fetch=fetch,
+    )
+
+
+def _chosen(values: Int64, which: Int64) -> Int64:
+    """`values[which]`, -1 where `which` is, or where there is no such value."""
+    return np.append(values, -1)[np.minimum(which, len(values))]

@@ -35,26 +35,8 @@ from tpucc.isa.record import (
 )
 from tpucc.numerics import DeviceInts, Int32
 
-__all__ = [
-    "ENGINE_OF",
-    "FUNCTIONS",
-    "RECORD",
-    "SPECS",
-    "UNITS",
-    "Engine",
-    "Flag",
-    "Function",
-    "Instruction",
-    "Opcode",
-    "OperandSpec",
-    "Place",
-    "Records",
-    "Space",
-    "Spec",
-    "activated",
-    "multiplied",
-    "record",
-]
+__all__ = ["ENGINE_OF", "FUNCTIONS", "RECORD", "SPECS", "UNITS", "Engine", "Flag", "Function", "Instruction", "Opcode", "OperandSpec"]
+__all__ += ["Place", "Records", "Space", "Spec", "activated", "multiplied", "record"]
 
 
 class Opcode(IntEnum):

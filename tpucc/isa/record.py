@@ -36,28 +36,10 @@ Records = npt.NDArray[np.void]
 """Instructions: a structured array of `RECORD`."""
 
 RECORD = np.dtype(
-    [
-        ("opcode", "u1"),
-        ("flags", "u1"),
-        ("function", "u1"),
-        ("engines", "u1"),
-        ("host", "<u4"),
-        ("ub", "<u4"),
-        ("ub2", "<u4"),
-        ("dest", "<u4"),
-        ("acc", "<u4"),
-        ("index", "<u4"),
-        ("outer", "<u4"),
-        ("inner", "<u4"),
-        ("ub_pitch", "<u4"),
-        ("ub_stride", "<u4"),
-        ("ub2_pitch", "<u4"),
-        ("ub2_stride", "<u4"),
-        ("dest_pitch", "<u4"),
-        ("dest_stride", "<u4"),
-        ("window_outer", "<u2"),
-        ("window_inner", "<u2"),
-    ]
+    [(name, "u1") for name in ("opcode", "flags", "function", "engines")]
+    + [(name, "<u4") for name in ("host", "ub", "ub2", "dest", "acc", "index", "outer", "inner")]
+    + [(f"{walk}_{step}", "<u4") for walk in ("ub", "ub2", "dest") for step in ("pitch", "stride")]
+    + [(f"window_{walk}", "<u2") for walk in ("outer", "inner")]
 )
 """64 bytes, little endian. Fields that an instruction doesn't use are zero; `outer` is 1 where `inner` is used and `outer` isn't.
 

@@ -39,12 +39,11 @@ from typing import Any
 import numpy as np
 
 import tpucc
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.bottleneck import bottleneck
-from tpucc.sim.resolve import resolve
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
 

@@ -32,8 +32,7 @@ def configuration(context: Context) -> Iterator[Violation]:
     """The violations of V0403."""
     effects = context.effects
     chosen = np.maximum.accumulate(effects.configures) if len(effects) else effects.configures
-    missing = np.flatnonzero(effects.configured & ~chosen)
-    yield from context.each("V0403", missing, lambda i: "needs a parameter block, and no set_configuration stands before it")
+    yield from context.each("V0403", effects.configured & ~chosen, "needs a parameter block, and no set_configuration stands before it")
 
 
 def unified_buffer(context: Context, events: Events) -> Iterator[Violation]:

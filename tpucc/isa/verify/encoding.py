@@ -25,7 +25,7 @@ def check(context: Context) -> Iterator[Violation]:
     """The violations of group 2; when there are none, every record is a well-formed instruction."""
     for code, function, indices in kinds(context.program.instructions):
         if code not in SPECS:
-            yield from context.each("V0201", indices, lambda _, code=code: f"has the unknown opcode {code}")  # type: ignore[misc]
+            yield from context.each("V0201", indices, f"has the unknown opcode {code}")
         else:
             yield from _flags(context, Opcode(code), function, indices)
             yield from _unused(context, Opcode(code), function, indices)

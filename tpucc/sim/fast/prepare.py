@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import effects, resolve
 from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
@@ -18,7 +18,6 @@ from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, operand
-from tpucc.sim.resolve import resolve
 
 
 class Step(Protocol):
