@@ -95,13 +95,7 @@ class Emitter:
         self._add(Opcode.ACTIVATE, piece, flags=self._format_flag, acc=acc, group=group, **walk)
 
     def vector(
-        self,
-        function: Function,
-        piece: Walk,
-        accesses: tuple[Access, ...],
-        sources: tuple[int, ...],
-        splats: tuple[bool, ...],
-        y: int,
+        self, function: Function, piece: Walk, accesses: tuple[Access, ...], sources: tuple[int, ...], splats: tuple[bool, ...], y: int
     ) -> None:
         """An element-wise instruction; the last of the accesses that `piece` walks is the result, in buffer `y`."""
         fields = ("ub", "ub2")[: len(sources)]

@@ -14,9 +14,8 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
 from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up
-from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
 from tpucc.lowering.pools import BlockPool, TilePool
-from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, whole
+from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, border_rows, borders, padding_rows, whole, wider
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
 from tpucc.numerics import AnyArray, Int64
 from tpucc.ops.constant import ConstantAttributes

@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
 from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, bare_program
-from tpucc.isa.view import Instruction, Instructions
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 

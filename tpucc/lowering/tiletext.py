@@ -25,7 +25,7 @@ from tpucc.isa.listing.instructions import instruction_fields, instruction_texts
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, read_lines
 from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, WORD, Entry, read, shown
-from tpucc.isa.listing.words import Word, label_in, label_text, line_error, name, name_text
+from tpucc.isa.listing.words import Word, label_in, label_text, line_error, name, name_text, number_in
 from tpucc.isa.program import HostBuffer
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, VirtualBuffer, surrounding_program, tile_program
 from tpucc.numerics import Int64
@@ -98,38 +98,35 @@ class TileLineReader:
                 return row
             return self._labels.resolve(operand, word, 0)
 
-        fields = instruction_fields(line, tile_operands, resolve)
-        _require_names(line, fields, found)
+        fields = instruction_fields(line, resolve, tile_operands)
         return {**_with_tile(line, fields), **found}
 
     def _buffer(self, word: Word) -> tuple[int, int]:
-        name, row = label_in(word) or ("", 0)
+        name, row = _label(word, "buffer")
         if name not in self._buffers:
             word.fail("E0713", f"no buffer is named {printable(word.text)}", did_you_mean(name, self._buffers))
         index, rows = self._buffers[name]
         return index, _inside(word, row, rows)
 
     def _group(self, word: Word) -> tuple[int, int]:
-        name, row = label_in(word) or ("", 0)
+        name, row = _label(word, "group")
         number = int(name[1:]) if name[:1] == "g" and name[1:].isascii() and name[1:].isdecimal() and len(name) < 12 else -1
         if not 0 <= number < len(self._groups) or name != f"g{number}":
             word.fail("E0713", f"no accumulator group is named {printable(word.text)}", f"there are {len(self._groups):,}, from g0 up")
         return number, _inside(word, row, self._groups[number])
 
 
+def _label(word: Word, what: str) -> tuple[str, int]:
+    """Rows of buffers and groups have names in a tile program: their addresses are not known yet."""
+    if number_in(word.text) is not None:
+        word.fail("E0713", f"expected a row of a {what}, found {printable(word.text)}")
+    return label_in(word) or ("", 0)
+
+
 def _inside(word: Word, row: int, rows: int) -> int:
     if row >= rows:
         word.fail("E0713", f"{printable(word.text)} is past the end: it has {counted(rows, 'row')}")
     return row
-
-
-def _require_names(line: Sequence[Word], fields: dict[str, int], found: dict[str, int]) -> None:
-    """Rows of buffers and groups have names in a tile program: their addresses are not known yet."""
-    for operand in tile_operands(Opcode(fields["opcode"]), fields.get("function", 0)):
-        column = {"ub": f"{operand.field}_buffer", "acc": "group"}.get(operand.space)
-        if column is not None and found[column] < 0:
-            word = next(word for word in line if word.key == operand.key)
-            word.fail("E0713", f"expected a row of a {'group' if column == 'group' else 'buffer'}, found {printable(word.text)}")
 
 
 def _with_tile(line: Sequence[Word], fields: dict[str, int]) -> dict[str, int]:

@@ -12,9 +12,10 @@ from itertools import accumulate
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, LimitError
+from tpucc.lowering.liveness import live_ranges
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.schedule.allocate import Gaps
+from tpucc.schedule.allocate import Full, Lives, linear_scan
 
 
 def place_groups(tiles: TileProgram) -> Int64:
@@ -23,14 +24,14 @@ def place_groups(tiles: TileProgram) -> Int64:
     Groups whose lives overlap are placed side by side, in the order of their first use. Raises `LimitError` E0623 when that takes more
     rows than there are and no other place is free.
     """
-    first, last = _lives(tiles)
+    first, last = live_ranges(tiles.instructions, len(tiles.groups), ("group",))
     starts = np.zeros(len(tiles.groups), np.int64)
     room, place = tiles.target.accumulator_rows, 0
     for cohort in _cohorts(first, last):
         sizes = [tiles.groups[group] for group in cohort]
         total = sum(sizes)
         if total > room:
-            starts[cohort] = _squeezed(cohort, sizes, first, last, room)
+            starts[cohort] = _squeezed(Lives(first[cohort], last[cohort], np.array(sizes)), room)
             continue
         starts[cohort] = found = _ring(sizes, place, room)
         place = found[-1] + sizes[-1]
@@ -48,16 +49,6 @@ def _ring(sizes: Sequence[int], place: int, room: int) -> list[int]:
     return [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)] if closed else starts
 
 
-def _lives(tiles: TileProgram) -> tuple[Int64, Int64]:
-    """First and last instruction of each group; a group that none uses ends before it begins."""
-    first, last = np.full(len(tiles.groups), len(tiles.instructions), np.int64), np.full(len(tiles.groups), -1, np.int64)
-    position = np.flatnonzero(tiles.instructions["group"] >= 0)
-    group = tiles.instructions["group"][position]
-    np.minimum.at(first, group, position)
-    np.maximum.at(last, group, position)
-    return first, last
-
-
 def _cohorts(first: Int64, last: Int64) -> Iterator[list[int]]:
     """The groups in the order of their first use, those together that are connected by overlapping lives."""
     cohort: list[int] = []
@@ -73,23 +64,10 @@ def _cohorts(first: Int64, last: Int64) -> Iterator[list[int]]:
         yield cohort
 
 
-def _squeezed(cohort: Sequence[int], sizes: Sequence[int], first: Int64, last: Int64, room: int) -> list[int]:
+def _squeezed(lives: Lives, room: int) -> Int64:
     """Places for groups that don't fit side by side: each takes rows that are free at its first use."""
-    gaps = Gaps(room)
-    alive: list[tuple[int, int, int]] = []
-    starts = []
-    for group, rows in zip(cohort, sizes, strict=True):
-        for _, start, size in [entry for entry in alive if entry[0] < first[group]]:
-            gaps.give(start, size)
-        alive = [entry for entry in alive if entry[0] >= first[group]]
-        start = gaps.take(rows)
-        if start < 0:
-            raise _full(rows, sum(size for _, _, size in alive), room)
-        alive.append((int(last[group]), start, rows))
-        starts.append(start)
-    return starts
-
-
-def _full(rows: int, used: int, room: int) -> LimitError:
-    message = f"a product needs {rows:,} accumulator rows while {used:,} of {room:,} are in use"
-    return LimitError(Diagnostic("E0623", message, help=("cut the rows into smaller chunks, or activate sums earlier",)))
+    try:
+        return linear_scan(lives, room)
+    except Full as error:
+        message = f"a product needs {error.rows:,} accumulator rows while {error.used:,} of {room:,} are in use"
+        raise LimitError(Diagnostic("E0623", message, help=("cut the rows into smaller chunks, or activate sums earlier",))) from None

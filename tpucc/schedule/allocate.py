@@ -79,6 +79,14 @@ class Lives:
         return int((starts + self.rows)[self.last >= 0].max(initial=0))
 
 
+class Full(Exception):
+    """No gap has the `rows` that are wanted, while `used` rows are in use."""
+
+    def __init__(self, rows: int, used: int) -> None:
+        super().__init__(f"no gap of {rows:,} rows")
+        self.rows, self.used = rows, used
+
+
 class TooLarge(Exception):
     """What an allocator raises when the buffers don't fit: the program is then spilled to host memory where that is possible."""
 
@@ -96,10 +104,10 @@ def allocate(lives: Lives, rows: int) -> Int64:
     return starts
 
 
-def linear_scan(lives: Lives) -> Int64:
-    """Best fit in the order of first use."""
+def linear_scan(lives: Lives, size: int = ENDLESS) -> Int64:
+    """Best fit in `size` rows, in the order of first use. Raises `Full`."""
     starts = np.zeros(len(lives.rows), np.int64)
-    gaps = Gaps(ENDLESS)
+    gaps = Gaps(size)
     alive: list[tuple[int, int, int]] = []
     order = [buffer for buffer in np.argsort(lives.first, kind="stable").tolist() if lives.last[buffer] >= 0]
     columns = (lives.first[order].tolist(), lives.last[order].tolist(), lives.rows[order].tolist())
@@ -107,6 +115,8 @@ def linear_scan(lives: Lives) -> Int64:
         while alive and alive[0][0] < first:
             gaps.give(*heapq.heappop(alive)[1:])
         starts[buffer] = start = gaps.take(rows)
+        if start < 0:
+            raise Full(rows, sum(used for _, _, used in alive))
         heapq.heappush(alive, (last, start, rows))
     return starts
 

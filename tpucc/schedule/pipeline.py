@@ -22,6 +22,9 @@ from tpucc.schedule.placement import Placement, join_transfers, place_buffers
 from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, synchronise, with_waits
 
+_END = LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "nothing is left for the device to do")
+"""The layer of the instructions of a program without work."""
+
 
 def with_end(listing: Listing) -> Listing:
     """Tells the host that all is done, by an interrupt after those of its steps, and halts. Both belong to the last instruction's layer."""
@@ -29,11 +32,6 @@ def with_end(listing: Listing) -> Listing:
     end["index"][0] = np.count_nonzero(listing.records["opcode"] == Opcode.INTERRUPT_HOST)
     layer = listing.layer[-1] if len(listing) else 0
     return listing.inserted(np.full(2, len(listing)), end, np.full(2, layer))
-
-
-def end_layers(layers: tuple[LayerInfo, ...]) -> tuple[LayerInfo, ...]:
-    """The layers, or one for the instructions of a program without work."""
-    return layers or (LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "nothing is left for the device to do"),)
 
 
 def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
@@ -80,7 +78,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
         surrounding_program(tiles),
         instructions=listing.records,
         layer_of=listing.layer.astype(np.uint32),
-        layers=end_layers(tiles.layers),
+        layers=tiles.layers or (_END,),
         host=placement.host,
         residents=residents(listing, placement.stays, tiles.buffers),
         lower_bound_rows=placement.lower_bound,

@@ -114,8 +114,8 @@ def _resident(tiles: TileProgram, lives: Lives, starts: Int64, lower_bound: int)
 
 def _spilled(tiles: TileProgram, needed: int) -> Placement:
     result = spill(tiles)
-    first, last, rows = (np.array(column, np.int64) for column in zip(*result.extents(tiles), strict=True))
-    room = tiles.target.unified_buffer_rows
+    extents = [(stay.first, stay.last, tiles.buffers[stay.buffer].rows) for stay in result.stays]
+    (first, last, rows), room = np.array(extents, np.int64).reshape(-1, 3).T, tiles.target.unified_buffer_rows
     note = (
         f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again: "
         f"what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"

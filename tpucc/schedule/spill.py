@@ -45,10 +45,6 @@ class Spilled:
     spilled_rows: int
     reloaded_rows: int
 
-    def extents(self, tiles: TileProgram) -> Iterator[tuple[int, int, int]]:
-        """First instruction, last instruction and rows of each stay."""
-        return ((stay.first, stay.last, tiles.buffers[stay.buffer].rows) for stay in self.stays)
-
 
 def spill(tiles: TileProgram) -> Spilled:
     """Addresses for a program that doesn't fit. Raises `LimitError` E0621 when the operands of one instruction don't fit by themselves."""

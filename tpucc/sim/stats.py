@@ -78,7 +78,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
-        "host_step_cycles": _host_step_cycles(program, timeline),
+        "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "bottleneck": name,
         "explanation": explanation,
@@ -126,10 +126,6 @@ def _host_bytes(program: Program) -> dict[str, int]:
     touched = effects(program.instructions)
     ways = {"in": touched.host_reads, "out": touched.host_writes}
     return {way: int(touched.rows[moving].sum()) * program.target.mxu * program.cores for way, moving in ways.items()}
-
-
-def _host_step_cycles(program: Program, timeline: Timeline) -> int:
-    return int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum())
 
 
 def _spent(program: Program, segments: Segments) -> Float64:

@@ -14,7 +14,7 @@ import numpy as np
 from tpucc.diagnostics import did_you_mean, listed, printable
 from tpucc.isa.fields import MAXIMUM, kinds, names_of, well_formed
 from tpucc.isa.instructions import RECORD, SPECS, Flag, Opcode, OperandSpec, Records, Space
-from tpucc.isa.listing.words import Word, line_error, number_in, place_of
+from tpucc.isa.listing.words import Word, line_error, place_of
 from tpucc.numerics import Int64
 
 NUMBER_COLUMN = 64
@@ -26,7 +26,7 @@ Operands = Callable[[Opcode, int], Sequence[OperandSpec]]
 Texts = Callable[[OperandSpec, Int64, Int64], list[str]]
 """The texts of an operand's values: from the operand, the instructions' indices, and the values."""
 Resolve = Callable[[OperandSpec, Word], int]
-"""The number that an operand's text stands for when it is no plain number: a label. Raises `LineError`."""
+"""The number that an operand's text, a number or a label, stands for. Raises `LineError`."""
 
 
 def machine_operands(opcode: Opcode, function: int) -> Sequence[OperandSpec]:
@@ -92,18 +92,10 @@ def _flags(opcode: Opcode, function: int, records: Records, indices: Int64) -> l
     return [texts[value] for value in flags]
 
 
-def no_labels(operand: OperandSpec, word: Word) -> int:
-    """For texts without labels: everything must be a number."""
-    word.fail("E0713", f"expected a number for {word.key}, found {printable(word.text)}")
-
-
-def instruction_fields(
-    line: Sequence[Word], operands: Operands = machine_operands, resolve: Resolve = no_labels, limits: Mapping[str, int] = MAXIMUM
-) -> dict[str, int]:
+def instruction_fields(line: Sequence[Word], resolve: Resolve, operands: Operands = machine_operands) -> dict[str, int]:
     """The fields of the instruction whose words are `line` (at least one); those that it doesn't name have their default.
 
     Raises `LineError`: E0710 unknown mnemonic, E0711 unknown operand or flag, E0712 missing operand, E0713 bad value, E0714 given twice.
-    `limits` has the largest value of each field.
     """
     if line[0].text == "raw" and not line[0].key:
         return _raw(line)
@@ -117,7 +109,7 @@ def instruction_fields(
         if word.key not in keys:
             _unknown(word, line[0], keys)
     for operand in used:
-        fields[operand.field] = _value(operand, given, line[0], resolve, limits)
+        fields[operand.field] = _value(operand, given, line[0], resolve)
     if "inner" in fields:
         fields.setdefault("outer", 1)
     for word in flags:
@@ -158,15 +150,15 @@ def _function(opcode: Opcode, given: Mapping[str, Word]) -> int:
     return names[word.text]
 
 
-def _value(operand: OperandSpec, given: Mapping[str, Word], mnemonic: Word, resolve: Resolve, limits: Mapping[str, int]) -> int:
+def _value(operand: OperandSpec, given: Mapping[str, Word], mnemonic: Word, resolve: Resolve) -> int:
     word = given.get(operand.key)
     if word is None:
         if operand.default is None:
             raise line_error("E0712", f"{mnemonic} needs {operand.key}: {operand.meaning}", mnemonic.span)
         return operand.default
     value = _number(operand, word, resolve)
-    if not 0 <= value <= limits[operand.field]:
-        word.fail("E0713", f"{operand.key} must be from 0 to {limits[operand.field]:,}")
+    if not 0 <= value <= MAXIMUM[operand.field]:
+        word.fail("E0713", f"{operand.key} must be from 0 to {MAXIMUM[operand.field]:,}")
     return value
 
 
@@ -176,8 +168,7 @@ def _number(operand: OperandSpec, word: Word, resolve: Resolve) -> int:
         return sum({1 << _engine(word, text, words) for text in word.text.split("|")})
     if operand.space == "engine":
         return _engine(word, word.text, words)
-    number = number_in(word.text) if not words else words[word.text]
-    return resolve(operand, word) if number is None else number
+    return words[word.text] if words else resolve(operand, word)
 
 
 @cache

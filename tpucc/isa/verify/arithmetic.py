@@ -16,11 +16,7 @@ from tpucc.numerics import INT32_MAX, Int64, column_bound
 LARGEST_WEIGHT = 128
 
 RULES = (
-    Rule(
-        "V0901",
-        "no overflow",
-        "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are.",
-    ),
+    Rule("V0901", "no overflow", "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are."),
     Rule("V0902", "scales", "Multipliers and scales of a parameter block are finite and not negative."),
     Rule(
         "V0903",
