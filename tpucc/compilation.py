@@ -10,7 +10,7 @@ from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram

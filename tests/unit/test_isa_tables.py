@@ -63,7 +63,7 @@ import numpy as np
 import tpucc
 from tests.support.machine import Writer
 from tpucc.isa.assembler import assemble
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.instructions import Engine, Function, Opcode
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import verify

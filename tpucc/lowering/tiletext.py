@@ -16,8 +16,7 @@ import numpy as np
 
 from tpucc.diagnostics import Source, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
-from tpucc.isa.assembler import read_code
-from tpucc.isa.disassembler import with_headings
+from tpucc.isa.assembler import read_code, with_headings
 from tpucc.isa.fields import MAXIMUM
 from tpucc.isa.instructions import SPECS, Flag, Opcode, OperandSpec, Place, Records
 from tpucc.isa.listing.directives import read_directives, surroundings

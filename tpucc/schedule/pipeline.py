@@ -15,10 +15,9 @@ from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
 from tpucc.numerics import Int64
-from tpucc.schedule.accumulators import place_groups
 from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.listing import Listing, blank
-from tpucc.schedule.placement import Placement, join_transfers, place_buffers
+from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
 from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, synchronise, with_waits
 

@@ -1,26 +1,31 @@
-"""A tile program with unified-buffer addresses: allocation when everything fits, spilling when it doesn't; and the transfers' part in it.
+"""A tile program with addresses: of the unified buffer by allocation when everything fits, by spilling when it doesn't; of accumulators.
 
 Where rows are used again as soon as the program's order allows, an activation waits until the last block has gone to the host, and a
 read waits until the unit is done with what lay there. So rows that the host link is still reading or writing are not given to others, as
 long as there are enough. A rough clock tells how far the link lags behind the matrix unit, or must run ahead of it; for that long a buffer
 keeps its rows before its first and after its last use. Small transfers that continue each other, in host memory and in the unified buffer,
 become one, for each costs the link its latency.
+
+Accumulator groups go round the accumulators like round a ring, each for itself: the rows just used are used again as late as possible, so
+that activate empties some while the matrix unit fills others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
+from tpucc.diagnostics import Diagnostic, LimitError
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.instructions import Opcode, Records
 from tpucc.isa.program import HostBuffer, stretch_ends
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows, largest_live_sum, live_ranges
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
-from tpucc.schedule.allocate import Allocate, Lives, TooLarge, allocate
+from tpucc.schedule.allocate import Allocate, Full, Lives, TooLarge, allocate, linear_scan
 from tpucc.schedule.spill import Stay, spill
 from tpucc.sim.timing import durations
 from tpucc.target import Target
@@ -153,3 +158,58 @@ def _continues(code: Records, buffers: Sequence[HostBuffer]) -> Bools:
     found[1:] = _transfers(code)[1:] & (code["opcode"][1:] == code["opcode"][:-1]) & (code["layer"][1:] == code["layer"][:-1])
     found[1:] &= (np.diff(host) == rows[:-1]) & (np.diff(buffer) == rows[:-1])
     return found & (host < np.concatenate([np.zeros(1, np.int64), stretch_ends(buffers, host)])[:-1])
+
+
+def place_groups(tiles: TileProgram) -> Int64:
+    """The first accumulator row of each group; 0 for one that no instruction uses.
+
+    Groups whose lives overlap are placed side by side, in the order of their first use. Raises `LimitError` E0623 when that takes more
+    rows than there are and no other place is free.
+    """
+    first, last = live_ranges(tiles.instructions, len(tiles.groups), ("group",))
+    starts = np.zeros(len(tiles.groups), np.int64)
+    room, place = tiles.target.accumulator_rows, 0
+    for cohort in _cohorts(first, last):
+        sizes = [tiles.groups[group] for group in cohort]
+        total = sum(sizes)
+        if total > room:
+            starts[cohort] = _squeezed(Lives(first[cohort], last[cohort], np.array(sizes)), room)
+            continue
+        starts[cohort] = found = _ring(sizes, place, room)
+        place = found[-1] + sizes[-1]
+    return starts
+
+
+def _ring(sizes: Sequence[int], place: int, room: int) -> list[int]:
+    """Places one after the other from `place` on and, past the end, from row 0; all from row 0 where the ring would close on itself."""
+    starts, at = list[int](), place
+    for size in sizes:
+        at = at if at + size <= room else 0
+        starts.append(at)
+        at += size
+    closed = min(starts) < starts[0] < at
+    return [end - size for end, size in zip(accumulate(sizes), sizes, strict=True)] if closed else starts
+
+
+def _cohorts(first: Int64, last: Int64) -> Iterator[list[int]]:
+    """The groups in the order of their first use, those together that are connected by overlapping lives."""
+    cohort: list[int] = []
+    end = -1
+    order = [group for group in np.argsort(first, kind="stable").tolist() if last[group] >= 0]
+    for group, begin, finish in zip(order, first[order].tolist(), last[order].tolist(), strict=True):
+        if begin > end and cohort:
+            yield cohort
+            cohort = []
+        cohort.append(group)
+        end = max(end, finish)
+    if cohort:
+        yield cohort
+
+
+def _squeezed(lives: Lives, room: int) -> Int64:
+    """Places for groups that don't fit side by side: each takes rows that are free at its first use."""
+    try:
+        return linear_scan(lives, room)
+    except Full as error:
+        message = f"a product needs {error.rows:,} accumulator rows while {error.used:,} of {room:,} are in use"
+        raise LimitError(Diagnostic("E0623", message, help=("cut the rows into smaller chunks, or activate sums earlier",))) from None
