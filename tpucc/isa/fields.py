@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import RECORD, SPECS, UNITS, Function, Opcode, OperandSpec, Records, Space
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Function, Opcode, Records, Space
 from tpucc.numerics import Int64
 
 FIELDS: tuple[str, ...] = RECORD.names or ()
@@ -52,13 +52,30 @@ def names_of(space: Space) -> Mapping[int, str]:
             assert_never(space)
 
 
-def unknown(opcode: Opcode, function: int, records: Records) -> Iterator[tuple[OperandSpec, Bools]]:
-    """For each operand that has words the records whose value has none."""
-    for operand in SPECS[opcode].operands_for(function):
+class Fault(NamedTuple):
+    """Why some records are no instructions: the rule of the verifier's group 2, the field and its key, which records, and the flags that
+    may be set (V0202) or the one value (V0203)."""
+
+    rule: str
+    field: str
+    key: str
+    wrong: Bools
+    allowed: int = 0
+
+
+def faults(opcode: Opcode, function: int, records: Records) -> Iterator[Fault]:
+    """What may be wrong with records of one opcode and function."""
+    spec = SPECS[opcode]
+    flags = sum(flag for flag, _ in spec.flags_for(function))
+    yield Fault("V0202", "flags", "flags", (records["flags"] & ~np.uint8(flags)) != 0, flags)
+    for field, value in constants(opcode, function):
+        yield Fault("V0203", field, field, records[field] != value, value)
+    for operand in spec.operands_for(function):
         if names := names_of(operand.space):
-            known = SPECS[opcode].functions if operand.space == "function" else [*names]
             values = records[operand.field]
-            yield operand, (values == 0) | (values > ALL_UNITS) if operand.space == "engines" else ~np.isin(values, known)
+            known = spec.functions if operand.space == "function" else [*names]
+            wrong = (values == 0) | (values > ALL_UNITS) if operand.space == "engines" else ~np.isin(values, known)
+            yield Fault("V0204", operand.field, operand.key, wrong)
 
 
 def well_formed(records: Records) -> Bools:
@@ -66,16 +83,5 @@ def well_formed(records: Records) -> Bools:
     good = np.zeros(len(records), np.bool_)
     for code, function, indices in kinds(records):
         if code in SPECS:
-            good[indices] = _well_formed(Opcode(code), function, records[indices])
-    return good
-
-
-def _well_formed(opcode: Opcode, function: int, records: Records) -> Bools:
-    spec = SPECS[opcode]
-    flags = sum(flag for flag, _ in spec.flags_for(function))
-    good: Bools = (records["flags"] & ~np.uint8(flags)) == 0
-    for field, value in constants(opcode, function):
-        good &= records[field] == value
-    for _, wrong in unknown(opcode, function, records):
-        good &= ~wrong
+            good[indices] = ~np.logical_or.reduce([fault.wrong for fault in faults(Opcode(code), function, records[indices])])
     return good
