@@ -32,6 +32,12 @@ from tpucc.numerics import Int64
 MULTIPLIES = tuple(opcode for opcode, spec in SPECS.items() if spec.reads & Place.TILE)
 NO_TILE = MAXIMUM["index"]
 _TILE = OperandSpec("index", "tile", "tile", "weight tile to switch to", NO_TILE)
+_OWN = ("buffer", "groups")
+"""Directives that only tile programs have."""
+_GROUPS = 16
+"""Accumulator groups on one line."""
+_BUFFER = (Entry("name", NAME, what="a name"), Entry("rows", COUNT), Entry("layer", COUNT, default=0))
+_ROWS = (Entry("groups", INTEGERS, what="rows in brackets"),)
 
 
 def tile_operands(opcode: Opcode, function: int) -> Sequence[OperandSpec]:
@@ -137,14 +143,6 @@ def _with_tile(line: Sequence[Word], fields: dict[str, int]) -> dict[str, int]:
         message = "a multiply that switches needs tile=" if switches else "a multiply that doesn't switch has no tile"
         raise line_error("E0712", message, line[0].span)
     return fields if named else {**fields, "index": 0}
-
-
-_OWN = ("buffer", "groups")
-"""Directives that only tile programs have."""
-_GROUPS = 16
-"""Accumulator groups on one line."""
-_BUFFER = (Entry("name", NAME, what="a name"), Entry("rows", COUNT), Entry("layer", COUNT, default=0))
-_ROWS = (Entry("groups", INTEGERS, what="rows in brackets"),)
 
 
 def print_tiles(tiles: TileProgram, with_data: bool = True) -> str:

@@ -17,48 +17,6 @@ import numpy as np
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 
-
-class Gaps:
-    """Gaps in `size` rows, all free at first; neighbouring gaps are one. Each call searches in time logarithmic in the gaps."""
-
-    def __init__(self, size: int) -> None:
-        self._rows: dict[int, int] = {0: size}
-        self._start_of_end: dict[int, int] = {size: 0}
-        self._by_size: list[tuple[int, int]] = [(size, 0)]
-
-    def take(self, rows: int) -> int:
-        """The first row of `rows` free rows, which are now in use: in the smallest gap that has them, the lowest of these; -1 for none."""
-        position = bisect_left(self._by_size, (rows, -1))
-        if position == len(self._by_size):
-            return -1
-        size, start = self._by_size[position]
-        self._remove(start)
-        if size > rows:
-            self._add(start + rows, size - rows)
-        return start
-
-    def give(self, start: int, rows: int) -> None:
-        """Frees rows that were taken."""
-        below = self._start_of_end.get(start)
-        if below is not None:
-            rows += self._remove(below)
-            start = below
-        if start + rows in self._rows:
-            rows += self._remove(start + rows)
-        self._add(start, rows)
-
-    def _add(self, start: int, rows: int) -> None:
-        self._rows[start] = rows
-        self._start_of_end[start + rows] = start
-        insort(self._by_size, (rows, start))
-
-    def _remove(self, start: int) -> int:
-        rows = self._rows.pop(start)
-        del self._start_of_end[start + rows]
-        del self._by_size[bisect_left(self._by_size, (rows, start))]
-        return rows
-
-
 Allocate = Callable[["Lives", int], Int64]
 """`allocate(lives, rows)`: the first row of each buffer, or `TooLarge`."""
 ENDLESS = 2**60
@@ -141,3 +99,44 @@ def _lowest(starts: Int64, rows: Int64, wanted: int) -> int:
     below = np.concatenate([[0], np.maximum.accumulate((starts + rows)[order])])
     above = np.concatenate([starts[order], [ENDLESS]])
     return int(below[np.argmax(above - below >= wanted)])
+
+
+class Gaps:
+    """Gaps in `size` rows, all free at first; neighbouring gaps are one. Each call searches in time logarithmic in the gaps."""
+
+    def __init__(self, size: int) -> None:
+        self._rows: dict[int, int] = {0: size}
+        self._start_of_end: dict[int, int] = {size: 0}
+        self._by_size: list[tuple[int, int]] = [(size, 0)]
+
+    def take(self, rows: int) -> int:
+        """The first row of `rows` free rows, which are now in use: in the smallest gap that has them, the lowest of these; -1 for none."""
+        position = bisect_left(self._by_size, (rows, -1))
+        if position == len(self._by_size):
+            return -1
+        size, start = self._by_size[position]
+        self._remove(start)
+        if size > rows:
+            self._add(start + rows, size - rows)
+        return start
+
+    def give(self, start: int, rows: int) -> None:
+        """Frees rows that were taken."""
+        below = self._start_of_end.get(start)
+        if below is not None:
+            rows += self._remove(below)
+            start = below
+        if start + rows in self._rows:
+            rows += self._remove(start + rows)
+        self._add(start, rows)
+
+    def _add(self, start: int, rows: int) -> None:
+        self._rows[start] = rows
+        self._start_of_end[start + rows] = start
+        insort(self._by_size, (rows, start))
+
+    def _remove(self, start: int) -> int:
+        rows = self._rows.pop(start)
+        del self._start_of_end[start + rows]
+        del self._by_size[bisect_left(self._by_size, (rows, start))]
+        return rows

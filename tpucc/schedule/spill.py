@@ -24,6 +24,10 @@ from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
 
+_PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
+"""What passes add to a name, in words. Names of a source have no dots."""
+_HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
+
 
 @dataclass(frozen=True, slots=True)
 class Stay:
@@ -253,11 +257,6 @@ def _runs(mask: Bools) -> list[tuple[int, int]]:
     edges = np.flatnonzero(np.diff(np.concatenate([[False], mask, [False]]).astype(np.int8)))
     ends: Int64 = edges.reshape(-1, 2)
     return [(int(first), int(end)) for first, end in ends]
-
-
-_PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
-"""What passes add to a name, in words. Names of a source have no dots."""
-_HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 
 def too_large(tiles: TileProgram, needed: Sequence[int], index: int) -> LimitError:
