@@ -14,7 +14,7 @@ from tpucc.diagnostics import Diagnostic, Source, UsageError, printable
 from tpucc.driver import compile_source as drive
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of

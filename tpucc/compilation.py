@@ -10,14 +10,14 @@ from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Options as Options
-from tpucc.schedule.host_part import with_host_part
+from tpucc.schedule.pipeline import with_host_part
 from tpucc.stages.backend import BackEnd
 
 Stage = Graph | TileProgram | Program

@@ -15,7 +15,7 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.kinds import Conv, Fc, Move, Pool, Requantise, Sides, Vector
 from tpucc.layers.reference import compute
-from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
+from tpucc.layers.verify import conv_shape, move_shape, pool_shape
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tensors import NO_SIDES
 from tpucc.lowering.tileprogram import TileProgram

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tpucc.lowering.liveness import largest_live_sum
-from tpucc.schedule.allocate import Lives, allocate, greedy_by_size, linear_scan
-from tpucc.schedule.gaps import Gaps
+from tpucc.schedule.allocate import Gaps, Lives, allocate, greedy_by_size, linear_scan
 
 BUFFERS = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 8), st.integers(1, 9)), min_size=1, max_size=25)
 

@@ -9,9 +9,8 @@ import pytest
 
 import tpucc
 from tests.support.dense import DenseNetwork
-from tpucc.isa.assembler import assemble
+from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.disassembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 

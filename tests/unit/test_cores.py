@@ -12,9 +12,8 @@ import tpucc
 from tests.support.networks import ORDINARY, network
 from tpucc.api import Executable
 from tpucc.diagnostics import InputError, ProgramError
-from tpucc.isa.assembler import assemble
+from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.disassembler import disassemble
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.kinds import LAYERS

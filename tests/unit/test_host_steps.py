@@ -16,9 +16,8 @@ from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
 from tpucc.diagnostics import InputError, ProgramError
 from tpucc.ir.graph import Graph
-from tpucc.isa.assembler import assemble
+from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.disassembler import disassemble
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import HostWork, Program
 from tpucc.isa.verify import verify

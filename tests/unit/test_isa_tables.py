@@ -39,7 +39,7 @@ REFUSED = {
     "a function with two meanings": (FUNCTION_FILE, ADD_ROW, SECOND + ADD_ROW, "Function.ADD has two rows in FUNCTIONS"),
     "an opcode with two meanings": (OPCODE_FILE, NOP_ROW, 2 * NOP_ROW, "Opcode.NOP has two rows in SPECS"),
     "a second meaning in the simulator": (
-        "tpucc/sim/apply.py",
+        "tpucc/sim/machine.py",
         "    return operand(instruction, OPERAND_OF[place])\n",
         "    return operand(instruction, OPERAND_OF[place])\n" + ELSEWHERE,
         "'mappingproxy' object does not support item assignment",
@@ -63,7 +63,7 @@ import numpy as np
 import tpucc
 from tests.support.machine import Writer
 from tpucc.isa.assembler import assemble
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.instructions import Engine, Function, Opcode
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import verify

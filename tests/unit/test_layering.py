@@ -10,8 +10,7 @@ import pytest
 from tests.support.operator_graphs import Model, applied, layers_of, outputs_of, value_of
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector, looks_up
-from tpucc.layers.summary import is_layer
+from tpucc.layers.kinds import Conv, Fc, Move, Pool, Vector, is_layer, looks_up
 from tpucc.numerics import AnyArray
 from tpucc.passes.fuse_activation import FuseActivation
 

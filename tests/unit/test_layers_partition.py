@@ -9,10 +9,9 @@ import numpy as np
 from tests.support.operator_graphs import Model, layers_of, outputs_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import verify_graph
-from tpucc.layers.kinds import LAYERS
+from tpucc.layers.kinds import LAYERS, is_layer
 from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
-from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.verify import verify_operators

@@ -13,9 +13,8 @@ from tpucc.diagnostics import Origin, Span
 from tpucc.ir.dtypes import I8
 from tpucc.ir.graph import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector, is_layer, macs, weight_shape
 from tpucc.layers.reference import LAYER_REFERENCES, compute
-from tpucc.layers.summary import is_layer, macs, weight_shape
 from tpucc.numerics import AnyArray
 
 ORIGIN = Origin((Span(1, 1, 1, 2),))

@@ -12,10 +12,9 @@ import pytest
 from tests.support.mixed import Mixed, random_inputs
 from tpucc.ir.graph import Graph
 from tpucc.ir.verify import verify_graph
-from tpucc.layers.kinds import LAYERS
+from tpucc.layers.kinds import LAYERS, is_layer
 from tpucc.layers.partition import Partition, partition
 from tpucc.layers.reference import LAYER_REFERENCES
-from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import compute, evaluate
 from tpucc.ops.verify import verify_operators

@@ -10,8 +10,7 @@ import pytest
 
 import tpucc
 from tpucc.diagnostics import ProgramError
-from tpucc.isa.assembler import assemble, read_listing
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import assemble, disassemble, read_listing
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check, verify
 from tpucc.lowering.tiletext import print_tiles, read_tiles

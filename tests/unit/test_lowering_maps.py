@@ -16,7 +16,7 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Function, Opcode
 from tpucc.isa.program import LayerInfo
 from tpucc.layers.kinds import LAYERS, Sides
-from tpucc.layers.shapes import outputs
+from tpucc.layers.verify import outputs
 from tpucc.lowering.lower import lower
 from tpucc.lowering.plan import make_plan
 from tpucc.lowering.tileprogram import TileProgram

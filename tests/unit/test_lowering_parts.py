@@ -12,7 +12,7 @@ from tpucc.ir.graph import Graph
 from tpucc.isa.instructions import Opcode
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.plan import make_plan
-from tpucc.lowering.splitting import Split, even
+from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.lowering.verify import verify_tiles
 from tpucc.schedule import schedule

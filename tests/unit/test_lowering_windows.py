@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from tests.support.accesses import inner, rows_of, tensor
 from tests.support.device_graphs import Device
 from tpucc.layers.kinds import Sides
-from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
-from tpucc.lowering.tensors import NO_SIDES, whole
-from tpucc.lowering.windows import Run, runs
+from tpucc.lowering.reader import Run, runs
+from tpucc.lowering.tensors import NO_SIDES, border_rows, borders, padding_rows, whole, wider
 
 
 @settings(max_examples=300, deadline=None)

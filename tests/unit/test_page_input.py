@@ -16,7 +16,7 @@ from tpucc.api import Executable
 from tpucc.diagnostics import Origin
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import Quantisation
-from tpucc.isa.disassembler import disassemble
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.layers.error import Histogram, LayerError

@@ -13,8 +13,7 @@ from tpucc.diagnostics import CompileError, ProgramError, UsageError
 from tpucc.ir.dtypes import I8
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Fc, Requantise, Vector
-from tpucc.layers.summary import is_layer
+from tpucc.layers.kinds import Fc, Requantise, Vector, is_layer
 from tpucc.numerics import AnyArray
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.quantise import Quantise

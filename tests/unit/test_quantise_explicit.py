@@ -8,9 +8,8 @@ import pytest
 from tests.support.operator_graphs import FUSIONS, Model, applied, layers_of, outputs_of, placed, value_of
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Fc, Requantise
+from tpucc.layers.kinds import Fc, Requantise, is_layer
 from tpucc.layers.partition import partition
-from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray, affine_parameters, dequantise, quantise, requantise
 from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation

@@ -21,9 +21,9 @@ from tpucc.isa.verify import verify
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.schedule import schedule
-from tpucc.schedule.accumulators import place_groups
-from tpucc.schedule.ending import with_end
 from tpucc.schedule.listing import Listing, blank
+from tpucc.schedule.pipeline import with_end
+from tpucc.schedule.placement import place_groups
 from tpucc.target import Target
 
 

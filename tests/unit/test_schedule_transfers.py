@@ -14,9 +14,8 @@ from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import HostBuffer, Program, stretch_ends
 from tpucc.lowering.lower import lower
 from tpucc.lowering.tileprogram import TILE_RECORD
-from tpucc.schedule.placement import Placement
+from tpucc.schedule.placement import Placement, join_transfers
 from tpucc.schedule.spill import Stay
-from tpucc.schedule.transfers import join_transfers
 from tpucc.target import Target
 
 NO_LATENCY = msgspec.structs.replace(V1, name="direct", host_latency_seconds=0.0)

@@ -17,11 +17,9 @@ from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, DeviceInts, Int8
-from tpucc.sim.fast.execute import Interpreter, Simulator
+from tpucc.sim.fast.execute import Interpreter, Products, Simulator, prepare
 from tpucc.sim.fast.groups import Group, find_groups
-from tpucc.sim.fast.prepare import prepare
 from tpucc.sim.fast.product import Product, Scratch, Sum
-from tpucc.sim.fast.steps import Products
 from tpucc.target import load_target
 
 V1 = load_target("tpu_v1")

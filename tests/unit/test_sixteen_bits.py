@@ -14,9 +14,8 @@ from tests.support.machine import Writer
 from tpucc.api import Executable
 from tpucc.ir.dtypes import I8, I16
 from tpucc.ir.types import Quantisation
-from tpucc.isa.assembler import assemble
+from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.disassembler import disassemble
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Flag, Function, Opcode
 from tpucc.isa.program import Program

@@ -13,9 +13,8 @@ import pytest
 import tpucc
 from tpucc.cli.main import main
 from tpucc.diagnostics import ProgramError, UsageError
-from tpucc.isa.assembler import assemble
+from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.isa.disassembler import disassemble
 from tpucc.target import load_target, parse_target, target_names, with_overrides
 
 SOURCE = """

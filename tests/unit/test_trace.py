@@ -23,8 +23,7 @@ from tpucc.isa.instructions import Flag, Opcode, record
 from tpucc.isa.program import Program
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.timing import Timeline
-from tpucc.sim.trace import trace_events
-from tpucc.sim.traceformat import Clock
+from tpucc.sim.trace import Clock, trace_events
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", "12_mlp_mixer_block")

@@ -8,8 +8,8 @@ import click
 
 from tpucc.cli.options import FILE, data_option
 from tpucc.interop.files import read_file
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import decode
-from tpucc.isa.disassembler import disassemble
 
 
 @click.command("disasm")

@@ -41,8 +41,8 @@ class DataWriter:
         return self._names.setdefault(array, f"d{len(self._names)}")
 
     def sections(self) -> list[str]:
-        section = _data_section if self._with_data else header
-        return [section(name, array.data.tobytes()) for array, name in self._names.items()]
+        parts = [(name, array.data.tobytes()) for array, name in self._names.items()]
+        return [f"data {name}\n{encode(data)}" if self._with_data else header(name, data) for name, data in parts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +96,6 @@ class DataReader:
             self._budget -= type_.size
             self._drawn[type_, recipe] = random_array(type_.shape, recipe)
         return self._drawn[type_, recipe]
-
-
-def _data_section(name: str, data: bytes) -> str:
-    return f"data {name}\n{encode(data)}"
 
 
 def print_value(value: Value, data: DataWriter, depth: int = 0) -> str:

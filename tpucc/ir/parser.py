@@ -17,7 +17,7 @@ from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import SIDES, Attributes, Graph, Node, Output, Side
 from tpucc.ir.literals import DataReader, Section, parse_float, parse_range, parse_shape, parse_value
 from tpucc.ir.tokens import SYNTAX, Cursor, Token
-from tpucc.ir.types import Quantisation, Range, TensorType
+from tpucc.ir.types import Quantisation, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
@@ -173,7 +173,6 @@ class _NodeParser:
     operands: list[str] = field(default_factory=list)
     places: list[Span] = field(default_factory=list)
     given: dict[str, Value] = field(default_factory=dict)
-    keys: dict[str, Token] = field(default_factory=dict)
 
     def parse(self) -> _NodeLine:
         cursor = self.cursor
@@ -220,7 +219,6 @@ class _NodeParser:
             self.given[key] = conform(value, known[key])
         except Misfit:
             raise cursor.error(f"{key} must be {described(known[key])}", start, VALUE) from None
-        self.keys[key] = token
 
     def _made(self, kind: type, operator: Token) -> Attributes:
         if missing := [key for key in required(kind) if key not in self.given]:
@@ -263,14 +261,12 @@ def _type(cursor: Cursor) -> TensorType:
     if token.text not in FORMATS:
         raise cursor.error(f"expected a type such as f32[2, 3], found {token}", token, TYPE, did_you_mean(token.text, FORMATS))
     shape = parse_shape(cursor)
-    known = _range(cursor) if cursor.accept("in") else None
+    known = None
+    if cursor.accept("in"):
+        cursor.expect("[", "after in")
+        known = parse_range(cursor)
     quantisation = _quantisation(cursor) if cursor.accept("scale") else None
     return TensorType(token.text, shape, known, quantisation)
-
-
-def _range(cursor: Cursor) -> Range:
-    cursor.expect("[", "after in")
-    return parse_range(cursor)
 
 
 def _quantisation(cursor: Cursor) -> Quantisation:

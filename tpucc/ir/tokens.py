@@ -122,17 +122,12 @@ class Cursor:
 
     def number(self, token: Token) -> int | float:
         """The value of a number's token."""
-        if not token.text.removeprefix("-").isdigit():
-            return self._finite(token)
-        self._require_short(token, MAX_DIGITS)
-        return int(token.text)
-
-    def _require_short(self, token: Token, most: int) -> None:
+        whole = token.text.removeprefix("-").isdigit()
+        most = MAX_DIGITS if whole else MAX_FLOAT
         if len(token.text) > most:
             raise self.error(f"a number of {len(token.text):,} characters; at most {most} are read", token)
-
-    def _finite(self, token: Token) -> float:
-        self._require_short(token, MAX_FLOAT)
+        if whole:
+            return int(token.text)
         value = float(token.text)
         if abs(value) == float("inf") and "inf" not in token.text:
             raise self.error("too large for a float; write inf if infinity is meant", token)

@@ -1,4 +1,4 @@
-"""From a listing to a program.
+"""From a listing to a program, and back: `assemble(disassemble(p)) == p`.
 
 ```
 .target tiny
@@ -26,24 +26,27 @@ The listing of a compiled program says everything; in one that is written by han
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 
 import numpy as np
 
-from tpucc.diagnostics import Origin, Source
+from tpucc.diagnostics import Origin, Source, Span, counted, did_you_mean, printable
 from tpucc.ir.digests import Known
-from tpucc.isa.instructions import RECORD
-from tpucc.isa.listing.code import read_code
-from tpucc.isa.listing.directives import read_directives
+from tpucc.isa.fields import well_formed
+from tpucc.isa.instructions import RECORD, Records
+from tpucc.isa.listing.directives import read_directives, surroundings, unknown
+from tpucc.isa.listing.instructions import instruction_fields, instruction_texts, numbered, raw_text, records_of
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Errors, read_lines
-from tpucc.isa.listing.parsing import instruction_fields
-from tpucc.isa.listing.places import Places
-from tpucc.isa.listing.stays import is_stay, read_stays
-from tpucc.isa.listing.words import Word
+from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, read_lines
+from tpucc.isa.listing.stays import NO_STAYS, StayLines, is_stay, read_stays, stay_lines
+from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_of
 from tpucc.isa.program import LayerInfo, Program
+
+ReadFields = Callable[[tuple[Word, ...], int], Mapping[str, int]]
+"""The fields of an instruction, from the words of its line and its number. Raises `LineError`."""
 
 
 def assemble(text: str, name: str, known: Known | None = None) -> Program:
@@ -72,8 +75,103 @@ def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Prog
     def fields(line: tuple[Word, ...], index: int) -> Mapping[str, int]:
         return instruction_fields(line, resolve=lambda operand, word: labels.resolve(operand, word, index))
 
-    code = read_code([line for line in lines.code if not is_stay(line)], parts.layers, fields, RECORD, errors)
+    code = [line for line in lines.code if not is_stay(line)]
+    records, layers, spans = read_code(code, parts.layers, fields, RECORD, errors)
     source = Source(name, text)
     errors.require_none(source)
-    layer_of = np.array(code.layers, np.uint32)
-    return replace(parts.program, instructions=code.records, layer_of=layer_of, residents=stays), Places(source, code.spans)
+    program = replace(parts.program, instructions=records, layer_of=np.array(layers, np.uint32), residents=stays)
+    return program, Places(source, spans)
+
+
+def read_code(
+    code: Sequence[tuple[Word, ...] | Directive], layers: Sequence[LayerInfo], read: ReadFields, dtype: np.dtype[np.void], errors: Errors
+) -> tuple[Records, list[int], tuple[Span, ...]]:
+    """The instructions of a text whose layers are known, the layer of each, and where each stands.
+
+    Between them stand `.for` lines. Lines that can't be read are reported.
+    """
+    names = {layer.name: index for index, layer in reversed(list(enumerate(layers)))}
+    rows: list[Mapping[str, int]] = []
+    owners: list[int] = []
+    spans: list[Span] = []
+    layer = 0
+
+    def one(line: tuple[Word, ...] | Directive) -> None:
+        nonlocal layer
+        if isinstance(line, Directive):
+            layer = _named_layer(line, names, len(layers))
+        else:
+            spans.append(place_of(line))
+            rows.append(read(line, len(spans) - 1))
+            owners.append(layer)
+
+    for line in code:
+        errors.attempt(one, line)
+    return records_of(rows, dtype), owners, tuple(spans)
+
+
+def _named_layer(directive: Directive, names: Mapping[str, int], count: int) -> int:
+    """The index of the layer that `.for NAME` or `.for INDEX` names. Raises `LineError` E0713, E0715 or E0716."""
+    if directive.name != "for":
+        raise unknown(directive)
+    arguments = Arguments(directive)
+    word = arguments.next("a layer")
+    arguments.done()
+    index, label = number_in(word.text), label_in(word)
+    if index is None and label is not None:
+        index = names.get(label[0])
+    if index is None or index >= count:
+        word.fail("E0716", f"no layer is {printable(word.text)}", did_you_mean(word.text, names))
+    return index
+
+
+def disassemble(program: Program, with_data: bool = True) -> str:
+    """The listing of a program: what it is, its surroundings, its code by layers, its data. assemble(disassemble(p)) == p.
+
+    Without data, what isn't shown as numbers stands by its digest: see `tpucc.ir.digests`.
+    """
+    count, tiles = counted(len(program.instructions), "instruction"), counted(len(program.tiles), "tile")
+    before, after = surroundings(program, with_data)
+    code = with_headings(program, program.layer_of.tolist(), code_lines(program), stay_lines(program))
+    lines = [f"; {printable(program.name)} for {printable(program.target.name)}: {count}, {tiles}", *before, *code, *after]
+    return "\n".join(lines) + "\n"
+
+
+def code_lines(program: Program) -> list[str]:
+    """The instructions alone, one line each; a record that is no instruction as its bytes."""
+    records = program.instructions
+    good = well_formed(records)
+    texts = Labels(program.host, program.residents).texts
+    lines = np.array([""] * len(records), object)
+    indices = np.flatnonzero(good)
+    lines[indices] = instruction_texts(records[indices], texts=lambda operand, rows, values: texts(operand, indices[rows], values))
+    for index in np.flatnonzero(~good).tolist():
+        lines[index] = raw_text(records[index : index + 1])
+    return [str(line) for line in lines]
+
+
+def with_headings(program: Program, layers: Iterable[int], lines: Sequence[str], stays: StayLines = NO_STAYS) -> Iterator[str]:
+    """The lines of the instructions, a heading wherever the layer changes, the stays where they begin and end."""
+    names = Counter(layer.name for layer in program.layers)
+    heads = [_heading(program, index, names) for index in range(len(program.layers))]
+    previous = -1
+    yield from stays.head
+    for index, (layer, line) in enumerate(zip(layers, lines, strict=True)):
+        if layer != previous:
+            yield from ("", heads[layer] if layer < len(heads) else f".for {layer}")
+            previous = layer
+        yield from stays.before.get(index, ())
+        yield numbered(line, index)
+        yield from stays.after.get(index, ())
+
+
+def _heading(program: Program, index: int, names: Counter[str]) -> str:
+    """`.for fc1 ; line 9: h = relu(dense(x, 128, "fc1"))`; a layer whose name another one has goes by number."""
+    layer = program.layers[index]
+    unique, line = names[layer.name] == 1, layer.origin.line
+    text = Source(program.source, program.source_text).line(line).strip() if line and program.source_text else ""
+    comments = [] if unique else [printable(layer.name)]
+    if line:
+        comments.append(f"line {line}" + (f": {printable(text)}" if text else ""))
+    head = f".for {name_text(layer.name) if unique else index}"
+    return f"{head} ; {', '.join(comments)}" if comments else head

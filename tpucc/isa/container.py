@@ -12,18 +12,37 @@
 
 Then one row of the table for each section, in the order of `SECTIONS`: name (8 bytes, padded with zeros), offset (8), length (8), CRC-32
 (4), reserved (4, zero). A section begins at the next multiple of 64; the bytes between are zero, and the file ends with the last section.
-All numbers are little endian. Equal programs have equal bytes.
+All numbers are little endian. Arrays are their raw bytes; what describes them is JSON in one canonical form, so that equal programs have
+equal bytes.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, Source
-from tpucc.isa.program import Program
-from tpucc.isa.sections import SECTIONS, read_program, section_bytes
+from tpucc.ir.dtypes import DEFAULT_FORMAT
+from tpucc.isa.formats import encoding_of, format_of
+from tpucc.isa.instructions import Flag
+from tpucc.isa.program import HostBuffer, HostWork, LayerInfo, Port, Program, Resident, array_types
+from tpucc.numerics import AnyArray
+from tpucc.target import Target
 
+SECTIONS = ("metadata", "code", "layer_of", "tiles", "blocks", "constant", "resident", "steps", "source", "prologue", "epilogue")
+"""Names of at most 8 bytes, in the order of the file."""
+_T = TypeVar("_T")
+LAYER_OF = np.dtype("<u4")
+_ARRAYS = {"instructions": "code", "tiles": "tiles", "blocks": "blocks", "constants": "constant"}
+"""The sections of a program's arrays."""
+_RESIDENT = tuple[str, int, int, int, int, int]
+_PORTS = ("inputs", "outputs")
+_STEP = tuple[str, tuple[str, ...], tuple[str, ...], int]
 MAGIC = b"\x89TPUB\r\n\x1a"
 VERSION = 3
 ALIGNMENT = 64
@@ -32,9 +51,44 @@ _ENTRY = struct.Struct("<8sQQII")
 _TABLE_END = _HEADER.size + len(SECTIONS) * _ENTRY.size
 
 
+class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A `Port` as the file has it: its format by the word of the flag that instructions have for it."""
+
+    name: str
+    shape: tuple[int, ...]
+    scale: float
+    zero_point: int
+    splits: tuple[int, ...]
+    blocks: tuple[int, ...]
+    wide: bool
+
+    @staticmethod
+    def of(port: Port) -> _Port:
+        fields = {name: getattr(port, name) for name in _Port.__struct_fields__ if name != "wide"}
+        return _Port(**fields, wide=encoding_of(port.format).flag == Flag.WIDE)
+
+    def port(self) -> Port:
+        return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format_of(Flag.WIDE if self.wide else 0))
+
+
+class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What describes a program's arrays."""
+
+    name: str
+    source: str
+    target: Target
+    layers: tuple[LayerInfo, ...]
+    host: tuple[HostBuffer, ...]
+    inputs: tuple[_Port, ...]
+    outputs: tuple[_Port, ...]
+    lower_bound_rows: int
+    notes: tuple[str, ...]
+    cores: int
+
+
 def encode(program: Program) -> bytes:
     """The bytes of a `.tpub`. Raises `ProgramError` E0707 when a value has no place in the format (an infinite scale, a negative layer)."""
-    sections = section_bytes(program)
+    sections = _section_bytes(program)
     offsets, end = [], _TABLE_END
     for data in sections:
         offsets.append(_aligned(end))
@@ -66,7 +120,7 @@ def decode(data: bytes, name: str) -> Program:
         position = offset + length
     if position != len(data):
         raise _error("E0703", name, f"{len(data) - position:,} bytes follow the last section")
-    return read_program(sections, name)
+    return _read_program(sections, name)
 
 
 def _header(length: int, table: bytes) -> bytes:
@@ -108,6 +162,93 @@ def _entry(data: bytes, index: int, section: str, position: int, name: str) -> t
 
 def _aligned(position: int) -> int:
     return -(-position // ALIGNMENT) * ALIGNMENT
+
+
+def _section_bytes(program: Program) -> list[bytes]:
+    """The program's sections in the order of `SECTIONS`. Raises `ProgramError` E0707 when it has no binary form."""
+    ports = {side: tuple(_Port.of(port) for port in getattr(program, side)) for side in _PORTS}
+    metadata = _Metadata(**{field: getattr(program, field) for field in _Metadata.__struct_fields__} | ports)
+    residents = [(r.name, r.layer, r.start, r.rows, r.first, r.last) for r in program.residents]
+    steps = [(s.graph, s.reads, s.writes, s.elements) for s in program.host_steps]
+    try:
+        encoded = _json(metadata, _Metadata, "metadata"), _json(residents, list[_RESIDENT], "resident"), _json(steps, list[_STEP], "steps")
+        texts = [text.encode("utf-8") for text in (program.source_text, program.prologue, program.epilogue)]
+    except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError) as error:
+        raise _error("E0707", program.name, f"the program has no binary form: {error}") from None
+    return [encoded[0], *_array_bytes(program), *encoded[1:], *texts]
+
+
+def _array_bytes(program: Program) -> list[bytes]:
+    """Code, layers, tiles, parameter blocks and constant rows, in the types and shapes that the format has."""
+    for name, (dtype, shape) in array_types(program.target.mxu, program.format.weights).items():
+        array = getattr(program, name)
+        if array.dtype != dtype or array.shape[1:] != shape or array.ndim != 1 + len(shape):
+            expected = f"[n{''.join(f', {size}' for size in shape)}] of {dtype if dtype.names is None else 'records'}"
+            raise _error("E0707", program.name, f"the program has no binary form: {name} must be {expected}, not {list(array.shape)}")
+    layer_of = program.layer_of
+    if layer_of.ndim != 1 or (layer_of.size and not 0 <= int(layer_of.min()) <= int(layer_of.max()) < 2**32):
+        raise _error("E0707", program.name, "the program has no binary form: layer_of must be a row of numbers from 0 up")
+    parts = (program.instructions, layer_of.astype(LAYER_OF), program.tiles, program.blocks, program.constants)
+    return [part.tobytes() for part in parts]
+
+
+def _read_program(sections: Mapping[str, memoryview], name: str) -> Program:
+    """A program from its sections. Raises `ProgramError` E0706 when one is malformed."""
+    metadata = _decoded(sections["metadata"], _Metadata, "metadata", name)
+    if metadata.target.obstacle:
+        raise _error("E0706", name, f"no program can be for {metadata.target.name}: it {metadata.target.obstacle}")
+    residents = _decoded(sections["resident"], list[_RESIDENT], "resident", name)
+    steps = _decoded(sections["steps"], list[_STEP], "steps", name)
+    inputs, outputs = (tuple(port.port() for port in ports) for ports in (metadata.inputs, metadata.outputs))
+    format = next((port.format for port in (*inputs, *outputs)), DEFAULT_FORMAT)
+    types = array_types(metadata.target.mxu, format.weights)
+    arrays: dict[str, Any] = {array: _array(sections, section, *types[array], name) for array, section in _ARRAYS.items()}
+    return Program(
+        **{field: getattr(metadata, field) for field in _Metadata.__struct_fields__ if field not in _PORTS},
+        inputs=inputs,
+        outputs=outputs,
+        source_text=_text(sections, "source", name),
+        **arrays,
+        layer_of=_array(sections, "layer_of", LAYER_OF, (), name),
+        prologue=_text(sections, "prologue", name),
+        epilogue=_text(sections, "epilogue", name),
+        residents=tuple(Resident(*resident) for resident in residents),
+        host_steps=tuple(HostWork(*step) for step in steps),
+    )
+
+
+def _json(value: object, kind: type[_T], section: str) -> bytes:
+    """JSON that reads back as the same bytes; a NaN, which JSON writes as null, does not."""
+    data = msgspec.json.encode(value)
+    if msgspec.json.encode(msgspec.json.decode(data, type=kind)) != data:
+        raise TypeError(f"{section} doesn't read back")
+    return data
+
+
+def _decoded(data: memoryview, kind: type[_T], section: str, name: str) -> _T:
+    try:
+        value = msgspec.json.decode(data, type=kind)
+        canonical = msgspec.json.encode(value) == data
+    except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, OverflowError) as error:
+        raise _error("E0706", name, f"the section {section} is malformed: {error}") from None
+    if not canonical:
+        raise _error("E0706", name, f"the section {section} is not in its canonical form")
+    return value
+
+
+def _text(sections: Mapping[str, memoryview], section: str, name: str) -> str:
+    try:
+        return str(sections[section], "utf-8")
+    except UnicodeDecodeError as error:
+        raise _error("E0706", name, f"the section {section} is no UTF-8: {error.reason} at byte {error.start}") from None
+
+
+def _array(sections: Mapping[str, memoryview], section: str, dtype: np.dtype[np.generic], shape: Sequence[int], name: str) -> AnyArray:
+    """The section as a read-only array [n, *shape], without a copy."""
+    data, item = sections[section], dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    if len(data) % item:
+        raise _error("E0706", name, f"the section {section} has {len(data):,} bytes, no multiple of {item:,}")
+    return np.frombuffer(data, dtype).reshape(len(data) // item, *shape)
 
 
 def _error(code: str, name: str, message: str) -> ProgramError:

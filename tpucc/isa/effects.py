@@ -9,14 +9,15 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.isa.formats import bytes_per_value, format_of
-from tpucc.isa.instructions import ENGINE_OF, SPECS, Place, Records
+from tpucc.isa.instructions import ENGINE_OF, SPECS, Engine, Place, Records
 from tpucc.isa.record import FLAGS, ROWS
 from tpucc.numerics import Int64
 
@@ -236,3 +237,78 @@ def _visited(span: int, steps: Iterable[tuple[int, int]]) -> Bools:
             visited[more * step :] |= visited[: span - more * step].copy()
             copies += more
     return visited
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Resolved:
+    """One entry for each instruction: indices of the tile and of the parameter block in use after it, -1 before the first."""
+
+    tile: Int64
+    block: Int64
+    fetch: Int64
+    """The number of the `read_weights` (counted from 0) that brought the tile."""
+
+
+def resolve(records: Records, effects: Effects) -> Resolved:
+    """The tile of every multiply and the block of every activation; tiles leave the FIFO in the order in which they were asked for."""
+    tiles = records["index"][effects.pushes].astype(np.int64)
+    fetch = np.cumsum(effects.pops) - 1
+    setters = np.flatnonzero(effects.configures)
+    setter = np.cumsum(effects.configures) - 1
+    return Resolved(tile=_chosen(tiles, fetch), block=_chosen(records["index"][setters].astype(np.int64), setter), fetch=fetch)
+
+
+def _chosen(values: Int64, which: Int64) -> Int64:
+    """`values[which]`, -1 where `which` is, or where there is no such value."""
+    return np.append(values, -1)[np.minimum(which, len(values))]
+
+
+class Rows(NamedTuple):
+    """Rows of the unified buffer and of the accumulators, each ascending."""
+
+    buffer: Int64
+    accumulators: Int64
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """An instruction: its number, its line in a listing, the engine that does it, its layer, and the rows that it reads and writes.
+
+    A multiply that accumulates reads and writes its accumulators.
+    """
+
+    index: int
+    text: str
+    engine: Engine
+    layer: int
+    reads: Rows
+    writes: Rows
+
+
+class Instructions:
+    """`records` as a sequence of `Instruction`. `text` gives the line of one, by its number."""
+
+    def __init__(self, records: Records, layer: Int64, text: Callable[[int], str]) -> None:
+        self._touched: Effects = effects(records)
+        self._layer = layer
+        self._text = text
+
+    def __len__(self) -> int:
+        return len(self._touched)
+
+    def __iter__(self) -> Iterator[Instruction]:
+        return map(self.__getitem__, range(len(self)))
+
+    def __getitem__(self, index: int) -> Instruction:
+        index = range(len(self))[index]
+        touched, none = self._touched, np.zeros(0, np.int64)
+        sums = np.arange(touched.acc_start[index], touched.acc_end[index], dtype=np.int64)
+        sources = np.union1d(touched.source.rows(index), touched.source2.rows(index))
+        return Instruction(
+            index,
+            self._text(index),
+            Engine(int(touched.engine[index])),
+            int(self._layer[index]),
+            Rows(sources, sums if touched.acc_reads[index] else none),
+            Rows(touched.target.rows(index), sums if touched.acc_writes[index] else none),
+        )

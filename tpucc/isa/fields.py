@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 import numpy as np
 
 from tpucc.isa.effects import Bools
-from tpucc.isa.instructions import RECORD, SPECS, UNITS, Opcode, OperandSpec, Records
+from tpucc.isa.instructions import RECORD, SPECS, UNITS, Function, Opcode, Records, Space
 from tpucc.numerics import Int64
 
 FIELDS: tuple[str, ...] = RECORD.names or ()
@@ -37,19 +38,44 @@ def constants(opcode: Opcode, function: int) -> tuple[tuple[str, int], ...]:
     return tuple((field, int(field == "outer" and "inner" in used)) for field in OPERANDS if field not in used)
 
 
-def known(operand: OperandSpec, opcode: Opcode, value: int) -> bool:
-    """Whether `value` is one that the encoding of an enumerated operand has; addresses and counts are free."""
-    match operand.space:
-        case "engine":
-            return value in UNITS
-        case "engines":
-            return 0 < value <= ALL_UNITS
+@cache
+def names_of(space: Space) -> Mapping[int, str]:
+    """The words that stand for the values of an operand of this kind, a bit each of `engines`; none where values are numbers."""
+    match space:
+        case "engine" | "engines":
+            return {unit.value: unit.name.lower() for unit in UNITS}
         case "function":
-            return value in SPECS[opcode].functions
+            return {function.value: function.name.lower() for function in Function}
         case "ub" | "acc" | "host" | "count" | "step" | "tile" | "block" | "host step" | "tag":
-            return True
+            return {}
         case _:
-            assert_never(operand.space)
+            assert_never(space)
+
+
+class Fault(NamedTuple):
+    """Why some records are no instructions: the rule of the verifier's group 2, the field and its key, which records, and the flags that
+    may be set (V0202) or the one value (V0203)."""
+
+    rule: str
+    field: str
+    key: str
+    wrong: Bools
+    allowed: int = 0
+
+
+def faults(opcode: Opcode, function: int, records: Records) -> Iterator[Fault]:
+    """What may be wrong with records of one opcode and function."""
+    spec = SPECS[opcode]
+    flags = sum(flag for flag, _ in spec.flags_for(function))
+    yield Fault("V0202", "flags", "flags", (records["flags"] & ~np.uint8(flags)) != 0, flags)
+    for field, value in constants(opcode, function):
+        yield Fault("V0203", field, field, records[field] != value, value)
+    for operand in spec.operands_for(function):
+        if names := names_of(operand.space):
+            values = records[operand.field]
+            known = spec.functions if operand.space == "function" else [*names]
+            wrong = (values == 0) | (values > ALL_UNITS) if operand.space == "engines" else ~np.isin(values, known)
+            yield Fault("V0204", operand.field, operand.key, wrong)
 
 
 def well_formed(records: Records) -> Bools:
@@ -57,18 +83,5 @@ def well_formed(records: Records) -> Bools:
     good = np.zeros(len(records), np.bool_)
     for code, function, indices in kinds(records):
         if code in SPECS:
-            good[indices] = _well_formed(Opcode(code), function, records[indices])
-    return good
-
-
-def _well_formed(opcode: Opcode, function: int, records: Records) -> Bools:
-    spec = SPECS[opcode]
-    flags = sum(flag for flag, _ in spec.flags_for(function))
-    good: Bools = (records["flags"] & ~np.uint8(flags)) == 0
-    for field, value in constants(opcode, function):
-        good &= records[field] == value
-    for operand in spec.operands_for(function):
-        if operand.space in ("engine", "engines", "function"):
-            values, inverse = np.unique(records[operand.field], return_inverse=True)
-            good &= np.array([known(operand, opcode, int(value)) for value in values], np.bool_)[inverse]
+            good[indices] = ~np.logical_or.reduce([fault.wrong for fault in faults(Opcode(code), function, records[indices])])
     return good

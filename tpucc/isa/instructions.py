@@ -15,33 +15,27 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tpucc.isa.arithmetic import activate, matrix_product, unsigned
 from tpucc.isa.cycles import Cycles, host_step, no_time, one_a_row, one_cycle, tile_fetch, transfer
-from tpucc.isa.functions import FUNCTIONS, Function, Meaning, Operands, functions
-from tpucc.isa.record import FLAGS, FORMAT_FLAGS, NO_FLAGS, NOWHERE, OPERAND_OF, RECORD, ROWS, UNITS, Engine, Flag, Place, Records
-from tpucc.isa.table import one_row_each
+from tpucc.isa.functions import FUNCTIONS, Function, Meaning, Operands, activate, functions, matrix_product, unsigned
+from tpucc.isa.record import (
+    FLAGS,
+    FORMAT_FLAGS,
+    NO_FLAGS,
+    NOWHERE,
+    OPERAND_OF,
+    RECORD,
+    ROWS,
+    UNITS,
+    Engine,
+    Flag,
+    Place,
+    Records,
+    one_row_each,
+)
 from tpucc.numerics import DeviceInts, Int32
 
-__all__ = [
-    "ENGINE_OF",
-    "FUNCTIONS",
-    "RECORD",
-    "SPECS",
-    "UNITS",
-    "Engine",
-    "Flag",
-    "Function",
-    "Instruction",
-    "Opcode",
-    "OperandSpec",
-    "Place",
-    "Records",
-    "Space",
-    "Spec",
-    "activated",
-    "multiplied",
-    "record",
-]
+__all__ = ["ENGINE_OF", "FUNCTIONS", "RECORD", "SPECS", "UNITS", "Engine", "Flag", "Function", "Instruction", "Opcode", "OperandSpec"]
+__all__ += ["Place", "Records", "Space", "Spec", "activated", "multiplied", "record"]
 
 
 class Opcode(IntEnum):
@@ -161,6 +155,7 @@ def _operands(spec: Spec, function: int) -> tuple[OperandSpec, ...]:
     return tuple(operand for operand in spec.operands if not operand.of or operand.of & reads)
 
 
+_HOST = OperandSpec("host", "host", "host", "first row in host memory")
 _ROWS = OperandSpec("inner", "rows", "count", "rows to move or compute; consecutive")
 
 
@@ -194,14 +189,6 @@ def activated(x: Operands) -> DeviceInts:
     return activate(x.sums, x.block, x.format)
 
 
-def _one_engine(index: int, engines: int) -> tuple[tuple[int, int], ...]:
-    return ((index, engines),)
-
-
-def _all_for_the_host(index: int, engines: int) -> tuple[tuple[int, int], ...]:
-    return tuple((unit.value, 1 << Engine.HOST) for unit in UNITS if unit is not Engine.HOST)
-
-
 SPECS: Mapping[Opcode, Spec] = one_row_each(
     "SPECS (tpucc/isa/instructions.py)",
     Opcode,
@@ -212,11 +199,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.HOST,
             "Host memory to unified buffer.",
             transfer,
-            (
-                OperandSpec("host", "host", "host", "first row in host memory"),
-                OperandSpec("dest", "ub", "ub", "first row in the unified buffer"),
-                _ROWS,
-            ),
+            (_HOST, OperandSpec("dest", "ub", "ub", "first row in the unified buffer"), _ROWS),
             reads=Place.HOST,
             writes=Place.DEST,
             meaning=moved,
@@ -226,11 +209,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.HOST,
             "Unified buffer to host memory.",
             transfer,
-            (
-                OperandSpec("ub", "ub", "ub", "first row in the unified buffer"),
-                OperandSpec("host", "host", "host", "first row in host memory"),
-                _ROWS,
-            ),
+            (OperandSpec("ub", "ub", "ub", "first row in the unified buffer"), _HOST, _ROWS),
             reads=Place.UB,
             writes=Place.HOST,
             meaning=moved,
@@ -330,14 +309,14 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
                 OperandSpec("index", "engine", "engine", "engine that waits"),
                 OperandSpec("engines", "wait", "engines", "engines to wait for"),
             ),
-            waits=_one_engine,
+            waits=lambda index, engines: ((index, engines),),
         ),
         Spec(
             Opcode.SYNCHRONIZE_HOST,
             Engine.CONTROL,
             "Every engine waits for the host.",
             no_time,
-            waits=_all_for_the_host,
+            waits=lambda index, engines: tuple((unit.value, 1 << Engine.HOST) for unit in UNITS if unit is not Engine.HOST),
         ),
         Spec(
             Opcode.INTERRUPT_HOST,
@@ -349,13 +328,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             reads=Place.PORTS,
             writes=Place.PORTS,
         ),
-        Spec(
-            Opcode.DEBUG_TAG,
-            Engine.CONTROL,
-            "Leaves a number in the trace.",
-            no_time,
-            (OperandSpec("index", "tag", "tag", "number"),),
-        ),
+        Spec(Opcode.DEBUG_TAG, Engine.CONTROL, "Leaves a number in the trace.", no_time, (OperandSpec("index", "tag", "tag", "number"),)),
         Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time),
     ),
     lambda row: row.opcode,

@@ -30,13 +30,8 @@ def block_dtype(mxu: int) -> np.dtype[np.void]:
         [
             ("bias", "<i4", (mxu,)),
             ("multiplier", "<f4", (mxu,)),
-            ("zero", "<i4"),
-            ("low", "<i4"),
-            ("high", "<i4"),
-            ("zero_a", "<i4"),
-            ("zero_b", "<i4"),
-            ("scale_a", "<f4"),
-            ("scale_b", "<f4"),
+            *((name, "<i4") for name in ("zero", "low", "high", "zero_a", "zero_b")),
+            *((name, "<f4") for name in ("scale_a", "scale_b")),
             ("has_table", "<u4"),
             ("table", I8.numpy, (I8.table_entries,)),
             ("points", I16.numpy, (I16.table_entries,)),
@@ -218,6 +213,14 @@ class Program:
 
     def __hash__(self) -> int:
         return hash((self.name, len(self.instructions)))
+
+
+def bare_program(**parts: Any) -> Program:
+    """A program of these parts, by their names, without instructions; what isn't given is empty. Name and target must be."""
+    arrays = {name: np.zeros((0, *shape), dtype) for name, (dtype, shape) in array_types(parts["target"].mxu).items()}
+    texts = dict.fromkeys(("source", "source_text", "prologue", "epilogue"), "")
+    rows: dict[str, tuple[()]] = dict.fromkeys(("layers", "host", "inputs", "outputs"), ())
+    return Program(**{**arrays, **texts, **rows, "layer_of": np.zeros(0, np.uint32), **parts})
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum, IntFlag
+from enum import Enum, IntEnum, IntFlag
+from types import MappingProxyType
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.isa.table import one_row_each
+Member = TypeVar("Member", bound=Enum)
+Row = TypeVar("Row")
+
+
+def one_row_each(name: str, members: type[Member], rows: Sequence[Row], member_of: Callable[[Row], Member]) -> Mapping[Member, Row]:
+    """The rows by their members. `name` is what the table is called where it is written.
+
+    Raises `TypeError` when a member has no row, or two.
+    """
+    table: dict[Member, Row] = {}
+    for row in rows:
+        member = member_of(row)
+        if member in table:
+            raise TypeError(f"{members.__name__}.{member.name} has two rows in {name}: it can have one meaning only")
+        table[member] = row
+    missing = [f"{members.__name__}.{member.name}" for member in members if member not in table]
+    if missing:
+        raise TypeError(f"{', '.join(missing)} has no row in {name}: nothing would know what it means")
+    return MappingProxyType(table)
+
 
 Records = npt.NDArray[np.void]
 """Instructions: a structured array of `RECORD`."""
 
 RECORD = np.dtype(
-    [
-        ("opcode", "u1"),
-        ("flags", "u1"),
-        ("function", "u1"),
-        ("engines", "u1"),
-        ("host", "<u4"),
-        ("ub", "<u4"),
-        ("ub2", "<u4"),
-        ("dest", "<u4"),
-        ("acc", "<u4"),
-        ("index", "<u4"),
-        ("outer", "<u4"),
-        ("inner", "<u4"),
-        ("ub_pitch", "<u4"),
-        ("ub_stride", "<u4"),
-        ("ub2_pitch", "<u4"),
-        ("ub2_stride", "<u4"),
-        ("dest_pitch", "<u4"),
-        ("dest_stride", "<u4"),
-        ("window_outer", "<u2"),
-        ("window_inner", "<u2"),
-    ]
+    [(name, "u1") for name in ("opcode", "flags", "function", "engines")]
+    + [(name, "<u4") for name in ("host", "ub", "ub2", "dest", "acc", "index", "outer", "inner")]
+    + [(f"{walk}_{step}", "<u4") for walk in ("ub", "ub2", "dest") for step in ("pitch", "stride")]
+    + [(f"window_{walk}", "<u2") for walk in ("outer", "inner")]
 )
 """64 bytes, little endian. Fields that an instruction doesn't use are zero; `outer` is 1 where `inner` is used and `outer` isn't.
 

@@ -20,8 +20,10 @@ they only say how rows are walked.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tpucc.ir.dtypes import IntegerFormat
+from tpucc.ir.graph import Graph, Node
 
 Sides = tuple[int, int, int, int]
 """Rows or columns of pixels at the top, the bottom, the left and the right."""
@@ -139,3 +141,28 @@ def scaled(layer: Pool | Vector) -> Requantise:
     if layer.epilogue is None:
         raise TypeError(f"{layer.function} has no epilogue")
     return layer.epilogue
+
+
+def is_layer(node: Node) -> bool:
+    """Whether the node is the device's: one of `tpucc.layers.kinds`."""
+    return isinstance(node.attributes, Layer)
+
+
+def weight_shape(node: Node, graph: Graph) -> tuple[int, int]:
+    """K and N of a layer's weights, over all sources and kernel positions; zeros when it has none."""
+    match node.attributes:
+        case Fc(sources=count):
+            shapes = [graph[name].type.shape for name in node.operands[count : 2 * count]]
+            return sum(depth for depth, _ in shapes), shapes[0][1]
+        case Conv():
+            shape = graph[node.operands[1]].type.shape
+            return prod(shape[:3]), shape[3]
+    return (0, 0)
+
+
+def macs(node: Node, graph: Graph) -> int:
+    """Multiply-accumulates that the model asks for, padding of tiles not counted: rows · K · N of a product, none of another layer."""
+    if isinstance(node.attributes, Fc) and node.attributes.moves:
+        return 0
+    inputs, outputs = weight_shape(node, graph)
+    return node.type.rows * inputs * outputs

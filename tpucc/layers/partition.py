@@ -16,8 +16,7 @@ from dataclasses import dataclass, replace
 
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
-from tpucc.layers.kinds import VIEWS
-from tpucc.layers.summary import is_layer
+from tpucc.layers.kinds import VIEWS, is_layer
 from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.transpose import TransposeAttributes

@@ -57,14 +57,7 @@ def fully_connected(
 
 
 def convolution(
-    layer: Conv,
-    x: DeviceInts,
-    weights: Int8,
-    bias: AnyArray,
-    multiplier: Float32,
-    table: DeviceInts | None = None,
-    *,
-    to: IntegerFormat,
+    layer: Conv, x: DeviceInts, weights: Int8, bias: AnyArray, multiplier: Float32, table: DeviceInts | None = None, *, to: IntegerFormat
 ) -> DeviceInts:
     """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
     times the flattened kernel."""

@@ -12,12 +12,11 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Vector, looks_up
+from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up
 from tpucc.layers.parameters import UnfitError, require_accumulators
-from tpucc.layers.shapes import conv_shape, move_shape, pool_shape
-from tpucc.layers.summary import is_layer
 from tpucc.numerics import AnyArray
 
+Shape = tuple[int, ...]
 ENTRANCES = ("quantize", "constant", "input", *VIEWS)
 """Operators beside the layers that hold what the device reads."""
 TAKES: dict[str, tuple[int, int] | None] = {"add": (2, 2), "subtract": (2, 2), "multiply": (1, 2), "table": None}
@@ -245,3 +244,44 @@ def _value(node: Node) -> AnyArray | None:
     """The array of a constant. It is the attribute's own, whatever the class: layers know nothing of operators."""
     value = getattr(node.attributes, "value", None)
     return value.data if node.op == "constant" and isinstance(value, Constant) else None
+
+
+def conv_shape(layer: Conv, x: Shape, weights: Shape) -> Shape | None:
+    """x [B, H, W, C] under a kernel [R, S, C, F]."""
+    if len(x) != 4 or len(weights) != 4 or x[3] != weights[2]:
+        return None
+    spatial = outputs(x, (weights[0], weights[1]), layer.stride, layer.sides)
+    return None if spatial is None else (x[0], *spatial, weights[3])
+
+
+def pool_shape(layer: Pool, x: Shape) -> Shape | None:
+    """x [B, H, W, C]. No window may lie outside the image: padding is smaller than the window."""
+    if len(x) != 4 or any(side >= layer.size[place // 2] for place, side in enumerate(layer.sides)):
+        return None
+    spatial = outputs(x, layer.size, layer.stride, layer.sides)
+    return None if spatial is None else (x[0], *spatial, x[3])
+
+
+def outputs(x: Shape, window: tuple[int, int], stride: tuple[int, int], sides: Sides) -> tuple[int, int] | None:
+    """Rows and columns of windows in the images x [B, H, W, C] with `sides` around them."""
+    room = x[1] + sides[0] + sides[1] - window[0], x[2] + sides[2] + sides[3] - window[1]
+    if min(*room) < 0 or min(*stride, *window) < 1 or min(sides) < 0:
+        return None
+    return room[0] // stride[0] + 1, room[1] // stride[1] + 1
+
+
+def move_shape(layer: Move, shapes: Sequence[Shape]) -> Shape | None:
+    """Operands joined along an axis that isn't the last, or one with rows around it."""
+    first = shapes[0]
+    if layer.function == "pad":
+        if len(layer.pads) != len(first) or not first or layer.pads[-1] != (0, 0) or min(map(min, layer.pads)) < 0:
+            return None
+        return tuple(before + size + after for size, (before, after) in zip(first, layer.pads, strict=True))
+    axis = layer.axis
+    if not 0 <= axis < len(first) - 1 or any(_without(shape, axis) != _without(first, axis) for shape in shapes):
+        return None
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def _without(shape: Shape, axis: int) -> tuple[int, Shape]:
+    return len(shape), (*shape[:axis], *shape[axis + 1 :])

@@ -9,7 +9,7 @@ import numpy as np
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import HostBuffer, Port
 from tpucc.lowering.plan import Plan
-from tpucc.lowering.splitting import Split
+from tpucc.lowering.sharding import Split
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.tileprogram import VirtualBuffer
 from tpucc.numerics import Int8

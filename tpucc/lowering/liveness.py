@@ -13,12 +13,15 @@ from tpucc.numerics import Int64
 BUFFER_FIELDS = ("ub_buffer", "ub2_buffer", "dest_buffer")
 
 
-def live_ranges(instructions: Records, buffers: int) -> tuple[Int64, Int64]:
-    """First and last instruction that touches each buffer, both inclusive; (number of instructions, -1) for one that none touches."""
-    first = np.full(buffers, len(instructions), np.int64)
-    last = np.full(buffers, -1, np.int64)
+def live_ranges(instructions: Records, count: int, fields: Sequence[str] = BUFFER_FIELDS) -> tuple[Int64, Int64]:
+    """First and last instruction that touches each of `count` buffers, both inclusive; (number of instructions, -1) where none does.
+
+    The `fields` say which an instruction touches, if not -1.
+    """
+    first = np.full(count, len(instructions), np.int64)
+    last = np.full(count, -1, np.int64)
     position = np.arange(len(instructions), dtype=np.int64)
-    for field in BUFFER_FIELDS:
+    for field in fields:
         buffer = instructions[field]
         used = buffer >= 0
         np.minimum.at(first, buffer[used], position[used])

@@ -1,15 +1,193 @@
-"""From the device graph to the tile program."""
+"""From the device graph to the tile program, split along the batch so that it fits the unified buffer, or is faster.
+
+Every item of a batch is computed alone, so a program may do all layers for some items, then all layers for the next. Where that is for
+room, the fewer parts the better, for each fetches the weights again; where it is for speed, see `overlap`.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 
+from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.ir.graph import Graph
+from tpucc.isa.instructions import Records
+from tpucc.lowering.emitter import Emitter
+from tpucc.lowering.layout import Layout
+from tpucc.lowering.liveness import buffer_rows, largest_live_sum, live_ranges
+from tpucc.lowering.order import live_rows
+from tpucc.lowering.overlap import overlapping_splits
 from tpucc.lowering.plan import BUILT_IN, NO_SEGMENTS, Plan, make_plan
 from tpucc.lowering.products import Lowerer
-from tpucc.lowering.split import Draft, choose_splits
+from tpucc.lowering.sharding import Split, even
+from tpucc.lowering.steps import emit_step
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.workload import Step
 from tpucc.target import Target
+
+SPILL_SHARE = 4
+"""When no split fits, a buffer may take this fraction of the unified buffer: the three of a vector instruction, and room to move."""
+JOINED_SHARES = (0.75, 0.25)
+"""Shares of the unified buffer that steps for the whole batch may take: the rest is for the parts before them, and lost between buffers."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """The instructions of a plan under one split, on the buffers of `layout`; `groups` are the rows of the accumulator groups. `notes` say
+    how and why it is split."""
+
+    split: Split
+    layout: Layout
+    instructions: Records
+    groups: tuple[int, ...]
+    notes: tuple[str, ...]
+
+    def live_sum(self) -> int:
+        """Rows of the unified buffer that no placement can do without."""
+        buffers = self.layout.buffers
+        return largest_live_sum(*live_ranges(self.instructions, len(buffers)), buffer_rows(buffers))
+
+
+def choose_splits(plan: Plan, parts: int | None) -> Iterator[Draft]:
+    """Drafts of the plan's instructions: the batch in `parts` parts, or else in the fewest that fit; then others that may be faster, for
+    fewer steps are done in parts, or parts hide transfers.
+
+    Raises `UsageError` E0520 when `parts` is more than the batch allows.
+    """
+    if parts is not None:
+        _require_splittable(plan, parts)
+        yield _draft(plan, Split(even(plan.sharding.batch, parts)))
+        return
+    whole = _draft(plan, Split((plan.sharding.batch,)))
+    rows = whole.live_sum()
+    if rows > plan.target.unified_buffer_rows and plan.sharding.batch > 1:
+        yield from _in_fewest_parts(plan, rows)
+        return
+    yield whole
+    for split in overlapping_splits(plan):
+        draft = _draft(plan, split, _overlap_note(split))
+        if draft.live_sum() <= plan.target.unified_buffer_rows:
+            yield draft
+
+
+def _in_fewest_parts(plan: Plan, rows: int) -> Iterator[Draft]:
+    """All steps in the fewest parts that fit; then only the first ones, and the rest for the whole batch, where that fits."""
+    every = len(plan.steps)
+    for parted in dict.fromkeys((every, *(_parted_steps(plan, share) for share in JOINED_SHARES))):
+        split = Split(even(plan.sharding.batch, _fewest_parts(plan, parted)), parted=parted)
+        draft = _draft(plan, split, _note(plan, rows, split))
+        if parted == every or draft.live_sum() <= plan.target.unified_buffer_rows:
+            yield draft
+
+
+def _parted_steps(plan: Plan, share: float) -> int:
+    """The fewest steps to do in parts, so that what the others have alive for the whole batch takes no more than a share of the unified
+    buffer. A program with steps of the host does all in parts."""
+    if plan.segments > 1:
+        return len(plan.steps)
+    mxu, width, room = plan.target.mxu, plan.format.bytes_per_value, share * plan.target.unified_buffer_rows
+    sizes = {tensor: tensor.rows * tensor.blocks(mxu) * width for tensor in plan.owners}
+    return bisect_left(range(len(plan.steps)), True, key=lambda parted: live_rows(plan.steps[parted:], sizes) <= room)
+
+
+def _draft(plan: Plan, split: Split, *notes: str) -> Draft:
+    """The instructions of all steps for all parts. Steps on tensors that all items share run once, with part 0.
+
+    The host works on the whole batch: a segment does all parts before the next one begins.
+    """
+    layout = Layout(plan, split)
+    emitter = Emitter(layout)
+    for segment in range(plan.segments):
+        if segment > 0:
+            emitter.interrupt(segment - 1)
+        for part, layer, step in _order(plan, split, segment):
+            if split.ahead:
+                _read_inputs(layout, emitter, part)
+                _read_inputs(layout, emitter, part + 1)
+            emitter.layer = layer
+            if not split.is_parted(layer) or not plan.sharding.splits(step.result):
+                if part == 0:
+                    emit_step(step, 0, layout, emitter)
+                continue
+            last = part == len(split.sizes) - 1 or layout.is_split(step.result)
+            items = plan.sharding.part(step, split.sizes[part], split.first(part), layout.joined)
+            emit_step(items, part, layout, emitter, complete=last)
+    return Draft(split, layout, emitter.instructions(), tuple(emitter.groups), notes)
+
+
+def _order(plan: Plan, split: Split, segment: int) -> Iterator[tuple[int, int, Step]]:
+    """Part, layer and step of everything that a segment does."""
+    steps = plan.steps_of(segment)
+    if split.lead is None:
+        yield from ((part, *step) for part in range(len(split.sizes)) for step in steps[: split.parted])
+        yield from ((0, *step) for step in (() if split.parted is None else steps[split.parted :]))
+        return
+    for place in range(len(steps) + split.lead):
+        if place < len(steps):
+            yield 0, *steps[place]
+        if place >= split.lead:
+            yield 1, *steps[place - split.lead]
+
+
+def _read_inputs(layout: Layout, emitter: Emitter, part: int) -> None:
+    """Reads the inputs of a part, if there is one."""
+    if part < len(layout.splits):
+        for tensor in layout.plan.inputs:
+            if tensor in layout.plan.owners:
+                for buffer in layout.blocks(tensor, part):
+                    emitter.require(buffer)
+
+
+def _require_splittable(plan: Plan, parts: int) -> None:
+    if parts == 1:
+        return
+    batch = plan.sharding.batch
+    if batch == 1:
+        raise UsageError(Diagnostic("E0520", f"the batch can't be split into {parts} parts: the model computes no items one by one"))
+    if not 1 <= parts <= batch:
+        raise UsageError(Diagnostic("E0520", f"a batch of {batch:,} can't be split into {parts} parts"))
+
+
+def _fewest_parts(plan: Plan, parted: int) -> int:
+    """The fewest parts of the first `parted` steps that fit; when not even single items do, as few as leave room for spilling. The whole
+    batch doesn't fit."""
+    room, batch = plan.target.unified_buffer_rows, plan.sharding.batch
+    if not _fits(plan, batch, parted):
+        item = max(plan.sharding.rows(tensor, 1) for tensor in plan.owners) * plan.format.bytes_per_value
+        return min(batch, -(-batch * item // max(1, room // SPILL_SHARE)))
+    low = high = 2
+    while not _fits(plan, high, parted):
+        low, high = high + 1, min(2 * high, batch)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _fits(plan, middle, parted) else (middle + 1, high)
+    return low
+
+
+def _fits(plan: Plan, parts: int, parted: int) -> bool:
+    """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one.
+
+    It is tried with the built-in lowering, whoever lowers in the end: how many parts there are doesn't depend on a layer's instructions.
+    """
+    largest = -(-plan.sharding.batch // parts)
+    draft = _draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))
+    return draft.live_sum() <= plan.target.unified_buffer_rows
+
+
+def _note(plan: Plan, rows: int, split: Split) -> str:
+    parts, size, room = len(split.sizes), max(split.sizes), plan.target.unified_buffer_rows
+    why = f"in one piece it needs {rows:,} rows of a unified buffer of {room:,}"
+    joined = len(plan.steps) - (split.parted or 0)
+    until = f" until {plan.steps[-joined].name}, which is done for all" if joined else ""
+    return f"the batch is split into {parts:,} parts of at most {size:,}{until}: {why}"
+
+
+def _overlap_note(split: Split) -> str:
+    parts, size = len(split.sizes), max(split.sizes)
+    if split.lead is not None:
+        return f"the batch is computed in two halves of at most {size:,} that take turns, to hide activations and transfers"
+    return f"the batch is computed in {parts:,} parts of at most {size:,} one after the other, to hide transfers"
 
 
 def lower(device: Graph, target: Target, *, parts: int | None = None, segments: Mapping[str, int] = NO_SEGMENTS) -> TileProgram:

@@ -14,10 +14,8 @@ from collections.abc import Iterator
 from math import prod
 from typing import assert_never
 
-from tpucc.lowering.blocking import choose_blocking
-from tpucc.lowering.nests import product_nest
 from tpucc.lowering.plan import Plan
-from tpucc.lowering.splitting import Split, even
+from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tensors import Tensor
 from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step
 
@@ -80,8 +78,7 @@ class _Estimate:
         blocks = step.result.blocks(target.mxu) * width
         match step.work:
             case Product() as work:
-                loops = tuple(loop.size for loop in product_nest(step).loops)
-                self.products += choose_blocking(loops, work.deep, len(work.blocks), target, width).cycles
+                self.products += self._plan.blocking(step, work).cycles
                 self.fetches += sum(tile != SKIPPED for level in work.levels for tile in level.tiles) * target.tile_fetch_cycles
             case Pooling(regions=regions):
                 self.others += sum(prod(region.y.shape) * prod(region.window) for region in regions) * blocks

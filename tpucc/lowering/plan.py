@@ -11,16 +11,14 @@ from tpucc.ir.dtypes import DeviceFormat
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 from tpucc.isa.program import LayerInfo
-from tpucc.lowering.blocking import choose_blocking
-from tpucc.lowering.nests import product_nest
+from tpucc.lowering.blocking import Blocking, choose_blocking
 from tpucc.lowering.order import order_steps
 from tpucc.lowering.pools import require_room
 from tpucc.lowering.products import Lowerer
 from tpucc.lowering.reader import Reader
-from tpucc.lowering.sharding import Sharding, shard
-from tpucc.lowering.splitting import Split
+from tpucc.lowering.sharding import Sharding, Split, shard
 from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, product_nest
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -82,13 +80,17 @@ class Plan:
             case _:
                 assert_never(step.work)
 
+    def blocking(self, step: Step, work: Product) -> Blocking:
+        """How the work of a step, or of its part of a batch, is cut."""
+        loops = tuple(loop.size for loop in product_nest(step).loops)
+        return choose_blocking(loops, work.deep, len(work.blocks), self.target, self.format.bytes_per_value)
+
     def _choice(self, step: Step, work: Product, splits: tuple[int, ...]) -> str:
         if work.kind in self.lowerers:
             return f"as the replaced stage lower_{work.kind} says"
         parted = len(splits) > 1 and self.sharding.splits(step.result)
         part = self.sharding.part(step, max(splits)) if parted else step
-        loops = tuple(loop.size for loop in product_nest(part).loops)
-        choice = choose_blocking(loops, work.deep, len(work.blocks), self.target, self.format.bytes_per_value).choice
+        choice = self.blocking(part, work).choice
         return f"in each of {len(splits):,} parts: {choice}" if parted else choice
 
 

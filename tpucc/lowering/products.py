@@ -11,13 +11,12 @@ from dataclasses import dataclass, field
 
 from tpucc.diagnostics import ProgramError
 from tpucc.isa.instructions import Opcode, Records
-from tpucc.isa.listing.code import records_of
+from tpucc.isa.listing.instructions import records_of
 from tpucc.isa.listing.labels import Labels
 from tpucc.isa.listing.lines import Directive, Errors, read_lines
-from tpucc.isa.listing.values import integers
-from tpucc.isa.listing.words import Word, line_error
-from tpucc.lowering.tilelines import TileLineReader
+from tpucc.isa.listing.words import Word, integers, line_error
 from tpucc.lowering.tileprogram import TILE_RECORD, VirtualBuffer
+from tpucc.lowering.tiletext import TileLineReader
 from tpucc.target import Target
 
 WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)
@@ -86,13 +85,11 @@ def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:
     found = read_lines("\n".join(lines), errors)
     groups: list[int] = []
     for directive in found.directives:
-        with errors:
-            _add_groups(directive, groups)
+        errors.attempt(_add_groups, directive, groups)
     reader = TileLineReader(layer.buffers, groups, Labels((), ()))
     rows: list[dict[str, int]] = []
     for line in found.code:
-        with errors:
-            rows.append(_fields(line, reader))
+        errors.attempt(_add_fields, line, reader, rows)
     if errors.found:
         raise ProgramError(errors.found)
     return WrittenProduct(records_of(rows, TILE_RECORD), tuple(groups))
@@ -104,11 +101,11 @@ def _add_groups(directive: Directive, groups: list[int]) -> None:
     groups += integers(directive.words[0])
 
 
-def _fields(line: tuple[Word, ...] | Directive, reader: TileLineReader) -> dict[str, int]:
+def _add_fields(line: tuple[Word, ...] | Directive, reader: TileLineReader, rows: list[dict[str, int]]) -> None:
     if isinstance(line, Directive):
         raise line_error("E0716", "a layer's lines have no .for: all are of this layer", line.head.span)
     fields = reader.fields(line)
     if Opcode(fields["opcode"]) not in WRITTEN:
         words = ", ".join(opcode.mnemonic for opcode in WRITTEN)
         raise line_error("E0716", f"{line[0].text} is added around a layer's lines, which have {words}", line[0].span)
-    return fields
+    rows.append(fields)

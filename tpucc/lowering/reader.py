@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -12,12 +13,9 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, looks_up
-from tpucc.layers.summary import is_layer
-from tpucc.lowering.borders import border_rows, borders, padding_rows, wider
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up
 from tpucc.lowering.pools import BlockPool, TilePool
-from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, whole
-from tpucc.lowering.windows import runs
+from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, border_rows, borders, padding_rows, whole, wider
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
 from tpucc.numerics import AnyArray, Int64
 from tpucc.ops.constant import ConstantAttributes
@@ -256,3 +254,27 @@ def format_of(device: Graph) -> DeviceFormat:
     """How the values of a device graph are held, all alike."""
     held = (node.type.dtype for node in device if is_layer(node) or node.is_input)
     return DEVICE_FORMATS[next(held, DEFAULT_FORMAT.name)]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive windows that see equally many pixels, one stride apart.
+
+    `first` of the `outputs` windows is the first; its first real pixel is `pixel`, and each sees `pixels`.
+    """
+
+    first: int
+    outputs: int
+    pixel: int
+    pixels: int
+
+
+def runs(size: int, window: int, stride: int, before: int, outputs: int) -> list[Run]:
+    """The windows over an axis of `size` pixels with `before` of padding in front; only real pixels are seen."""
+    spans = []
+    for output in range(outputs):
+        start = output * stride - before
+        first, last = max(0, start), min(size, start + window)
+        spans.append((output, first, last - first))
+    alike = groupby(spans, key=lambda span: (span[1] - span[0] * stride, span[2]))
+    return [Run(found[0][0], len(found), found[0][1], found[0][2]) for found in (list(group) for _, group in alike)]

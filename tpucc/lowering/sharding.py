@@ -1,4 +1,4 @@
-"""Which tensors have a piece for each item of the batch, and what a step does for some of the items.
+"""A way to do a program in parts of its batch: which tensors have a piece for each item, and what a step does for some of the items.
 
 The batch is the first leading size of the values. A program can be split along it when every step computes each item from that item's
 rows alone, and from values that all items share.
@@ -120,3 +120,32 @@ def _is_apart(access: Access, batch: int, tensors: frozenset[Tensor]) -> bool:
     rows = access.tensor.rows // batch
     reach = access.start + sum((size - 1) * step for size, step in zip(access.shape[1:], access.steps[1:], strict=True))
     return access.steps[0] == rows and reach < rows
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """The items of each part.
+
+    Parts follow each other, unless there is a `lead`: then two halves take turns step by step, the first so many steps ahead. `ahead`: the
+    inputs of a part are read before the part before it begins. Only the first `parted` steps are done part by part, all unless said; those
+    after them for the whole batch.
+    """
+
+    sizes: tuple[int, ...]
+    lead: int | None = None
+    ahead: bool = False
+    parted: int | None = None
+
+    def first(self, part: int) -> int:
+        """The first item of a part."""
+        return sum(self.sizes[:part])
+
+    def is_parted(self, step: int) -> bool:
+        """Whether a step is done part by part."""
+        return len(self.sizes) > 1 and (self.parted is None or step < self.parted)
+
+
+def even(items: int, parts: int) -> tuple[int, ...]:
+    """Items in parts whose sizes differ by at most one, the larger first."""
+    size, larger = divmod(items, parts)
+    return tuple(size + (part < larger) for part in range(parts))

@@ -8,17 +8,16 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.isa.instructions import Function
-from tpucc.isa.listing.printing import name_text
-from tpucc.lowering.blocking import Chunk, choose_blocking
+from tpucc.isa.listing.words import name_text
+from tpucc.lowering.blocking import Chunk
 from tpucc.lowering.emitter import Emitter
 from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import BUFFER_FIELDS
-from tpucc.lowering.nests import ProductNest, product_nest
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel
 from tpucc.lowering.tensors import Access
-from tpucc.lowering.tilelines import tile_lines
+from tpucc.lowering.tiletext import tile_lines
 from tpucc.lowering.walks import Walk, nest, part_walks, walks
-from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, ProductNest, Step, product_nest
 
 
 def emit_step(step: Step, part: int, layout: Layout, emitter: Emitter, *, complete: bool = True) -> None:
@@ -67,10 +66,7 @@ class _StepEmission:
 
     def _product(self, work: Product) -> None:
         """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
-        loops, plan = product_nest(self._step), self._layout.plan
-        blocking = choose_blocking(
-            tuple(loop.size for loop in loops.loops), work.deep, len(work.blocks), plan.target, plan.format.bytes_per_value
-        )
+        loops, blocking = product_nest(self._step), self._layout.plan.blocking(self._step, work)
         for chunks in blocking.groups:
             for n, result in enumerate(self._results):
                 self._column_block(work, loops, chunks, n)

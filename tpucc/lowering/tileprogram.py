@@ -13,9 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
-from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program
-from tpucc.isa.view import Instruction, Instructions
+from tpucc.isa.program import HostBuffer, LayerInfo, Port, Program, bare_program
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -85,7 +85,7 @@ class TileProgram:
 
     @cached_property
     def _listing(self) -> Instructions:
-        from tpucc.lowering.tilelines import tile_lines
+        from tpucc.lowering.tiletext import tile_lines
 
         code = self.instructions
         return Instructions(flat(self), code["layer"].astype(np.int64), lambda index: tile_lines(self, code[index : index + 1])[0])
@@ -109,14 +109,7 @@ _SHARED = tuple(part.name for part in fields(TileProgram) if part.name not in ("
 
 def surrounding_program(tiles: TileProgram) -> Program:
     """All of a tile program that a machine program has as well, as one without instructions: to be printed, checked, or completed."""
-    return Program(
-        **{name: getattr(tiles, name) for name in _SHARED},
-        source_text="",
-        instructions=np.zeros(0, RECORD),
-        layer_of=np.zeros(0, np.uint32),
-        prologue="",
-        epilogue="",
-    )
+    return bare_program(**{name: getattr(tiles, name) for name in _SHARED})
 
 
 def tile_program(program: Program, instructions: Records, buffers: tuple[VirtualBuffer, ...], groups: tuple[int, ...]) -> TileProgram:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,13 +15,13 @@ from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
 from tpucc.isa.instructions import RECORD, Opcode
-from tpucc.isa.listing.places import Places
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
-from tpucc.isa.verify.rules import Context
+from tpucc.isa.verify.rules import Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
-from tpucc.lowering.tilelines import MULTIPLIES, tile_lines
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
+from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10
@@ -35,14 +34,6 @@ ALLOWED = (
 
 Found = tuple[int, str, str]
 """A broken rule before its instruction's text is known: the index, the code, the message."""
-
-
-class Fault(NamedTuple):
-    """What is wrong with a tile program; `instruction` is the index of the one at fault, -1 when it lies outside the instructions."""
-
-    code: str
-    message: str
-    instruction: int = -1
 
 
 def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
@@ -62,33 +53,33 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
             raise ProgramError([_diagnostic(tiles, fault, places, model) for fault in found], source)
 
 
-def _diagnostic(tiles: TileProgram, fault: Fault, places: Places | None, model: Source | None) -> Diagnostic:
+def _diagnostic(tiles: TileProgram, fault: Violation, places: Places | None, model: Source | None) -> Diagnostic:
     labels = places.labels(fault.instruction) if places else ()
     if labels and model is not None and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers):
         labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.call)
     return Diagnostic(fault.code, fault.message, labels)
 
 
-def _parts(tiles: TileProgram) -> Iterator[Fault]:
+def _parts(tiles: TileProgram) -> Iterator[Violation]:
     """The program's parts by the machine's own rules, without instructions; then what only tile programs have."""
     if tiles.instructions.dtype != TILE_RECORD or tiles.instructions.ndim != 1:
-        yield Fault("E0750", "the instructions are no tile records")
+        yield Violation("E0750", "the instructions are no tile records")
     context = Context(surrounding_program(tiles))
     for violation in (*structure.check(context), *ports.check(context)):
-        yield Fault("E0750", violation.message)
+        yield Violation("E0750", violation.message)
     if min((*(buffer.rows for buffer in tiles.buffers), *tiles.groups), default=1) < 1:
-        yield Fault("E0750", "a buffer or an accumulator group has no rows")
+        yield Violation("E0750", "a buffer or an accumulator group has no rows")
     if len({buffer.name for buffer in tiles.buffers}) < len(tiles.buffers):
-        yield Fault("E0750", "two buffers have the same name")
+        yield Violation("E0750", "two buffers have the same name")
     for buffer in tiles.buffers:
         held = tiles.host[buffer.home] if 0 <= buffer.home < len(tiles.host) else None
         if buffer.home != -1 and (held is None or held.rows != buffer.rows or held.kind not in ("input", "constant")):
-            yield Fault("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
+            yield Violation("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
         if tiles.layers and not 0 <= buffer.layer < len(tiles.layers):
-            yield Fault("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
+            yield Violation("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
 
 
-def _records(tiles: TileProgram) -> Iterator[Fault]:
+def _records(tiles: TileProgram) -> Iterator[Violation]:
     """Each record is one encoding of a tile instruction."""
     code = tiles.instructions
     machine = np.zeros(len(code), RECORD)
@@ -97,17 +88,17 @@ def _records(tiles: TileProgram) -> Iterator[Fault]:
     machine["index"][np.isin(code["opcode"], MULTIPLIES)] = 0
     bad = ~np.isin(code["opcode"], ALLOWED) | ~well_formed(machine)
     for index in np.flatnonzero(bad).tolist():
-        yield Fault("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
+        yield Violation("E0751", f"tile instruction {index:,} is malformed, or one that only scheduling makes", index)
 
 
-def _counts(tiles: TileProgram) -> Iterator[Fault]:
+def _counts(tiles: TileProgram) -> Iterator[Violation]:
     """Instructions that move rows move at least one."""
     touched = effects(tiles.instructions)
     for index in np.flatnonzero(touched.moves & (touched.rows == 0)).tolist():
-        yield Fault("E0753", f"tile instruction {index:,} has a count of 0", index)
+        yield Violation("E0753", f"tile instruction {index:,} has a count of 0", index)
 
 
-def _names(tiles: TileProgram) -> Iterator[Fault]:
+def _names(tiles: TileProgram) -> Iterator[Violation]:
     """Layers, buffers, groups, tiles and parameter blocks exist, and are named by the instructions that use some."""
     code, touched = tiles.instructions, effects(tiles.instructions)
     uses_group = touched.acc_end > touched.acc_start
@@ -122,13 +113,13 @@ def _names(tiles: TileProgram) -> Iterator[Fault]:
         value = code[field].astype(np.int64)
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
         for index in np.flatnonzero(bad).tolist():
-            yield Fault("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
+            yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
     for used, count, what in ((touched.pops, len(tiles.tiles), "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
         for index in np.flatnonzero(used & (code["index"] >= count)).tolist():
-            yield Fault("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
+            yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
 
 
-def _rows(tiles: TileProgram) -> Iterator[Fault]:
+def _rows(tiles: TileProgram) -> Iterator[Violation]:
     """Every row lies in its buffer, group or host buffer."""
     touched, code = effects(tiles.instructions), tiles.instructions
     rows, groups = buffer_rows(tiles.buffers), np.array(tiles.groups, np.int64)
@@ -147,7 +138,7 @@ def _beyond(high: Int64, sizes: Int64, owner: Int64) -> Bools:
     return high > np.append(sizes, 0)[owner]
 
 
-def _meaning(tiles: TileProgram) -> Iterator[Fault]:
+def _meaning(tiles: TileProgram) -> Iterator[Violation]:
     touched = effects(flat(tiles))
     chosen = np.logical_or.accumulate(touched.configures)
     yield from _each(tiles, "E0756", touched.configured & ~chosen, "needs a parameter block, and none was chosen before")
@@ -159,7 +150,7 @@ def _meaning(tiles: TileProgram) -> Iterator[Fault]:
     yield from _outputs(tiles, touched)
 
 
-def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
+def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     """A buffer with a home gets its rows from there and nowhere else; no input or constant of the host is written."""
     code, buffer = tiles.instructions, tiles.instructions["dest_buffer"]
     starts = np.array([tiles.host[b.home].start if b.home >= 0 else -1 for b in tiles.buffers] + [-1], np.int64)[buffer]
@@ -171,7 +162,7 @@ def _homes(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
             yield from _each(tiles, "E0757", hits, f"writes to {held.name}, which the host holds")
 
 
-def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
+def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     accesses = [*walk_accesses(touched.source, READ), *walk_accesses(touched.source2, READ), *walk_accesses(touched.target, WRITE)]
     names = [(buffer.name, buffer.rows) for buffer in tiles.buffers]
     found: list[Found] = []
@@ -181,7 +172,7 @@ def _defined(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     yield from _told(tiles, found)
 
 
-def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
+def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     """The first tile of a sum overwrites, the others add, then it is activated, and every sum is."""
     start, end = touched.acc_start, touched.acc_end
     reads, writes = (np.flatnonzero((end > start) & among) for among in (~touched.acc_writes, touched.acc_writes))
@@ -201,7 +192,7 @@ def _sums(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     yield from _told(tiles, found)
 
 
-def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
+def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     """Every row of every output is written, and once."""
     writes = np.flatnonzero(touched.host_writes)
     low, high = touched.host_start[writes], touched.host_end[writes]
@@ -213,7 +204,7 @@ def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Fault]:
     written = int((high - low).sum())
     expected = sum(buffer.rows for buffer in tiles.host if buffer.kind == "output")
     if written != expected and not twice.any():
-        yield Fault("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
+        yield Violation("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
 
 
 def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[tuple[str, int]]) -> Iterator[Found]:
@@ -227,16 +218,16 @@ def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[
         yield index, code, message.format(row=f"row {row - int(ends[owner]) + rows:,} of {name}")
 
 
-def _told(tiles: TileProgram, found: Iterable[Found]) -> Iterator[Fault]:
+def _told(tiles: TileProgram, found: Iterable[Found]) -> Iterator[Violation]:
     """The first faults, in the order of the program, with the instructions' texts; of one kind and instruction one."""
     first = sorted({(index, code): message for index, code, message in found}.items())[:MAX_REPORTED]
     lines = tile_lines(tiles, tiles.instructions[[index for (index, _), _ in first]])
     for ((index, code), message), line in zip(first, lines, strict=True):
-        yield Fault(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
+        yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
 
 
-def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Fault]:
+def _each(tiles: TileProgram, code: str, wrong: Bools, message: str) -> Iterator[Violation]:
     """A diagnostic for each of the first marked instructions, with its text."""
     indices = np.flatnonzero(wrong)[:MAX_REPORTED]
     for index, line in zip(indices.tolist(), tile_lines(tiles, tiles.instructions[indices]), strict=True):
-        yield Fault(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)
+        yield Violation(code, f"tile instruction {index:,} `{printable(line)}` {message}", index)

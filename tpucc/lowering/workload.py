@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Function
 from tpucc.lowering.tensors import Access, Tensor
+from tpucc.lowering.walks import Nest, nest
 
 SKIPPED = -1
 """Stands for a weight tile of nothing but zeros, which isn't multiplied with."""
@@ -176,3 +177,19 @@ class Step:
     def moved(self, move: Moved) -> Step:
         """The same work on other accesses."""
         return replace(self, y=move(self.y), work=self.work.moved(move), borders=tuple(copy.moved(move) for copy in self.borders))
+
+
+@dataclass(frozen=True, slots=True)
+class ProductNest:
+    """The loops; tensor 0 of each is the result, and tensor `patterns[i]` what level i reads. Levels that advance alike share one."""
+
+    loops: Nest
+    patterns: tuple[int, ...]
+
+
+def product_nest(step: Step) -> ProductNest:
+    """The loops of a step whose work is a product."""
+    assert isinstance(step.work, Product)
+    ways = {step.y.steps: 0}
+    patterns = tuple(ways.setdefault(level.x.steps, len(ways)) for level in step.work.levels)
+    return ProductNest(nest(step.y.shape, tuple(ways)), patterns)

@@ -17,8 +17,8 @@ from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
+from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
-from tpucc.layers.summary import is_layer
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context

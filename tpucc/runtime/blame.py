@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.isa.effects import effects
-from tpucc.isa.listing.printing import instruction_text
+from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import Program
 
 

@@ -14,9 +14,8 @@ from tpucc.diagnostics import Error
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.error import ErrorMeter, LayerError
-from tpucc.layers.kinds import VIEWS
+from tpucc.layers.kinds import VIEWS, is_layer, macs
 from tpucc.layers.reference import LAYER_REFERENCES, compute
-from tpucc.layers.summary import is_layer, macs
 from tpucc.numerics import AnyArray, quantise
 from tpucc.ops.evaluate import Extra, evaluate
 from tpucc.passes.base import Context

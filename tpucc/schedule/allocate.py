@@ -8,6 +8,7 @@ Neural Net Inference", 2020). The better one wins; the largest live sum bounds b
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left, insort
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -15,7 +16,6 @@ import numpy as np
 
 from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
-from tpucc.schedule.gaps import Gaps
 
 Allocate = Callable[["Lives", int], Int64]
 """`allocate(lives, rows)`: the first row of each buffer, or `TooLarge`."""
@@ -37,6 +37,14 @@ class Lives:
         return int((starts + self.rows)[self.last >= 0].max(initial=0))
 
 
+class Full(Exception):
+    """No gap has the `rows` that are wanted, while `used` rows are in use."""
+
+    def __init__(self, rows: int, used: int) -> None:
+        super().__init__(f"no gap of {rows:,} rows")
+        self.rows, self.used = rows, used
+
+
 class TooLarge(Exception):
     """What an allocator raises when the buffers don't fit: the program is then spilled to host memory where that is possible."""
 
@@ -54,10 +62,10 @@ def allocate(lives: Lives, rows: int) -> Int64:
     return starts
 
 
-def linear_scan(lives: Lives) -> Int64:
-    """Best fit in the order of first use."""
+def linear_scan(lives: Lives, size: int = ENDLESS) -> Int64:
+    """Best fit in `size` rows, in the order of first use. Raises `Full`."""
     starts = np.zeros(len(lives.rows), np.int64)
-    gaps = Gaps(ENDLESS)
+    gaps = Gaps(size)
     alive: list[tuple[int, int, int]] = []
     order = [buffer for buffer in np.argsort(lives.first, kind="stable").tolist() if lives.last[buffer] >= 0]
     columns = (lives.first[order].tolist(), lives.last[order].tolist(), lives.rows[order].tolist())
@@ -65,6 +73,8 @@ def linear_scan(lives: Lives) -> Int64:
         while alive and alive[0][0] < first:
             gaps.give(*heapq.heappop(alive)[1:])
         starts[buffer] = start = gaps.take(rows)
+        if start < 0:
+            raise Full(rows, sum(used for _, _, used in alive))
         heapq.heappush(alive, (last, start, rows))
     return starts
 
@@ -89,3 +99,44 @@ def _lowest(starts: Int64, rows: Int64, wanted: int) -> int:
     below = np.concatenate([[0], np.maximum.accumulate((starts + rows)[order])])
     above = np.concatenate([starts[order], [ENDLESS]])
     return int(below[np.argmax(above - below >= wanted)])
+
+
+class Gaps:
+    """Gaps in `size` rows, all free at first; neighbouring gaps are one. Each call searches in time logarithmic in the gaps."""
+
+    def __init__(self, size: int) -> None:
+        self._rows: dict[int, int] = {0: size}
+        self._start_of_end: dict[int, int] = {size: 0}
+        self._by_size: list[tuple[int, int]] = [(size, 0)]
+
+    def take(self, rows: int) -> int:
+        """The first row of `rows` free rows, which are now in use: in the smallest gap that has them, the lowest of these; -1 for none."""
+        position = bisect_left(self._by_size, (rows, -1))
+        if position == len(self._by_size):
+            return -1
+        size, start = self._by_size[position]
+        self._remove(start)
+        if size > rows:
+            self._add(start + rows, size - rows)
+        return start
+
+    def give(self, start: int, rows: int) -> None:
+        """Frees rows that were taken."""
+        below = self._start_of_end.get(start)
+        if below is not None:
+            rows += self._remove(below)
+            start = below
+        if start + rows in self._rows:
+            rows += self._remove(start + rows)
+        self._add(start, rows)
+
+    def _add(self, start: int, rows: int) -> None:
+        self._rows[start] = rows
+        self._start_of_end[start + rows] = start
+        insort(self._by_size, (rows, start))
+
+    def _remove(self, start: int) -> int:
+        rows = self._rows.pop(start)
+        del self._start_of_end[start + rows]
+        del self._by_size[bisect_left(self._by_size, (rows, start))]
+        return rows

@@ -12,8 +12,7 @@ from tpucc.isa.program import Program
 from tpucc.isa.record import UNITS
 from tpucc.lowering.tileprogram import TileProgram
 from tpucc.schedule import schedule
-from tpucc.sim.cycles import durations
-from tpucc.sim.timing import time_program
+from tpucc.sim.timing import durations, time_program
 
 LARGEST = 100_000
 """Instructions of the largest program for which others are tried."""

@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
+from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
-from tpucc.isa.listing.printing import instruction_text
-from tpucc.isa.view import Instruction, Instructions
+from tpucc.isa.listing.instructions import instruction_text
 from tpucc.numerics import Int64
 
 

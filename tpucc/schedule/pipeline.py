@@ -1,23 +1,66 @@
-"""The stages of scheduling, one after the other."""
+"""The stages of scheduling, one after the other, and the short ones: weight fetches, the end, the memory map, the host's part."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tpucc.isa.instructions import RECORD
-from tpucc.isa.program import Program
-from tpucc.lowering.tileprogram import TileProgram, surrounding_program
+from tpucc.diagnostics import Origin, Source
+from tpucc.ir.graph import Graph
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import RECORD, Flag, Opcode
+from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
+from tpucc.layers.partition import partition
+from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
 from tpucc.numerics import Int64
-from tpucc.schedule.accumulators import place_groups
 from tpucc.schedule.allocate import Allocate, allocate
-from tpucc.schedule.ending import end_layers, residents, with_end
-from tpucc.schedule.listing import Listing
-from tpucc.schedule.placement import Placement, place_buffers
-from tpucc.schedule.prefetch import prefetch_weights
+from tpucc.schedule.listing import Listing, blank
+from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
+from tpucc.schedule.spill import Stay
 from tpucc.schedule.synchronise import Synchronise, synchronise, with_waits
-from tpucc.schedule.transfers import join_transfers
+
+_END = LayerInfo("end", "move", Origin(made_by="schedule"), 0, (0, 0), (), "nothing is left for the device to do")
+"""The layer of the instructions of a program without work."""
+
+
+def with_end(listing: Listing) -> Listing:
+    """Tells the host that all is done, by an interrupt after those of its steps, and halts. Both belong to the last instruction's layer."""
+    end = np.concatenate([blank(1, Opcode.INTERRUPT_HOST), blank(1, Opcode.HALT)])
+    end["index"][0] = np.count_nonzero(listing.records["opcode"] == Opcode.INTERRUPT_HOST)
+    layer = listing.layer[-1] if len(listing) else 0
+    return listing.inserted(np.full(2, len(listing)), end, np.full(2, layer))
+
+
+def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[VirtualBuffer]) -> tuple[Resident, ...]:
+    """The stays with the indices of the final instructions, in the order of their beginnings."""
+    final = np.flatnonzero(listing.placed >= 0).tolist()
+    found = []
+    for stay in stays:
+        buffer = buffers[stay.buffer]
+        found.append(Resident(buffer.name, buffer.layer, stay.start, buffer.rows, final[stay.first], final[stay.last]))
+    return tuple(sorted(found, key=lambda resident: (resident.first, resident.start)))
+
+
+def prefetch_weights(listing: Listing, depth: int) -> Listing:
+    """Adds a `read_weights` for every switch, at most `depth` ahead of it in number.
+
+    `listing` has the tile of a switch in its field `index`. A switch to the tile that is in use already is none.
+    """
+    touched = effects(listing.records)
+    records = listing.records.copy()
+    switches = np.flatnonzero(touched.pops)
+    tiles = records["index"][switches].astype(np.int64)
+    records["index"][touched.multiplies] = 0
+    changes = np.diff(tiles, prepend=-1) != 0
+    records["flags"][switches[~changes]] &= ~np.uint8(Flag.SWITCH)
+    switches, tiles = switches[changes], tiles[changes]
+    before = np.zeros(len(switches), np.int64)
+    before[depth:] = switches[:-depth] + 1
+    reads = blank(len(switches), Opcode.READ_WEIGHTS)
+    reads["index"] = tiles
+    return replace(listing, records=records).inserted(before, reads, listing.layer[switches])
 
 
 def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Synchronise = synchronise) -> Program:
@@ -34,7 +77,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
         surrounding_program(tiles),
         instructions=listing.records,
         layer_of=listing.layer.astype(np.uint32),
-        layers=end_layers(tiles.layers),
+        layers=tiles.layers or (_END,),
         host=placement.host,
         residents=residents(listing, placement.stays, tiles.buffers),
         lower_bound_rows=placement.lower_bound,
@@ -57,3 +100,24 @@ def _machine(placement: Placement, groups: Int64) -> Listing:
     used = placed["group"] >= 0
     records["acc"][used] += groups[placed["group"][used]].astype(np.uint32)
     return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)))
+
+
+def with_host_part(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:
+    """The scheduled program with the host's part and the source.
+
+    The prologue's inputs have the types that the source declares, in the sizes of one core's part: a range there is the user's, not one
+    that was measured.
+    """
+    parts = partition(layers)
+    types = {node.name: replace(node.type, shape=layers[node.name].type.shape) for node in declared.inputs}
+    prologue = parts.prologue.with_nodes(replace(n, type=types[n.name]) if n.is_input else n for n in parts.prologue)
+    return replace(
+        program,
+        name=layers.name,
+        source=source.name,
+        source_text=source.text,
+        prologue=str(prologue),
+        epilogue=str(parts.epilogue),
+        host_steps=tuple(HostWork(str(step.graph), step.reads, step.writes, step.elements) for step in parts.middle),
+        cores=cores,
+    )

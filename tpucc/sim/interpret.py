@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from tpucc.isa.instructions import Instruction, Place
 from tpucc.isa.program import Program
 from tpucc.numerics import DeviceInts
-from tpucc.sim.apply import applied
-from tpucc.sim.machine import Machine
+from tpucc.sim.machine import Machine, applied
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 Watch = Callable[[int, Instruction, "Interpreter"], None]

@@ -39,12 +39,11 @@ from typing import Any
 import numpy as np
 
 import tpucc
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.bottleneck import bottleneck
-from tpucc.sim.resolve import resolve
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
 
@@ -79,7 +78,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "ub_lower_bound_bytes": program.lower_bound_rows * target.mxu,
         "host_bytes": _host_bytes(program),
         "host_steps": len(program.host_steps),
-        "host_step_cycles": _host_step_cycles(program, timeline),
+        "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
         "bottleneck": name,
         "explanation": explanation,
@@ -127,10 +126,6 @@ def _host_bytes(program: Program) -> dict[str, int]:
     touched = effects(program.instructions)
     ways = {"in": touched.host_reads, "out": touched.host_writes}
     return {way: int(touched.rows[moving].sum()) * program.target.mxu * program.cores for way, moving in ways.items()}
-
-
-def _host_step_cycles(program: Program, timeline: Timeline) -> int:
-    return int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum())
 
 
 def _spent(program: Program, segments: Segments) -> Float64:

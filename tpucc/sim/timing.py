@@ -28,17 +28,18 @@ bytes a cycle.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
 import numpy as np
 
+from tpucc.isa.cycles import Work
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import SPECS, UNITS, Engine
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Opcode, Records
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.sim.cycles import durations
+from tpucc.target import Target
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -202,3 +203,15 @@ def _stalls(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int6
         columns[reason, index] = reached - idle_from
         idle_from = reached
     return Stalls(*columns)
+
+
+def durations(records: Records, touched: Effects, target: Target, cores: int = 1, host_steps: Sequence[int] = ()) -> Int64:
+    """Cycles [instructions]. `host_steps` has the elements that each host step computes; `cores` share the host and its link."""
+    elements = np.array([*host_steps, -1], np.int64)
+    step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
+    work = Work(touched.rows, touched.bytes_per_value, touched.window, elements[step], target, cores)
+    taken = np.zeros(len(touched), np.int64)
+    for opcode in np.unique(records["opcode"]).tolist():
+        own = np.flatnonzero(records["opcode"] == opcode)
+        taken[own] = SPECS[Opcode(opcode)].cycles(work.of(own))
+    return taken

@@ -4,24 +4,141 @@ One lane a unit, one slice an instruction that takes time, named by its mnemonic
 so has what the matrix unit waits for. Arrows follow each weight tile from its fetch over the shift to the multiply that takes it. Counters
 show the weight FIFO, the unified buffer and the accumulators. Times are microseconds at the target's clock; arguments have the cycles, and
 the line of the source that an instruction's layer comes from.
+
+The format is Google's "Trace Event Format" document (D. Sinclair and others, 2016): a phase `ph` says what an event is, `ts` and `dur` are
+microseconds, `pid` and `tid` the process and the thread, which is a lane here.
 """
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from itertools import chain
 
+import msgspec
 import numpy as np
+from msgspec.structs import replace
 
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.occupancy import accumulators_in_use, rows_in_use, step_function
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
-from tpucc.sim.resolve import resolve
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
-from tpucc.sim.traceformat import PROCESS, Clock, Counter, Event, Flow, Instant, Metadata, Place, Slice, Summary, encode_trace
+
+PROCESS = 1
+NANO = 1e9
+
+
+class Arguments(msgspec.Struct, omit_defaults=True, gc=False):
+    """What a viewer shows of a slice. `file`, `line` and `source` are the place in the model; `start` and `cycles` are exact."""
+
+    start: int
+    cycles: int
+    instruction: int
+    layer: str
+    file: str
+    line: int
+    source: str
+    rows: int | None = None
+    index: int | None = None
+    tile: int | None = None
+
+
+class Summary(msgspec.Struct):
+    """What a trace is of."""
+
+    model: str
+    target: str
+    clock_hz: float
+    cycles: int
+
+
+class Slice(msgspec.Struct, tag_field="ph", tag="X", gc=False):
+    """A stretch of time on a lane."""
+
+    pid: int
+    tid: int
+    name: str
+    ts: float
+    dur: float
+    args: Arguments
+
+
+class Counter(msgspec.Struct, tag_field="ph", tag="C", gc=False):
+    """A number that holds from now on; `args` has it under its unit."""
+
+    pid: int
+    name: str
+    ts: float
+    args: dict[str, int]
+
+
+class Instant(msgspec.Struct, tag_field="ph", tag="i", gc=False):
+    """A mark on a lane."""
+
+    pid: int
+    tid: int
+    name: str
+    ts: float
+    s: str
+    args: dict[str, int]
+
+
+class Metadata(msgspec.Struct, tag_field="ph", tag="M", gc=False):
+    """A name or a place in the order, of a lane or, without `tid`, of the process."""
+
+    pid: int
+    name: str
+    args: dict[str, str | int]
+    tid: int | msgspec.UnsetType = msgspec.UNSET
+
+
+class Flow(msgspec.Struct, gc=False):
+    """A point of an arrow between slices: `ph` is s at its start, t on its way, f at its end. It belongs to the slice that runs at `ts`."""
+
+    ph: str
+    pid: int
+    tid: int
+    name: str
+    cat: str
+    id: int
+    ts: float
+    bp: str = "e"
+
+
+Event = Slice | Counter | Instant | Metadata | Flow
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """From cycles to microseconds, in whole nanoseconds, the unit that Perfetto counts in.
+
+    Two slices of which one begins where the other ends do so here too, and never overlap. Perfetto multiplies by 1,000 and cuts the rest
+    off: a number that would fall short of its nanosecond so is the next larger float.
+    """
+
+    hertz: float
+
+    def times(self, cycles: Int64) -> list[float]:
+        return _microseconds(self._nanoseconds(cycles))
+
+    def durations(self, start: Int64, end: Int64) -> list[float]:
+        return _microseconds(self._nanoseconds(end) - self._nanoseconds(start))
+
+    def _nanoseconds(self, cycles: Int64) -> Int64:
+        whole: Int64 = np.rint(cycles * (NANO / self.hertz)).astype(np.int64)
+        return whole
+
+
+def _microseconds(nanoseconds: Int64) -> list[float]:
+    times = nanoseconds / 1000
+    short = times * 1000 < nanoseconds
+    times[short] = np.nextafter(times[short], np.inf)
+    return list(times.tolist())
+
 
 LANES = {
     Engine.HOST: (1, "host"),
@@ -41,7 +158,10 @@ WAITS = {
 
 
 def trace_events(program: Program, timeline: Timeline, *, compressed: bool = False) -> bytes:
-    """The trace as UTF-8 JSON, gzipped if `compressed`; equal programs give equal bytes. It takes a second for 100,000 instructions."""
+    """The trace as UTF-8 JSON, gzipped if `compressed`, which Perfetto reads too. Equal programs give equal bytes.
+
+    It takes a second for 100,000 instructions.
+    """
     clock, places = Clock(program.target.clock_hz), _places(program)
     events: Iterator[Event] = chain(
         _names(program),
@@ -53,15 +173,16 @@ def trace_events(program: Program, timeline: Timeline, *, compressed: bool = Fal
         _rows(program, timeline, clock),
     )
     about = Summary(_clean(program.name), program.machine, program.target.clock_hz, timeline.makespan)
-    return encode_trace(events, about, compressed=compressed)
+    data = msgspec.json.encode({"displayTimeUnit": "ns", "otherData": about, "traceEvents": list(events)})
+    return gzip.compress(data, 6, mtime=0) if compressed else data
 
 
-def _places(program: Program) -> list[Place]:
-    """The place of each layer; of a program without layers, that nothing is known."""
+def _places(program: Program) -> list[Arguments]:
+    """Of each layer the arguments that say its place; of a program without layers, that nothing is known."""
     lines, file = program.source_text.split("\n"), _clean(program.source)
 
-    def place(name: str, line: int) -> Place:
-        return Place(_clean(name), file, line, _clean(lines[line - 1].strip()) if 0 < line <= len(lines) else "")
+    def place(name: str, line: int) -> Arguments:
+        return Arguments(0, 0, 0, _clean(name), file, line, _clean(lines[line - 1].strip()) if 0 < line <= len(lines) else "")
 
     return [place(layer.name, layer.origin.line) for layer in program.layers] or [place("", 0)]
 
@@ -78,7 +199,7 @@ def _names(program: Program) -> Iterator[Metadata]:
         yield Metadata(PROCESS, "thread_sort_index", {"sort_index": lane}, lane)
 
 
-def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Place]) -> Iterator[Slice | Instant]:
+def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Slice | Instant]:
     """A slice for each instruction that occupies a unit, a mark for each tag. The program's last interrupt takes no time."""
     records = program.instructions
     touched = effects(records)
@@ -89,27 +210,26 @@ def _slices(program: Program, timeline: Timeline, clock: Clock, places: list[Pla
     numbers = zip(*(c.tolist() for c in (*columns, start, end - start)), clock.times(start), clock.durations(start, end), strict=True)
     names = {opcode.value: opcode.mnemonic for opcode in Opcode}
     for number, opcode, tid, index, rows, layer, begin, cycles, ts, dur in numbers:
-        place = places[layer]
-        arguments = place.arguments(begin, cycles, number, rows or None, None if rows else index)
-        yield Slice(PROCESS, tid, f"{names[opcode]} {place.layer}", ts, dur, arguments)
+        moved = {"rows": rows} if rows else {"index": index}
+        arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, **moved)
+        yield Slice(PROCESS, tid, f"{names[opcode]} {arguments.layer}", ts, dur, arguments)
     tags = np.flatnonzero(records["opcode"] == Opcode.DEBUG_TAG)
     for number, ts in zip(tags.tolist(), clock.times(timeline.start[tags]), strict=True):
         yield Instant(PROCESS, LANES[Engine.CONTROL][0], f"tag {records['index'][number]}", ts, "t", {"instruction": number})
 
 
-def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Place]) -> Iterator[Slice]:
+def _shifts(program: Program, timeline: Timeline, clock: Clock, places: list[Arguments]) -> Iterator[Slice]:
     touched = effects(program.instructions)
     takers = np.flatnonzero(touched.pops)
     tile, start, end = resolve(program.instructions, touched).tile[takers], timeline.tiles.shifting, timeline.tiles.shifted
     columns = (takers, tile, program.layer_of[takers], start, end - start)
     numbers = zip(*(c.tolist() for c in columns), clock.times(start), clock.durations(start, end), strict=True)
     for number, tile_index, layer, begin, cycles, ts, dur in numbers:
-        place = places[layer]
-        arguments = place.arguments(begin, cycles, number, tile=tile_index)
-        yield Slice(PROCESS, SHIFT_LANE[0], f"tile {tile_index} {place.layer}", ts, dur, arguments)
+        arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number, tile=tile_index)
+        yield Slice(PROCESS, SHIFT_LANE[0], f"tile {tile_index} {arguments.layer}", ts, dur, arguments)
 
 
-def _waits(segments: Segments, clock: Clock, places: list[Place]) -> Iterator[Slice]:
+def _waits(segments: Segments, clock: Clock, places: list[Arguments]) -> Iterator[Slice]:
     """A slice for each stretch in which the matrix unit waits for one reason before one multiply, on behalf of one layer."""
     key = np.stack([segments.cause, segments.layer, segments.instruction])
     first = np.flatnonzero(np.append(True, (np.diff(key) != 0).any(axis=0))[: key.shape[1]])
@@ -118,7 +238,8 @@ def _waits(segments: Segments, clock: Clock, places: list[Place]) -> Iterator[Sl
     numbers = zip(*(c.tolist() for c in columns), clock.times(start), clock.durations(start, end), strict=True)
     for cause, layer, number, begin, cycles, ts, dur in numbers:
         if cause != Cause.ACTIVE:
-            yield Slice(PROCESS, WAIT_LANE[0], WAITS[Cause(cause)], ts, dur, places[layer].arguments(begin, cycles, number))
+            arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number)
+            yield Slice(PROCESS, WAIT_LANE[0], WAITS[Cause(cause)], ts, dur, arguments)
 
 
 def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Flow]:

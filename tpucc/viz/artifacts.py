@@ -11,8 +11,8 @@ import msgspec
 from tpucc.compilation import Compilation
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
+from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
-from tpucc.isa.disassembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.runtime.fidelity import fidelity
 from tpucc.runtime.runtime import Runtime

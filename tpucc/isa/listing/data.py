@@ -126,17 +126,16 @@ def _digest_lines(data: bytes, tag: str) -> Iterator[str]:
     yield f"| {tag} sha256={digest_of(data)}"
 
 
-def read_block(directive: Directive, mxu: int, number: int, known: Known | None) -> AnyArray:
+def read_block(arguments: Arguments, mxu: int, number: int, known: Known | None) -> AnyArray:
     """Parameter block `number`, [1]. Raises `LineError`: E0713 a bad number, E0716 unknown words, E0717 bad data, E0760 or E0761 data that
     stand by their digest and can't be had."""
-    block = np.zeros(1, block_dtype(mxu))
+    block, directive = np.zeros(1, block_dtype(mxu)), arguments.directive
     sizes = {"raw": block.dtype.itemsize} | {tag: block[tag].nbytes for tag in (*_TABLES, *_VECTORS)}
     parts = _parts(directive, sizes, number, known)
     if "raw" in parts:
         if len(parts["raw"]) != block.dtype.itemsize or len(parts) > 1:
             raise line_error("E0717", f"raw takes all {block.dtype.itemsize:,} bytes of one parameter block", directive.head.span)
         return np.frombuffer(parts["raw"], block.dtype)
-    arguments = Arguments(directive)
     for name, scalar in _SCALARS.items():
         word = arguments.take(name)
         block[name] = scalar if word is None else _numbers(word, block[name].dtype, 1)

@@ -13,37 +13,13 @@ import numpy as np
 
 from tpucc.diagnostics import counted, did_you_mean, printable
 from tpucc.isa.instructions import OperandSpec
-from tpucc.isa.listing.printing import label_text, plain_texts
-from tpucc.isa.listing.words import Word, label_in
+from tpucc.isa.listing.instructions import plain_texts
+from tpucc.isa.listing.words import Word, label_in, label_text, number_in
 from tpucc.isa.program import HostBuffer, Resident
 from tpucc.numerics import Int64
 
 MAX_ROW = 2**22
 """Stays beyond this row are shown by number; the verifier refuses them."""
-
-
-class Stays:
-    """The stays of each name, to be found by time."""
-
-    def __init__(self, residents: Sequence[Resident]) -> None:
-        self._of: dict[str, tuple[list[int], list[int]]] = {}
-        self._residents = residents
-        for index in sorted(range(len(residents)), key=lambda i: residents[i].first):
-            times, indices = self._of.setdefault(residents[index].name, ([], []))
-            times.append(residents[index].first)
-            indices.append(index)
-
-    def find(self, name: str, instruction: int, written: bool) -> int:
-        """The index of the stay of `name` that `instruction` writes (or reads): the latest begun by then (or before); -1 if none lasts.
-
-        What is read began before, unless an edit has taken away what wrote it: then it begins here.
-        """
-        times, indices = self._of.get(name, ([], []))
-        for time in (instruction,) if written else (instruction - 1, instruction):
-            position = bisect_right(times, time) - 1
-            if position >= 0 and self._residents[indices[position]].last >= instruction:
-                return indices[position]
-        return -1
 
 
 class Labels:
@@ -54,8 +30,10 @@ class Labels:
         self._sorted = sorted(self._host.values(), key=lambda buffer: buffer.start)
         self._starts = np.array([buffer.start for buffer in self._sorted], np.int64)
         self._residents = residents
-        self._names = {resident.name for resident in residents}
-        self._stays = Stays(residents)
+        self._stays: dict[str, list[int]] = {}
+        """The stays of each name, by their beginnings."""
+        for index in sorted(range(len(residents)), key=self._first):
+            self._stays.setdefault(residents[index].name, []).append(index)
 
     def texts(self, operand: OperandSpec, indices: Int64, values: Int64) -> list[str]:
         """An operand's values, with labels for rows that have one; as `instruction_texts` wants it."""
@@ -66,30 +44,46 @@ class Labels:
         return plain_texts(operand, indices, values)
 
     def resolve(self, operand: OperandSpec, word: Word, instruction: int) -> int:
-        """The row that a label stands for. Raises `LineError` E0713."""
-        label = label_in(word)
+        """The row that a number or a label stands for. Raises `LineError` E0713."""
+        number, label = number_in(word.text), label_in(word)
+        if number is not None:
+            return number
         if label is None or operand.space not in ("host", "ub"):
             word.fail("E0713", f"expected a number{' or a label' if label is None else ''} for {operand.key}, found {printable(word.text)}")
         name, offset = label
-        start, rows = (
-            self._host_rows(name, word) if operand.space == "host" else self._stay(name, word, instruction, operand.field == "dest")
-        )
+        place = self._host_buffer(name, word) if operand.space == "host" else self._stay(name, word, instruction, operand.field == "dest")
+        rows = place.rows
         if offset >= rows:
             word.fail("E0713", f"{printable(name)} has {counted(rows, 'row')}, so that +{offset} is past its end")
-        return start + offset
+        return place.start + offset
 
-    def _host_rows(self, name: str, word: Word) -> tuple[int, int]:
+    def _first(self, stay: int) -> int:
+        return self._residents[stay].first
+
+    def _find(self, name: str, instruction: int, written: bool) -> int:
+        """The index of the stay of `name` that `instruction` writes (or reads): the latest begun by then (or before); -1 if none lasts.
+
+        What is read began before, unless an edit has taken away what wrote it: then it begins here.
+        """
+        stays = self._stays.get(name, [])
+        for time in (instruction,) if written else (instruction - 1, instruction):
+            position = bisect_right(stays, time, key=self._first) - 1
+            if position >= 0 and self._residents[stays[position]].last >= instruction:
+                return stays[position]
+        return -1
+
+    def _host_buffer(self, name: str, word: Word) -> HostBuffer:
         if name not in self._host:
             word.fail("E0713", f"no host buffer is named {printable(name)}", did_you_mean(name, self._host))
-        return self._host[name].start, self._host[name].rows
+        return self._host[name]
 
-    def _stay(self, name: str, word: Word, instruction: int, written: bool) -> tuple[int, int]:
-        if name not in self._names:
-            word.fail("E0713", f"nothing in the unified buffer is named {printable(name)}", did_you_mean(name, self._names))
-        index = self._stays.find(name, instruction, written)
+    def _stay(self, name: str, word: Word, instruction: int, written: bool) -> Resident:
+        if name not in self._stays:
+            word.fail("E0713", f"nothing in the unified buffer is named {printable(name)}", did_you_mean(name, self._stays))
+        index = self._find(name, instruction, written)
         if index < 0:
             word.fail("E0713", f"{printable(name)} isn't in the unified buffer at instruction {instruction:,}")
-        return self._residents[index].start, self._residents[index].rows
+        return self._residents[index]
 
     def _host_texts(self, values: Int64) -> list[str]:
         texts = []
@@ -104,7 +98,7 @@ class Labels:
         texts = []
         for index, owner, value in zip(indices.tolist(), owners.tolist(), values.tolist(), strict=True):
             resident = self._residents[owner] if owner >= 0 else None
-            if resident is None or self._stays.find(resident.name, index, field == "dest") != owner:
+            if resident is None or self._find(resident.name, index, field == "dest") != owner:
                 texts.append(str(value))
             else:
                 texts.append(label_text(resident.name, value - resident.start))

@@ -6,14 +6,15 @@ a semicolon begins a comment. Every error is kept, so that one run reports them 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, ParamSpec
 
-from tpucc.diagnostics import Diagnostic, LineError, ProgramError, Source, Span, counted, did_you_mean, listed, printable
+from tpucc.diagnostics import Diagnostic, Label, LineError, ProgramError, Source, Span, counted, did_you_mean, listed, printable
 from tpucc.ir.digests import without_repetition
-from tpucc.isa.listing.words import Word, integer, line_error, name, words
+from tpucc.isa.listing.words import Word, line_error, words
+
+_P = ParamSpec("_P")
 
 MAX_ERRORS = 20
 IN_CODE = ("for", "resident", "end")
@@ -57,23 +58,31 @@ class Lines:
     code: list[tuple[Word, ...] | Directive]
 
 
+@dataclass(frozen=True, slots=True)
+class Places:
+    """`spans` has the place of each instruction in `source`, a listing or the text of a tile program."""
+
+    source: Source
+    spans: tuple[Span, ...]
+
+    def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
+        """The line of an instruction; nothing for one that the text doesn't have."""
+        return (Label(self.spans[instruction], text, self.source),) if 0 <= instruction < len(self.spans) else ()
+
+
 class Errors:
     """The diagnostics of one listing."""
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
 
-    @property
-    def full(self) -> bool:
-        return len(self.found) >= MAX_ERRORS
-
-    def __enter__(self) -> None:
-        """`with errors:` keeps the error of the line that is read inside."""
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool:
-        if isinstance(error, LineError):
-            self.found.append(error.diagnostic)
-        return isinstance(error, LineError)
+    def attempt(self, read: Callable[_P, object], *args: _P.args, **kwargs: _P.kwargs) -> None:
+        """Reads something unless there are enough errors, and keeps its error."""
+        if len(self.found) < MAX_ERRORS:
+            try:
+                read(*args, **kwargs)
+            except LineError as error:
+                self.found.append(error.diagnostic)
 
     def require_none(self, source: Source) -> None:
         """Raises `ProgramError` with all errors, in the order of the text."""
@@ -101,15 +110,15 @@ def read_lines(text: str, errors: Errors) -> Lines:
                 errors.found.append(line_error("E0715", message, Span(number, column, number, column + 1)).diagnostic)
             else:
                 block.append(BlockLine(text, number, len(line) - len(text) + 1))
-        elif start and start != ";" and not errors.full:
+        elif start and start != ";":
             block = []
-            with errors:
-                _add(tuple(words(line, number)), lines, block)
+            errors.attempt(_add, line, number, lines, block)
     return lines
 
 
-def _add(found: tuple[Word, ...], lines: Lines, block: list[BlockLine]) -> None:
+def _add(line: str, number: int, lines: Lines, block: list[BlockLine]) -> None:
     """Adds a line to `lines`; `block` gets the bars after it."""
+    found = tuple(words(line, number))
     if found and found[0].text.startswith(".") and not found[0].key:
         directive = Directive(found[0], found[1:], block)
         (lines.code if directive.name in IN_CODE else lines.directives).append(directive)
@@ -141,13 +150,10 @@ class Arguments:
             raise line_error("E0716", f"{self.directive.head} needs {what}", self.directive.head.span)
         return self.positional.pop(0)
 
-    def name(self, what: str) -> str:
-        return name(self.next(what))
-
-    def rest(self) -> Iterator[Word]:
+    def rest(self) -> list[Word]:
         """All words without a key that are left."""
-        while self.positional:
-            yield self.positional.pop(0)
+        left, self.positional = self.positional, []
+        return left
 
     def take(self, key: str) -> Word | None:
         self.keys.append(key)
@@ -158,14 +164,6 @@ class Arguments:
         if word is None:
             raise line_error("E0716", f"{self.directive.head} needs {key}=", self.directive.head.span)
         return word
-
-    def integer(self, key: str, default: int | None = None) -> int:
-        word = self.take(key) if default is not None else self.need(key)
-        return default if word is None and default is not None else integer(word or self.need(key))
-
-    def text(self, key: str, default: str = "") -> str:
-        word = self.take(key)
-        return default if word is None else name(word)
 
     def done(self, block: bool = False) -> None:
         """Raises `LineError` E0716 for words that nothing took, and for a block unless the directive may have one."""

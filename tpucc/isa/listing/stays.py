@@ -19,9 +19,16 @@ from typing import TypeGuard
 
 from tpucc.diagnostics import did_you_mean, printable
 from tpucc.isa.listing.lines import Arguments, Directive, Errors
-from tpucc.isa.listing.printing import name_text
-from tpucc.isa.listing.words import Word, integer, line_error
+from tpucc.isa.listing.schema import COUNT, NAME, Entry, read, shown
+from tpucc.isa.listing.words import Word, line_error
 from tpucc.isa.program import Program, Resident
+
+_STAY = (
+    Entry("name", NAME, what="a name"),
+    Entry("layer", COUNT, default=0),
+    *(Entry("start", COUNT), Entry("rows", COUNT)),
+    *(Entry("first", COUNT, default=None), Entry("last", COUNT, default=None)),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,38 +55,26 @@ def read_stays(code: Sequence[tuple[Word, ...] | Directive], errors: Errors) -> 
     count = sum(not isinstance(line, Directive) for line in code)
     position = 0
     for line in code:
-        if not isinstance(line, Directive):
-            position += 1
-        elif is_stay(line) and not errors.full:
-            with errors:
-                _read(line, position, count, stays, lasting)
+        if is_stay(line):
+            errors.attempt(_begin if line.name == "resident" else _end, line, position, count, stays, lasting)
+        position += not isinstance(line, Directive)
     return tuple(stays)
 
 
-def _read(line: Directive, position: int, count: int, stays: list[Resident], lasting: dict[str, list[int]]) -> None:
-    arguments = Arguments(line)
-    title = arguments.name("a name")
-    if line.name == "resident":
-        stays.append(_stay(arguments, title, position, count))
-        if "last" not in {word.key for word in line.words}:
-            lasting.setdefault(title, []).append(len(stays) - 1)
-        return
-    arguments.done()
+def _begin(line: Directive, position: int, count: int, stays: list[Resident], lasting: dict[str, list[int]]) -> None:
+    title, layer, start, rows, first, last = read(_STAY, Arguments(line))
+    if last is None:
+        lasting.setdefault(title, []).append(len(stays))
+    stays.append(Resident(title, layer, start, rows, position if first is None else first, count - 1 if last is None else last))
+
+
+def _end(line: Directive, position: int, count: int, stays: list[Resident], lasting: dict[str, list[int]]) -> None:
+    (title,) = read(_STAY[:1], Arguments(line))
     if not lasting.get(title):
         near = did_you_mean(title, [name for name, begun in lasting.items() if begun])
-        message = f"{printable(title)} ends here, but no .resident of it stands before"
-        raise line_error("E0716", message, line.head.span, near)
+        raise line_error("E0716", f"{printable(title)} ends here, but no .resident of it stands before", line.head.span, near)
     index = lasting[title].pop(0)
     stays[index] = replace(stays[index], last=position - 1)
-
-
-def _stay(arguments: Arguments, title: str, position: int, count: int) -> Resident:
-    layer, start, rows = arguments.integer("layer", 0), arguments.integer("start"), arguments.integer("rows")
-    first, last = arguments.take("first"), arguments.take("last")
-    arguments.done()
-    begin = position if first is None else integer(first)
-    end = count - 1 if last is None else integer(last)
-    return Resident(title, layer, start, rows, begin, end)
 
 
 def stay_lines(program: Program) -> StayLines:
@@ -87,13 +82,13 @@ def stay_lines(program: Program) -> StayLines:
     stays, count = program.residents, len(program.instructions)
     firsts = [stay.first for stay in stays]
     if firsts != sorted(firsts) or (stays and not 0 <= firsts[0] <= firsts[-1] < count):
-        return StayLines(["", *(_line(stay, numbers=True) for stay in stays)], {}, {})
+        return StayLines(["", *(shown("resident", _STAY, stay) for stay in stays)], {}, {})
     before: dict[int, list[str]] = {}
     after: dict[int, list[str]] = {}
     for stay, plain in zip(stays, _plain(stays, count), strict=True):
-        before.setdefault(stay.first, []).append(_line(stay, numbers=not plain))
+        before.setdefault(stay.first, []).append(shown("resident", _STAY[:-2] if plain else _STAY, stay))
         if plain:
-            after.setdefault(stay.last, []).append(f".end {name_text(stay.name)}")
+            after.setdefault(stay.last, []).append(shown("end", _STAY[:1], stay))
     return StayLines([], before, after)
 
 
@@ -106,8 +101,3 @@ def _plain(stays: Sequence[Resident], count: int) -> list[bool]:
         if plain[-1]:
             ends[stay.name] = stay.last
     return plain
-
-
-def _line(stay: Resident, numbers: bool) -> str:
-    exactly = f" first={stay.first} last={stay.last}" if numbers else ""
-    return f".resident {name_text(stay.name)} layer={stay.layer} start={stay.start} rows={stay.rows}{exactly}"

@@ -1,19 +1,23 @@
-"""The words of one line of a listing, and what is wrong with a line."""
+"""The words of one line of a listing: what stands in them, and what is wrong with a line. What reads a word raises `LineError` E0713."""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, Span, printable
-from tpucc.ir.textdata import unquote
+from tpucc.ir.dtypes import DeviceFormat
+from tpucc.ir.textdata import quote, unquote
 
 MAX_DIGITS = 20
 _STRING = r'"(?:[^"\\]|\\.)*"'
 _WORD = re.compile(rf'(?:([A-Za-z_]\w*)=)?((?:{_STRING}|\[[^\];]*\]|[^\s,;"\[])+)|(;.*)|[\s,]+|(.)', re.ASCII)
 _LABEL = re.compile(rf"({_STRING}|[A-Za-z_][\w.:/#]*)(?:\+(\d+))?", re.ASCII)
 _NUMBER = re.compile(r"\d+|0[xX][0-9a-fA-F]+", re.ASCII)
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/#]*")
+"""Names that stand in a listing as they are; others are quoted."""
 
 
 class Word(NamedTuple):
@@ -52,11 +56,18 @@ def words(text: str, line: int) -> Iterator[Word]:
         if match[2] is not None:
             yield Word(match[1] or "", match[2], line, match.start() + 1, match.end() + 1)
         elif match[4] is not None:
-            raise line_error("E0713", f"{printable(match[4])} opens something that is not closed", _span(match, line))
+            raise line_error(
+                "E0713", f"{printable(match[4])} opens something that is not closed", Span(line, match.start() + 1, line, match.end() + 1)
+            )
+
+
+def place_of(line: Sequence[Word]) -> Span:
+    """From the first word of a line to its last."""
+    return Span(line[0].line, line[0].start, line[0].line, line[-1].end)
 
 
 def integer(word: Word, least: int = 0, most: int = 2**63 - 1) -> int:
-    """The value of `key=12` or `key=0x1f`. Raises `LineError` E0713."""
+    """The value of `key=12` or `key=0x1f`."""
     number = number_in(word.text)
     if number is None:
         word.fail("E0713", f"expected a number for {word.key or 'this'}, found {printable(word.text)}")
@@ -79,7 +90,7 @@ def signed_in(text: str) -> int | None:
 
 
 def name(word: Word) -> str:
-    """A plain or quoted name. Raises `LineError` E0713."""
+    """A plain or quoted name."""
     label = label_in(word)
     if label is None or label[1]:
         word.fail("E0713", f"expected a name, found {printable(word.text)}", "names other than words stand in quotes")
@@ -95,12 +106,74 @@ def label_in(word: Word) -> tuple[str, int] | None:
 
 
 def string(word: Word, text: str) -> str:
-    """What stands in the quotes of `text`, a part of the word. Raises `LineError` E0713."""
+    """What stands in the quotes of `text`, a part of the word."""
     try:
         return unquote(text)
     except ValueError as error:
         word.fail("E0713", str(error))
 
 
-def _span(match: re.Match[str], line: int) -> Span:
-    return Span(line, match.start() + 1, line, match.end() + 1)
+def number(word: Word) -> int | float:
+    """An integer or a finite float."""
+    value = number_in(word.text)
+    return real(word) if value is None else value
+
+
+def real(word: Word) -> float:
+    """A finite float."""
+    try:
+        value = float(word.text[:40])
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        word.fail("E0713", f"expected a number for {word.key}, found {printable(word.text)}")
+    return value
+
+
+def spans(word: Word) -> tuple[Span, ...]:
+    """The places of `at=[3:5-12 4:1-5:9]`."""
+    return tuple(_span(word, text) for text in word.text.strip("[]").split())
+
+
+def _span(word: Word, text: str) -> Span:
+    span = Span.parse(text)
+    if span is None:
+        word.fail("E0713", f"expected places such as 3:5-12 or 3:5-4:2, found {printable(text)}")
+    return span
+
+
+def sizes(word: Word, rank: int = 0) -> tuple[int, ...]:
+    """`8x4` as numbers; `rank` of them when that is given."""
+    found = [number_in(text) for text in word.text.split("x")]
+    known = [size for size in found if size is not None]
+    if len(known) != len(found) or (rank and len(found) != rank):
+        word.fail("E0713", f"expected sizes such as {'8x4' if rank != 1 else '8'}, found {printable(word.text)}")
+    return tuple(known)
+
+
+def zero(word: Word, of: DeviceFormat) -> int:
+    """A zero point."""
+    value = signed_in(word.text)
+    if value is None or value not in of.zero_points:
+        first, last = of.zero_points[0], of.zero_points[-1]
+        word.fail("E0713", f"zero must be an integer from {first} to {last}, not {printable(word.text)}")
+    return value
+
+
+def integers(word: Word) -> tuple[int, ...]:
+    """`8` or `[8 8 4]`."""
+    values = [number_in(text) for text in word.text.strip("[]").replace(",", " ").split()]
+    known = [value for value in values if value is not None]
+    if len(known) != len(values):
+        word.fail("E0713", f"expected numbers for {word.key}, found {printable(word.text)}")
+    return tuple(known)
+
+
+def name_text(name: str) -> str:
+    """A name as a listing shows it: as it is, or in quotes."""
+    return name if _PLAIN.fullmatch(name) else quote(name)
+
+
+def label_text(name: str, offset: int) -> str:
+    """A row of something named: `h.0+8`, `h.0` for the first."""
+    return f"{name_text(name)}+{offset}" if offset else name_text(name)

@@ -11,28 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
-from tpucc.isa.listing.places import Places
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
-from tpucc.isa.verify import (
-    accumulators,
-    arithmetic,
-    definitions,
-    encoding,
-    endings,
-    fifo,
-    hazards,
-    ports,
-    ranges,
-    residents,
-    structure,
-)
-from tpucc.isa.verify.clocks import clocks
+from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
+from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 
 __all__ = ["RULES", "Rule", "Violation", "check", "verify"]
 
-_FILES = (structure, ports, encoding, ranges, definitions, accumulators, fifo, residents, hazards, arithmetic, endings)
+_FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
 """Every rule by its code, in order."""
 
@@ -83,12 +71,12 @@ def _meaning(context: Context) -> Iterator[Violation]:
         yield from definitions.unified_buffer(context, events)
         yield from residents.stays(context, events)
         yield from hazards.check(context, events, known, "unified-buffer")
-    sums = arithmetic.Sums(context)
+    bounds = arithmetic.Sums(context)
     for events in accumulator_events(context):
         yield from definitions.accumulators(context, events)
-        yield from accumulators.check(context, events)
+        yield from definitions.sums(context, events)
         yield from hazards.check(context, events, known, "accumulator")
-        yield from sums.check(events)
+        yield from bounds.check(events)
 
 
 def _reported(violations: Iterable[Violation]) -> tuple[Violation, ...]:

@@ -10,18 +10,13 @@ from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools
 from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.verify.events import READ, WRITE, Events
-from tpucc.isa.verify.fifo import tiles_in_use
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 from tpucc.numerics import INT32_MAX, Int64, column_bound
 
 LARGEST_WEIGHT = 128
 
 RULES = (
-    Rule(
-        "V0901",
-        "no overflow",
-        "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are.",
-    ),
+    Rule("V0901", "no overflow", "No sum of products, with or without the bias, leaves the range of int32, whatever the inputs are."),
     Rule("V0902", "scales", "Multipliers and scales of a parameter block are finite and not negative."),
     Rule(
         "V0903",
@@ -55,7 +50,7 @@ def _widths(context: Context) -> Iterator[Violation]:
     computes = effects.multiplies | effects.acc_reads | (effects.target.used & ~effects.host_reads)
     wide = effects.bytes_per_value > 1
     if wide.any():
-        yield from context.each("V0904", np.flatnonzero(computes & ~wide), lambda i: "computes 8-bit values, and others 16-bit values")
+        yield from context.each("V0904", computes & ~wide, "computes 8-bit values, and others 16-bit values")
     for port in (*context.program.inputs, *context.program.outputs):
         if port.format.bytes_per_value != effects.bytes_per_value.max(initial=1) and computes.any():
             yield Violation("V0904", f"the port {printable(port.name)} is {port.format.name}, and the instructions compute other values")
@@ -69,11 +64,8 @@ class Sums:
     """
 
     def __init__(self, context: Context) -> None:
-        self._context, self._tiles = context, tiles_in_use(context)
+        self._context, self._tiles, self._block = context, context.resolved.tile, context.resolved.block
         self._largest = np.array([largest_input(flags) for flags in range(256)])[context.program.instructions["flags"]]
-        configures = context.effects.configures
-        latest = np.maximum.accumulate(np.where(configures, np.arange(len(configures)), -1))
-        self._block = np.where(latest >= 0, context.program.instructions["index"].astype(np.int64)[latest], -1)
         self._columns: Int64 | None = None
 
     def check(self, events: Events) -> Iterator[Violation]:

@@ -1,4 +1,4 @@
-"""Group 4: everything is written before it is read."""
+"""Groups 4 and 5: everything is written before it is read, and sums in the accumulators are begun, completed and used in this order."""
 
 from __future__ import annotations
 
@@ -25,6 +25,13 @@ RULES = (
         "A row of a scratch or output host buffer is written before it is read, by an instruction or by a host step; a row of an input "
         "that a host step fills is read only after that step's interrupt.",
     ),
+    Rule(
+        "V0501",
+        "complete sums",
+        "Nothing is added to accumulators after they were activated: the first tile of the next sum overwrites them.",
+    ),
+    Rule("V0502", "needed sums", "A sum is not overwritten before it was activated."),
+    Rule("V0503", "used sums", "Every sum is activated in the end."),
 )
 
 
@@ -32,8 +39,7 @@ def configuration(context: Context) -> Iterator[Violation]:
     """The violations of V0403."""
     effects = context.effects
     chosen = np.maximum.accumulate(effects.configures) if len(effects) else effects.configures
-    missing = np.flatnonzero(effects.configured & ~chosen)
-    yield from context.each("V0403", missing, lambda i: "needs a parameter block, and no set_configuration stands before it")
+    yield from context.each("V0403", effects.configured & ~chosen, "needs a parameter block, and no set_configuration stands before it")
 
 
 def unified_buffer(context: Context, events: Events) -> Iterator[Violation]:
@@ -59,3 +65,19 @@ def host(context: Context, events: Events) -> Iterator[Violation]:
     empty = np.array([index in filled or program.host[index].kind in ("scratch", "output") for index in order] + [False], np.bool_)
     undefined = (events.kind == READ) & empty[buffer_of(context, events.row)] & (events.last(events.kind == WRITE) < 0)
     yield from by_rows(context, events, undefined, "V0404", "reads row {row} of host memory, which nothing has written")
+
+
+def sums(context: Context, events: Events) -> Iterator[Violation]:
+    """The violations of group 5: V0501, V0502 and V0503."""
+    writes, reads = events.kind == WRITE, events.kind == READ
+    before = events.last(writes | reads)
+    other = np.where(before >= 0, events.instruction[before], -1)
+    adds = writes & context.effects.acc_reads[events.instruction]
+    late = adds & (before >= 0) & reads[before]
+    yield from by_rows(context, events, late, "V0501", "adds to accumulator row {row} after {other} activated it", other)
+    lost = writes & ~adds & (before >= 0) & writes[before]
+    yield from by_rows(
+        context, events, lost, "V0502", "overwrites accumulator row {row}, whose sum from {other} was never activated", other
+    )
+    idle = writes & events.ends_segment
+    yield from by_rows(context, events, idle, "V0503", "leaves a sum in accumulator row {row} that nothing activates")

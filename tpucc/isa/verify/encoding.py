@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
-from tpucc.isa.fields import constants, kinds, known
+from tpucc.isa.fields import faults, kinds
 from tpucc.isa.instructions import SPECS, Opcode
 from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
-from tpucc.numerics import Int64
 
 RULES = (
     Rule("V0201", "opcodes", "The opcode is one that the machine has."),
@@ -21,39 +18,22 @@ RULES = (
 )
 
 
+_SAYS = {
+    "V0202": "sets flags {excess:#x}, which {mnemonic} doesn't have",
+    "V0203": "has {key} {found}; {mnemonic} doesn't use it, so that it must be {allowed}",
+    "V0204": "has {key} {found}, which means nothing",
+}
+
+
 def check(context: Context) -> Iterator[Violation]:
     """The violations of group 2; when there are none, every record is a well-formed instruction."""
-    for code, function, indices in kinds(context.program.instructions):
+    records = context.program.instructions
+    for code, function, indices in kinds(records):
         if code not in SPECS:
-            yield from context.each("V0201", indices, lambda _, code=code: f"has the unknown opcode {code}")  # type: ignore[misc]
-        else:
-            yield from _flags(context, Opcode(code), function, indices)
-            yield from _unused(context, Opcode(code), function, indices)
-            yield from _enumerations(context, Opcode(code), function, indices)
-
-
-def _flags(context: Context, opcode: Opcode, function: int, indices: Int64) -> Iterator[Violation]:
-    flags = context.program.instructions["flags"]
-    allowed = sum(flag for flag, _ in SPECS[opcode].flags_for(function))
-    wrong = indices[(flags[indices] & ~np.uint8(allowed)) != 0]
-    yield from context.each("V0202", wrong, lambda i: f"sets flags {int(flags[i]) & ~allowed:#x}, which {opcode.mnemonic} doesn't have")
-
-
-def _unused(context: Context, opcode: Opcode, function: int, indices: Int64) -> Iterator[Violation]:
-    records = context.program.instructions
-    for field, value in constants(opcode, function):
-        wrong = indices[records[field][indices] != value][:MAX_REPORTED]
-        for index in wrong.tolist():
-            message = f"has {field} {records[field][index]}; {opcode.mnemonic} doesn't use it, so that it must be {value}"
-            yield context.violation("V0203", index, message)
-
-
-def _enumerations(context: Context, opcode: Opcode, function: int, indices: Int64) -> Iterator[Violation]:
-    records = context.program.instructions
-    for operand in SPECS[opcode].operands_for(function):
-        if operand.space not in ("engine", "engines", "function"):
+            yield from context.each("V0201", indices, f"has the unknown opcode {code}")
             continue
-        values = records[operand.field][indices]
-        unknown = [value for value in np.unique(values).tolist() if not known(operand, opcode, value)]
-        for index in indices[np.isin(values, unknown)][:MAX_REPORTED].tolist():
-            yield context.violation("V0204", index, f"has {operand.key} {records[operand.field][index]}, which means nothing")
+        for rule, field, key, wrong, allowed in faults(Opcode(code), function, records[indices]):
+            for index in indices[wrong][:MAX_REPORTED].tolist():
+                found, mnemonic = int(records[field][index]), Opcode(code).mnemonic
+                message = _SAYS[rule].format(key=key, found=found, allowed=allowed, excess=found & ~allowed, mnemonic=mnemonic)
+                yield context.violation(rule, index, message)

@@ -33,7 +33,7 @@ def halts(context: Context) -> Iterator[Violation]:
     last = len(context.program.instructions) - 1
     if not len(halt) or halt[-1] != last:
         yield Violation("V1001", "the program doesn't end in halt", last)
-    yield from context.each("V1001", halt[halt != last], lambda i: "stands before the end of the program")
+    yield from context.each("V1001", halt[halt != last], "stands before the end of the program")
 
 
 def written(context: Context) -> Iterator[Violation]:
@@ -41,10 +41,8 @@ def written(context: Context) -> Iterator[Violation]:
     effects, host = context.effects, sorted(context.program.host, key=lambda b: b.start)
     kept = np.array([b.kind in ("input", "constant") for b in host] + [False], np.bool_)
     buffer = buffer_of(context, effects.host_start)
-    wrong = np.flatnonzero(effects.host_writes & kept[buffer])
-    yield from context.each(
-        "V1004", wrong, lambda i: f"writes rows of {host[buffer[i]].name}, which is the {host[buffer[i]].kind} of the program"
-    )
+    name = [f"{held.name}, which is the {held.kind} of the program" for held in host]
+    yield from context.each("V1004", effects.host_writes & kept[buffer], lambda i: f"writes rows of {name[buffer[i]]}")
 
 
 def outputs(context: Context, events: Events) -> Iterator[Violation]:
@@ -68,9 +66,9 @@ def interrupts(context: Context) -> Iterator[Violation]:
     number = context.program.instructions["index"]
     wrong = found[number[found] != np.arange(len(found))]
     yield from context.each("V1005", wrong, lambda i: f"stands where that of step {np.searchsorted(found, i):,} must stand")
-    yield from context.each("V1005", found[steps + 1 :], lambda i: f"has no step: the program has {counted(steps, 'host step')}")
+    yield from context.each("V1005", found[steps + 1 :], f"has no step: the program has {counted(steps, 'host step')}")
     if len(found) < steps:
         yield Violation("V1005", f"the program ends before host step {len(found):,} of {steps:,}", len(number) - 1)
     if len(found) > steps:
         late = np.flatnonzero(context.effects.host_writes)
-        yield from context.each("V1005", late[late > found[steps]], lambda i: "writes for the host after the last interrupt")
+        yield from context.each("V1005", late[late > found[steps]], "writes for the host after the last interrupt")

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from tpucc.isa.verify.rules import Context, Rule, Violation
-from tpucc.numerics import Int64
 
 RULES = (
     Rule("V0601", "tile to switch to", "A multiply switches only to a tile that a read_weights before it asked for."),
@@ -22,37 +21,25 @@ def check(context: Context) -> Iterator[Violation]:
     """The violations of group 6."""
     effects, depth = context.effects, context.program.target.weight_fifo_tiles
     waiting = np.cumsum(effects.pushes.astype(np.int64) - effects.pops)
-    starved = np.flatnonzero(effects.pops & (waiting < 0))
-    yield from context.each("V0601", starved, lambda i: "switches to the next tile, and no read_weights has asked for one")
-    over = np.flatnonzero(effects.pushes & (waiting > depth))
+    starved, over = effects.pops & (waiting < 0), effects.pushes & (waiting > depth)
+    yield from context.each("V0601", starved, "switches to the next tile, and no read_weights has asked for one")
     yield from context.each("V0602", over, lambda i: f"asks for tile {waiting[i]} ahead of its use; the FIFO holds {depth}")
-    if not len(starved):
+    if not starved.any():
         left = np.flatnonzero(effects.pushes)[int(effects.pops.sum()) :]
-        yield from context.each("V0603", left, lambda i: "asks for a tile that no multiply switches to")
-    none = np.flatnonzero(effects.multiplies & (np.cumsum(effects.pops) == 0))
-    yield from context.each("V0604", none, lambda i: "has no tile in use: no multiply up to it switches")
+        yield from context.each("V0603", left, "asks for a tile that no multiply switches to")
+    none = effects.multiplies & (np.cumsum(effects.pops) == 0)
+    yield from context.each("V0604", none, "has no tile in use: no multiply up to it switches")
     yield from _foreign(context)
-
-
-def tiles_in_use(context: Context) -> Int64:
-    """For each instruction the weight tile that is in use once it has switched; -1 where there is none."""
-    effects = context.effects
-    asked = context.program.instructions["index"][effects.pushes].astype(np.int64)
-    taken = np.cumsum(effects.pops) - 1
-    tiles = np.append(asked, -1)
-    return np.where(taken < len(asked), tiles[np.clip(taken, -1, len(asked))], -1)
 
 
 def _foreign(context: Context) -> Iterator[Violation]:
     program, effects = context.program, context.effects
-    tiles = tiles_in_use(context)
+    tiles = context.resolved.tile
     pairs = [(index, fill[0]) for index, layer in enumerate(program.layers) for fill in layer.tile_fills]
     owned = np.array(pairs, np.int64).reshape(-1, 2)
     count = len(program.tiles) + 1
     named = np.isin(program.layer_of, owned[:, 0])
     good = np.isin(program.layer_of.astype(np.int64) * count + tiles, owned[:, 0] * count + owned[:, 1])
-    wrong = np.flatnonzero(effects.multiplies & named & ~good & (tiles >= 0))
-    names = program.layers
-    yield from context.each(
-        "V0605", wrong, lambda i: f"uses tile {tiles[i]}, which is none of layer {names[int(program.layer_of[i])].name}'s"
-    )
+    wrong = effects.multiplies & named & ~good & (tiles >= 0)
+    names = [program.layers[layer].name for layer in program.layer_of.tolist()] if wrong.any() else []
+    yield from context.each("V0605", wrong, lambda i: f"uses tile {tiles[i]}, which is none of layer {names[i]}'s")

@@ -1,14 +1,23 @@
 """Group 8: accesses of different engines to the same rows are ordered by synchronisation.
 
 Execution is in program order, but the machine's engines run at the same time. Two accesses to a row, one of them a write, must happen in
-program order whatever the timing: the later instruction's clock (see `clocks`) must cover the earlier one.
+program order whatever the timing: what the later instruction may take for finished when it starts must cover the earlier one.
+
+That is a vector clock for each engine (Lamport's order between processes, with one counter for each): entry F of an instruction's clock is
+the index of the last instruction of engine F that is certainly finished when it starts. Engines keep their own order; only `synchronize`
+and `synchronize_host` carry knowledge from one to another, and with it all that the engine waited for knew when its own last
+instruction started.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
-from tpucc.isa.instructions import UNITS
+import numpy as np
+
+from tpucc.isa.effects import Effects
+from tpucc.isa.instructions import SPECS, UNITS, Engine, Records
 from tpucc.isa.verify.events import READ, WRITE, Events
 from tpucc.isa.verify.memories import by_rows
 from tpucc.isa.verify.rules import Context, Rule, Violation
@@ -40,3 +49,59 @@ def check(context: Context, events: Events, known: Int64, memory: str) -> Iterat
             racing = (last > finished) & ~own
             for kind, code, what in rules if racing.any() else ():
                 yield from by_rows(context, events, racing & (events.kind == kind), code, what.format(memory=memory), last)
+
+
+Clock = tuple[int, ...]
+_START: Clock = (-1,) * len(UNITS)
+
+
+class _Timelines:
+    """For each engine its clocks, and the index of the synchronisation from which each of them holds."""
+
+    def __init__(self) -> None:
+        self.since: list[list[int]] = [[-1] for _ in UNITS]
+        self.clocks: list[list[Clock]] = [[_START] for _ in UNITS]
+
+    def at(self, engine: int, index: int) -> Clock:
+        """The clock of the engine's instruction `index`."""
+        return self.clocks[engine][bisect_left(self.since[engine], index) - 1] if index >= 0 else _START
+
+    def wait(self, engine: int, index: int, finished: Clock, mask: int) -> None:
+        """The engine waits at `index` for the last instructions `finished` of the engines in `mask`."""
+        clock = list(self.clocks[engine][-1])
+        for other in UNITS:
+            if mask >> other & 1:
+                clock = [max(pair) for pair in zip(clock, self.at(other, finished[other]), strict=True)]
+                clock[other] = max(clock[other], finished[other])
+        self.since[engine].append(index)
+        self.clocks[engine].append(tuple(clock))
+
+
+def clocks(records: Records, effects: Effects) -> Int64:
+    """[instructions, engines]: the index of the last instruction of each engine that is finished when the instruction starts, or -1."""
+    before = _last_before(effects)
+    timelines = _Timelines()
+    waits = np.flatnonzero(effects.engine == Engine.CONTROL)
+    names = records.dtype.names or ()
+    opcode, index, engines = (names.index(name) for name in ("opcode", "index", "engines"))
+    for position, record, finished in zip(waits.tolist(), records[waits].tolist(), before[waits].tolist(), strict=True):
+        for engine, mask in SPECS[record[opcode]].waits(record[index], record[engines]):
+            timelines.wait(engine, position, tuple(finished), mask)
+    return _columns(timelines, effects)
+
+
+def _last_before(effects: Effects) -> Int64:
+    """[instructions, engines]: the index of each engine's last instruction before this one, or -1."""
+    position = np.arange(len(effects))
+    columns = [np.maximum.accumulate(np.where(effects.engine == unit, position, -1)) for unit in UNITS]
+    table = np.stack(columns, axis=1) if len(effects) else np.zeros((0, len(UNITS)), np.int64)
+    return np.concatenate([np.full((1, len(UNITS)), -1), table])[: len(effects)]
+
+
+def _columns(timelines: _Timelines, effects: Effects) -> Int64:
+    known = np.full((len(effects), len(UNITS)), -1, np.int64)
+    for unit in UNITS:
+        own = np.flatnonzero(effects.engine == unit)
+        since = np.searchsorted(np.array(timelines.since[unit]), own) - 1
+        known[own] = np.array(timelines.clocks[unit], np.int64)[since]
+    return known

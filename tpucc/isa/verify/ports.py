@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import printable
 from tpucc.isa.program import Port, Program
-from tpucc.isa.verify.rules import Context, Rule, Violation
+from tpucc.isa.verify.rules import Context, Rule, Violation, twice
 
 RULES = (
     Rule("V0106", "ports", "A port's parts and column blocks are host buffers of its kind with its rows; each belongs to one port."),
@@ -27,9 +27,7 @@ def check(context: Context) -> Iterator[Violation]:
     """The violations of the rules for ports."""
     program = context.program
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
-        names = Counter(port.name for port in ports)
-        for name in [name for name, count in names.items() if count > 1]:
-            yield Violation("V0106", f"two {kind} ports are named {printable(name)}")
+        yield from twice("V0106", f"{kind} ports", ports)
         for port in ports:
             yield from _port(program, port, kind)
         yield from _owners(program, ports, kind)

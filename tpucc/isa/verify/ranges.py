@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 
 from tpucc.isa.effects import Bools, Walks
+from tpucc.isa.instructions import Records
 from tpucc.isa.program import stretch_ends
 from tpucc.isa.verify.rules import Context, Rule, Violation
-from tpucc.numerics import AnyArray, Int64
+from tpucc.numerics import Int64
 
 RULES = (
     Rule("V0301", "unified-buffer rows", "Every row of every walk lies in the unified buffer."),
@@ -34,28 +36,26 @@ def check(context: Context) -> Iterator[Violation]:
 def _counts(context: Context) -> Iterator[Violation]:
     effects = context.effects
     none = effects.moves & ((effects.rows == 0) | (effects.window == 0))
-    yield from context.each("V0306", np.flatnonzero(none), lambda i: "has a count of 0")
+    yield from context.each("V0306", none, "has a count of 0")
 
 
 def _rows(context: Context) -> Iterator[Violation]:
     effects, target = context.effects, context.program.target
-    rows = target.unified_buffer_rows
+    rows, size = target.unified_buffer_rows, target.accumulator_rows
+
+    def reach(walks: Walks, does: str, index: int) -> str:
+        return f"{does} up to row {walks.high[index] - 1:,}; the unified buffer has {rows:,} rows"
+
     for walks, does in ((effects.source, "reads"), (effects.source2, "reads"), (effects.target, "writes")):
-        outside = np.flatnonzero(walks.high > rows)
-        yield from context.each(
-            "V0301",
-            outside,
-            lambda i, walks=walks, does=does: f"{does} up to row {walks.high[i] - 1:,}; the unified buffer has {rows:,} rows",  # type: ignore[misc]
-        )
-    outside = np.flatnonzero(effects.acc_end > target.accumulator_rows)
-    size = target.accumulator_rows
+        yield from context.each("V0301", walks.high > rows, partial(reach, walks, does))
+    outside = effects.acc_end > size
     yield from context.each("V0302", outside, lambda i: f"uses accumulators up to row {effects.acc_end[i] - 1:,} of {size:,}")
 
 
 def _host(context: Context) -> Iterator[Violation]:
     effects = context.effects
     start, end = effects.host_start, effects.host_end
-    outside = np.flatnonzero(end > np.maximum(start, stretch_ends(context.program.host, start)))
+    outside = end > np.maximum(start, stretch_ends(context.program.host, start))
     message = "moves the host's rows {:,} to {:,}, which are not all in host buffers of one kind"
     yield from context.each("V0303", outside, lambda i: message.format(start[i], end[i] - 1))
 
@@ -69,36 +69,27 @@ def buffer_of(context: Context, rows: Int64) -> Int64:
 def _indices(context: Context) -> Iterator[Violation]:
     index, effects, program = context.program.instructions["index"], context.effects, context.program
     tiles, blocks = len(program.tiles), len(program.blocks)
-    yield from context.each(
-        "V0304", np.flatnonzero(effects.pushes & (index >= tiles)), lambda i: f"asks for tile {index[i]:,} of {tiles:,}"
-    )
-    yield from context.each(
-        "V0305", np.flatnonzero(effects.configures & (index >= blocks)), lambda i: f"chooses block {index[i]:,} of {blocks:,}"
-    )
+    yield from context.each("V0304", effects.pushes & (index >= tiles), lambda i: f"asks for tile {index[i]:,} of {tiles:,}")
+    yield from context.each("V0305", effects.configures & (index >= blocks), lambda i: f"chooses block {index[i]:,} of {blocks:,}")
 
 
 def _repeated(context: Context) -> Iterator[Violation]:
     records, effects = context.program.instructions, context.effects
-    outer, inner = records["outer"], records["inner"]
-    walked = effects.target.used & effects.walked
-    for index in np.flatnonzero(
-        walked & ~_distinct(outer, inner, records["dest_pitch"], records["dest_stride"], effects.bytes_per_value)
-    ).tolist():
-        if not _visits_all(
-            effects.target, index, int(effects.rows[index] * effects.bytes_per_value[index]), context.program.target.unified_buffer_rows
-        ):
+    width, size = effects.bytes_per_value, context.program.target.unified_buffer_rows
+    twice = effects.target.used & effects.walked & ~_distinct(records, ("outer", "inner", "dest_pitch", "dest_stride"), width)
+    for index in np.flatnonzero(twice).tolist():
+        if not _visits_all(effects.target, index, int(effects.rows[index] * width[index]), size):
             yield context.violation("V0307", index, "writes a row twice")
-    window = _distinct(
-        records["window_outer"], records["window_inner"], records["ub2_pitch"], records["ub2_stride"], effects.bytes_per_value
-    )
-    yield from context.each(
-        "V0307", np.flatnonzero((effects.window > 1) & ~window), lambda i: "has a window whose rows are not in ascending order"
-    )
+    window = _distinct(records, ("window_outer", "window_inner", "ub2_pitch", "ub2_stride"), width)
+    yield from context.each("V0307", (effects.window > 1) & ~window, "has a window whose rows are not in ascending order")
 
 
-def _distinct(outer: AnyArray, inner: AnyArray, pitch: AnyArray, stride: AnyArray, width: AnyArray) -> Bools:
-    """Whether a walk visits each row once, one way or the other: outer steps beyond the inner ones, or inner beyond outer."""
-    o, i, p, s, w = (column.astype(np.float64) for column in (outer, inner, pitch, stride, width))
+def _distinct(records: Records, walk: Sequence[str], width: Int64) -> Bools:
+    """Whether a walk visits each row once, one way or the other: outer steps beyond the inner ones, or inner beyond outer.
+
+    `walk` are the fields with its outer and inner counts, its pitch and its stride.
+    """
+    o, i, p, s, w = (column.astype(np.float64) for column in (*(records[field] for field in walk), width))
     along, across = np.maximum(i - 1, 0) * s, np.maximum(o - 1, 0) * p
     good: Bools = ((i <= 1) | (s >= w)) & ((o <= 1) | (p >= w)) & ((o <= 1) | (i <= 1) | (p >= along + w) | (s >= across + w))
     return good

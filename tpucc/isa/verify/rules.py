@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from tpucc.isa.effects import Effects, effects
-from tpucc.isa.listing.printing import instruction_text
-from tpucc.isa.program import Program
+import numpy as np
+
+from tpucc.diagnostics import printable
+from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
+from tpucc.isa.listing.instructions import instruction_text
+from tpucc.isa.program import HostBuffer, Port, Program
 from tpucc.numerics import Int64
 
 MAX_REPORTED = 10
@@ -52,6 +56,10 @@ class Context:
     def effects(self) -> Effects:
         return effects(self.program.instructions)
 
+    @cached_property
+    def resolved(self) -> Resolved:
+        return resolve(self.program.instructions, self.effects)
+
     def text(self, index: int) -> str:
         """An instruction as messages show it: its index and its text."""
         return f"instruction {index:,} `{instruction_text(self.program.instructions[index])}`"
@@ -62,10 +70,16 @@ class Context:
             message = message.replace("{other}", self.text(other))
         return Violation(code, f"{self.text(index)} {message}", index, other)
 
-    def each(self, code: str, indices: Sequence[int] | Int64, message: Callable[[int], str]) -> Iterator[Violation]:
-        """A violation for each of the first `indices`; `message` gives the text for an index."""
-        for index in [int(i) for i in indices[:MAX_REPORTED]]:
-            yield self.violation(code, index, message(index))
+    def each(self, code: str, wrong: Bools | Int64, message: str | Callable[[int], str]) -> Iterator[Violation]:
+        """A violation for each of the first instructions that are `wrong`: a mark for each, or their indices. `message` may depend on the
+        index."""
+        indices = np.flatnonzero(wrong) if wrong.dtype == np.bool_ else wrong
+        for index in indices[:MAX_REPORTED].tolist():
+            yield self.violation(code, index, message if isinstance(message, str) else message(index))
 
 
-Check = Callable[[Context], Iterator[Violation]]
+def twice(code: str, what: str, named: Iterable[HostBuffer | Port]) -> Iterator[Violation]:
+    """A violation for each name that several have."""
+    for name, count in Counter(each.name for each in named).items():
+        if count > 1:
+            yield Violation(code, f"two {what} are named {printable(name)}")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.isa.program import KINDS, Program, array_types
-from tpucc.isa.verify.rules import Context, Rule, Violation
+from tpucc.isa.verify.rules import Context, Rule, Violation, twice
 
 MEMORY_ROWS = 2**22
 """The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
@@ -75,7 +75,7 @@ def _layers(program: Program) -> Iterator[Violation]:
 
 
 def _host(program: Program) -> Iterator[Violation]:
-    yield from _unique("V0103", "host buffers", (buffer.name for buffer in program.host))
+    yield from twice("V0103", "host buffers", program.host)
     for buffer in program.host:
         if buffer.kind not in KINDS:
             yield Violation("V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}")
@@ -117,11 +117,3 @@ def _memories(program: Program) -> Iterator[Violation]:
     for name, rows, most in sizes:
         if rows > most:
             yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can")
-
-
-def _unique(code: str, what: str, names: Iterable[str]) -> Iterator[Violation]:
-    seen: set[str] = set()
-    for name in names:
-        if name in seen:
-            yield Violation(code, f"two {what} are named {printable(name)}")
-        seen.add(name)

@@ -1,6 +1,6 @@
 """What a run takes when it is computed in bands: rows of the unified buffer, and cycles.
 
-The steps are those that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.borders`), and the copies that put
+The steps are those that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.tensors`), and the copies that put
 the bands together. The estimate is for one image of the batch.
 """
 
@@ -15,9 +15,8 @@ from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines
 from tpucc.lowering.bands.run import Band, Run, Supply, covering, shares
 from tpucc.lowering.bands.sizes import Sizes
-from tpucc.lowering.borders import widest
 from tpucc.lowering.liveness import largest_sum_alive
-from tpucc.lowering.tensors import NO_SIDES
+from tpucc.lowering.tensors import NO_SIDES, widest
 
 
 @dataclass(frozen=True, slots=True)

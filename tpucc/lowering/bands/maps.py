@@ -9,8 +9,7 @@ from functools import cached_property
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.layers.kinds import Sides
-from tpucc.lowering.borders import widest
-from tpucc.lowering.tensors import NO_SIDES
+from tpucc.lowering.tensors import NO_SIDES, widest
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.facts import MADE
@@ -62,7 +61,7 @@ class Maps:
     def stored(self, name: str, readers: Iterable[Node] | None = None) -> Sides:
         """The border with which the device holds a value that `readers` read; all that do on the device, unless they are given.
 
-        What the host gives or gets, and other views of a value, have none: convolutions read a copy (`tpucc.lowering.borders`).
+        What the host gives or gets, and other views of a value, have none: convolutions read a copy (`tpucc.lowering.tensors`).
         """
         node = self.graph[name]
         if not node.on_device or name in self.graph.output_nodes or isinstance(OPS[node.op].legalisation, View):

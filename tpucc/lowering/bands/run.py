@@ -10,8 +10,7 @@ from functools import cached_property
 from tpucc.ir.graph import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines, Maps, Reading
-from tpucc.lowering.borders import widest
-from tpucc.lowering.tensors import NO_SIDES
+from tpucc.lowering.tensors import NO_SIDES, widest
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from math import prod
 from tpucc.ir.graph import Node
 from tpucc.layers.kinds import Sides
 from tpucc.lowering.bands.maps import Lines, Maps
-from tpucc.lowering.borders import widest
-from tpucc.lowering.tensors import NO_SIDES, stored
+from tpucc.lowering.tensors import NO_SIDES, stored, widest
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.facts import COPIED

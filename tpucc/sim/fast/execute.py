@@ -6,15 +6,218 @@ first: it joins multiplies to large exact float32 products and requantises whole
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Protocol
 
+import numpy as np
+
+from tpucc.isa.effects import effects, resolve
+from tpucc.isa.formats import format_of, largest_input
+from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import DeviceInts
-from tpucc.sim.fast.prepare import prepare
-from tpucc.sim.fast.product import Scratch
+from tpucc.numerics import DeviceInts, Int32
+from tpucc.sim.fast.groups import Chain, Group, find_groups
+from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.interpret import Interpreter, Watch
-from tpucc.sim.machine import Machine
+from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, operand
 from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
+
+
+class Step(Protocol):
+    """Something that changes the machine."""
+
+    def run(self, machine: Machine, scratch: Scratch) -> None: ...
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Products:
+    """The products of one group. When some result overwrites some input, all products come before all results."""
+
+    products: tuple[Product, ...]
+    overlapping: bool
+
+    def run(self, machine: Machine, scratch: Scratch) -> None:
+        if self.overlapping:
+            for product, results in [(product, product.multiply(machine, scratch)) for product in self.products]:
+                product.finish(machine, results)
+            return
+        for product in self.products:
+            product.finish(machine, product.multiply(machine, scratch))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Single:
+    """One instruction that fits no group, or several vector instructions that continue each other's rows."""
+
+    action: Applied
+    elementwise: bool
+
+    def run(self, machine: Machine, scratch: Scratch) -> None:
+        self.action.run(machine)
+
+    def joined(self, after: Single) -> Single | None:
+        """This instruction and the one after it as one, or None when that isn't the same.
+
+        Both must work element by element. Every operand must go on where this one's ends, and no source may overlap the result unless it
+        is the same rows (reading all sources before writing any result is then the same as taking turns).
+        """
+        own, other = self.action, after.action
+        if not (self.elementwise and after.elementwise) or _kind(own) != _kind(other):
+            return None
+        step = format_of(own.flags).bytes_per_value
+        sources = [_continued(rows, following, step) for (_, rows), (_, following) in zip(own.reads, other.reads, strict=True)]
+        dest = _continued(own.writes[1], other.writes[1], step)
+        if dest is None or not all(rows is not None and _apart(rows, dest) for rows in sources):
+            return None
+        reads = tuple((place, rows) for (place, _), rows in zip(own.reads, sources, strict=True) if rows is not None)
+        return Single(replace(own, reads=reads, writes=(own.writes[0], dest)), True)
+
+
+def _kind(action: Applied) -> tuple[object, ...]:
+    return action.meaning, action.flags, action.block_index, [place for place, _ in action.reads]
+
+
+def _continued(first: Rows, second: Rows, step: int) -> slice | None:
+    """Two stretches of rows, `step` from one to the next, as one, when the second begins where the first ends."""
+    if not (isinstance(first, slice) and isinstance(second, slice)):
+        return None
+    if (first.step or 1) != step or (second.step or 1) != step or first.stop != second.start:
+        return None
+    return slice(first.start, second.stop, step)
+
+
+def _apart(source: slice, dest: slice) -> bool:
+    return bool(source.start == dest.start or source.stop <= dest.start or dest.stop <= source.start)
+
+
+def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
+    """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need."""
+    return _Preparation(program, scratch).segments()
+
+
+class _Preparation:
+    def __init__(self, program: Program, scratch: Scratch) -> None:
+        self._program, self._scratch = program, scratch
+        self._effects = effects(program.instructions)
+        resolved = resolve(program.instructions, self._effects)
+        self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
+        self._store = WeightStore(program.tiles)
+
+    def segments(self) -> list[list[Step]]:
+        code = self._program.instructions
+        stops = np.flatnonzero(self._effects.interrupts & (code["index"] < len(self._program.host_steps))).tolist()
+        segments: list[list[Step]] = [[]]
+        for item in find_groups(self._effects, self._program.target, stops):
+            if isinstance(item, Group):
+                segments[-1].append(self._products(item))
+            elif self._effects.interrupts[item]:
+                segments.append([])
+            elif (single := self._single(item)) is not None:
+                _append(segments[-1], single)
+        return segments
+
+    def _single(self, index: int) -> Single | None:
+        instruction = self._instruction(index)
+        action = applied(self._program, instruction, self._tile[index], self._block[index])
+        return None if action is None else Single(action, instruction.opcode is Opcode.VECTOR)
+
+    def _instruction(self, index: int) -> Instruction:
+        return Instruction.of(self._program.instructions[index])
+
+    def _products(self, group: Group) -> Step:
+        """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
+        products: list[Product] = []
+        offset = 0
+        for chains in self._alike(group.chains):
+            product = self._product(chains, offset)
+            products.append(product)
+            self._scratch.reserve(product.inputs_size, offset + product.results_size)
+            if group.overlapping:
+                offset += product.results_size
+        return Products(tuple(products), group.overlapping)
+
+    def _alike(self, chains: Sequence[Chain]) -> Iterator[list[Chain]]:
+        """The chains by the walks of their input rows, in order of appearance."""
+        fields = ["flags", "opcode", "ub", "outer", "inner", "ub_pitch", "ub_stride"]
+        by_rows: dict[bytes, list[Chain]] = {}
+        for chain in chains:
+            records = self._program.instructions[list(chain.multiplies)]
+            columns = [records[name] & (Flag.UNSIGNED | Flag.WIDE) if name == "flags" else records[name] for name in fields]
+            by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
+        yield from by_rows.values()
+
+    def _product(self, chains: list[Chain], offset: int) -> Product:
+        multiplies = [self._instruction(index) for index in chains[0].multiplies]
+        sources = tuple(
+            Source(operand(multiply, "ub"), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags) for multiply in multiplies
+        )
+        largest = tuple(largest_input(multiply.flags) for multiply in multiplies)
+        weights = self._store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
+        outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
+        bias = np.concatenate([_bias(output) for output in outputs])
+        rows = accumulator_rows(multiplies[0])
+        return Product(
+            rows=rows.stop - rows.start,
+            sources=sources,
+            weights=weights,
+            outputs=outputs,
+            bias=bias,
+            passes=tuple(_passes(outputs)),
+            sum=choose_sum(weights.parts, bias),
+            offset=offset,
+        )
+
+    def _output(self, chain: Chain, columns: slice) -> Output:
+        rows = accumulator_rows(self._instruction(chain.multiplies[0])) if chain.live else None
+        return Output(columns, rows, self._activation(chain.activate, columns) if chain.activate >= 0 else None)
+
+    def _activation(self, index: int, columns: slice) -> Activation:
+        block, activate = self._program.blocks[self._block[index]], self._instruction(index)
+        to = format_of(activate.flags)
+        return Activation(operand(activate, "dest"), block, to, tail_lanes(block, columns.stop - columns.start, to))
+
+
+def _append(steps: list[Step], step: Single) -> None:
+    """Adds a step, joined with the one before it where that is the same."""
+    last = steps[-1] if steps else None
+    joined = last.joined(step) if isinstance(last, Single) else None
+    if joined is None:
+        steps.append(step)
+    else:
+        steps[-1] = joined
+
+
+def _bias(output: Output) -> Int32:
+    """The bias of the output's used columns; zeros when it isn't activated."""
+    used = output.columns.stop - output.columns.start
+    if output.activation is None:
+        return np.zeros(used, np.int32)
+    bias: Int32 = output.activation.block["bias"][:used]
+    return bias
+
+
+def _passes(outputs: Sequence[Output]) -> Iterator[Pass]:
+    """Runs of outputs that clamp alike and have the same zero point."""
+    for clamp, run in groupby(outputs, _clamp):
+        if clamp is not None:
+            yield _pass(list(run), *clamp)
+
+
+def _clamp(output: Output) -> tuple[int, int, int] | None:
+    if output.activation is None:
+        return None
+    block = output.activation.block
+    return int(block["zero"]), int(block["low"]), int(block["high"])
+
+
+def _pass(outputs: Sequence[Output], zero: int, low: int, high: int) -> Pass:
+    columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
+    multipliers = [o.activation.block["multiplier"][: o.columns.stop - o.columns.start] for o in outputs if o.activation is not None]
+    return Pass(columns, np.concatenate(multipliers), zero, low, high)
+
 
 __all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
 

@@ -20,7 +20,7 @@ from typing import assert_never
 import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
-from tpucc.isa.arithmetic import Block, activate, looked_up, unsigned
+from tpucc.isa.functions import Block, activate, looked_up, unsigned
 from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, requantise_in_place
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows

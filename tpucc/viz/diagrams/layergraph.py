@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from tpucc.diagnostics import Origin, counted
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
-from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, looks_up
+from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, looks_up, weight_shape
 from tpucc.layers.partition import partition
-from tpucc.layers.summary import weight_shape
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.operators import kind_of
 from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label

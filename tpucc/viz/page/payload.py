@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import counted, printable
-from tpucc.isa.disassembler import code_lines
+from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, SPECS, Opcode
 from tpucc.isa.program import Program
