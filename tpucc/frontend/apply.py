@@ -12,7 +12,7 @@ from tpucc.diagnostics import Span
 from tpucc.frontend import ast
 from tpucc.frontend.blame import Application, Operand, blamed
 from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, is_number, poisoned
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, NoAttributes
@@ -54,7 +54,7 @@ def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
     """A static number as a constant f32[]."""
     if not is_number(value):
         mend = "constant([[1.0, 2.0]]) makes a tensor of a list of numbers" if isinstance(value, Items) and not has_tensor(value) else ""
-        raise Problem("E0324", f"expected a tensor or a number, found {describe(value)}", span, "", (mend,))
+        raise Problem("E0324", f"expected a tensor or a number, found {describe(value)}", span, "", mend)
     if abs(value) > LARGEST:
         raise Problem("E0307", "a number beyond the range of f32", span, f"f32 reaches to about {LARGEST:.3g}")
     attributes = ConstantAttributes(Constant(np.array(value, np.float32)))
@@ -70,7 +70,7 @@ def reciprocal(value: Value, span: Span) -> float:
     """1 / value, for the division of a tensor by a static number. Raises `Problem`."""
     if not is_number(value):
         mend = "only a static number divides a tensor" if isinstance(value, Tensor) else ""
-        raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span, "", (mend,))
+        raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span, "", mend)
     if value == 0:
         raise Problem("E0218", "division by zero", span, "the right side is 0")
     result = 1 / value
@@ -83,7 +83,7 @@ def tensors_of(frame: Frame, value: Value, node: ast.Expression, what: str) -> l
     """The tensors of a list, for an operator that takes one; None when one of them is wrong. Raises `Problem`."""
     if not isinstance(value, Items):
         raise Problem(
-            "E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", (f"write it as a list: {what}([a, b])",)
+            "E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", f"write it as a list: {what}([a, b])"
         )
     if poisoned(value) or POISON in value.values:
         return None

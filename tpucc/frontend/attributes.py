@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.diagnostics import Span, listed
 from tpucc.frontend.limits import Limits
-from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.static import require_static
 from tpucc.frontend.values import Items, Value, describe, is_integer, is_number
 from tpucc.ir.constants import Constant
@@ -101,7 +101,7 @@ def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
     leaves: list[int | float] = []
     _collect(name, value, shape, span, leaves)
     if len(leaves) > limits.static_elements:
-        raise LimitReached(Problem("E0607", f"a constant of more than {limits.static_elements:,} elements", span))
+        raise LimitReached("E0607", f"a constant of more than {limits.static_elements:,} elements", span)
     with np.errstate(over="ignore"):
         data = np.array(leaves, np.float64).astype(np.float32).reshape(shape)
     if not np.isfinite(data).all():
@@ -122,7 +122,7 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 def _collect(name: str, value: Value, shape: tuple[int, ...], span: Span, leaves: list[int | float]) -> None:
     if isinstance(value, Items) != bool(shape) or (isinstance(value, Items) and len(value.values) != shape[0]):
-        raise Problem("E0306", f"the lists of {name} are not equally long", span, "", ("write a matrix as [[1.0, 2.0], [3.0, 4.0]]",))
+        raise Problem("E0306", f"the lists of {name} are not equally long", span, "", "write a matrix as [[1.0, 2.0], [3.0, 4.0]]")
     if isinstance(value, Items):
         for item in value.values:
             _collect(name, item, shape[1:], span, leaves)

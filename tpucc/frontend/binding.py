@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
 from tpucc.frontend import ast
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def bind(callee: Callee, arguments: Sequence[ast.Argument], span: Span) -> Mappi
     missing = [formal.name for formal in callee.formals if formal.required and formal.name not in bound]
     if missing:
         what = f"the argument {missing[0]}" if len(missing) == 1 else f"the arguments {listed(missing)}"
-        raise Problem("E0209", f"{callee.name} needs {what}", span, "missing in this call", callee.help, callee.notes)
+        raise Problem("E0209", f"{callee.name} needs {what}", span, "missing in this call", *callee.help, notes=callee.notes)
     return bound
 
 
@@ -59,7 +59,7 @@ def _too_many(callee: Callee, positional: Sequence[ast.Argument], found: int) ->
     most = len(callee.formals)
     takes = f"at most {counted(most, 'argument')}" if any(not formal.required for formal in callee.formals) else counted(most, "argument")
     message = f"{callee.name} takes {takes if most else 'no arguments'}, found {found}"
-    return Problem("E0210", message, positional[most].span, "one too many", callee.help, callee.notes)
+    return Problem("E0210", message, positional[most].span, "one too many", *callee.help, notes=callee.notes)
 
 
 def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.Argument]) -> None:
@@ -67,7 +67,7 @@ def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.
     if name.text not in names:
         near = did_you_mean(name.text, names)
         known = f"its arguments are {listed(names)}" if names else "it takes none"
-        raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", (near or known,), callee.notes)
+        raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", near or known, notes=callee.notes)
     if name.text in bound:
         first = Label(bound[name.text].span, "it already gets its value here")
-        raise Problem("E0212", f"{callee.name} gets its argument {name.text} twice", name.span, "", (), (first,))
+        raise Problem("E0212", f"{callee.name} gets its argument {name.text} twice", name.span, notes=(first,))

@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 
 from tpucc.diagnostics import Span, listed
 from tpucc.frontend.frame import Frame
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import Tensor
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
@@ -57,7 +57,7 @@ def blamed(error: RuleError, application: Application) -> Problem:
     about = [index for index in error.about if isinstance(index, int)]
     span = _place(error, about, application)
     label = _types(about, application, names)
-    return Problem(error.code, message, span, label, (_replacement(error, about, application), help_))
+    return Problem(error.code, message, span, label, _replacement(error, about, application), help_)
 
 
 def _place(error: RuleError, about: Sequence[int], application: Application) -> Span:

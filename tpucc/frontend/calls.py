@@ -13,7 +13,7 @@ from tpucc.frontend.binding import Callee, Formal, bind
 from tpucc.frontend.blame import Operand
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
-from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.statements import run_block
 from tpucc.frontend.values import POISON, Poison, Value, describe, poisoned
 from tpucc.ops import OPS
@@ -125,9 +125,9 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
     if name in frame.functions:
         cycle = [*reversed(frame.functions[: frame.functions.index(name) + 1]), name]
         message = f"{name} calls itself" if len(cycle) == 2 else f"{name} calls itself: {' → '.join(cycle)}"
-        raise Problem("E0208", message, node.span, "", ("a def is inlined at each call, which would never end; write a loop",))
+        raise Problem("E0208", message, node.span, "", "a def is inlined at each call, which would never end; write a loop")
     if len(frame.calls) >= frame.run.limits.calls:
-        raise LimitReached(Problem("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span))
+        raise LimitReached("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span)
     formals = tuple(Formal(p.name.text, p.default is None) for p in definition.parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
@@ -154,7 +154,7 @@ def _inlined(inner: Frame, definition: ast.Def) -> Value:
     if inner.returned is None:
         if len(inner.run.reports.found) == reported:
             mend = "end it with: return …"
-            inner.report(Problem("E0213", f"{definition.name.text} ends without returning a value", definition.span, "", (mend,)))
+            inner.report(Problem("E0213", f"{definition.name.text} ends without returning a value", definition.span, "", mend))
         return POISON
     return inner.result
 
@@ -165,19 +165,19 @@ def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:
         whole = frame.run.excerpt(value.span) or "x"
         mend = f"write {name}({whole}, …)" if name in FUNCTIONS and whole not in ("np", "tf", "nn", "torch", "F") else ""
         mend = mend or (f"write {name}(…)" if name in FUNCTIONS else "operators are called by their own names: relu(x)")
-        return Problem("E0220", f".{name} can't be called: values have no methods", function.name.span, "", (mend,))
+        return Problem("E0220", f".{name} can't be called: values have no methods", function.name.span, "", mend)
     value_ = evaluate(frame, function)
     shown = "this" if isinstance(value_, Poison) else describe(value_)
-    return Problem("E0220", f"{shown} is no function", function.span, "", ("only names of operators and defs are called",))
+    return Problem("E0220", f"{shown} is no function", function.span, "", "only names of operators and defs are called")
 
 
 def _unknown(frame: Frame, function: ast.Name) -> Problem:
     name = function.text
     if name == "range":
-        return Problem("E0225", "range stands only in a for", function.span, "", ("for i in range(n):",))
+        return Problem("E0225", "range stands only in a for", function.span, "", "for i in range(n):")
     if name in frame.variables or name in frame.run.params:
         value = frame.lookup(function)
         mend = f"a part of it is taken with square brackets: {name}[…]" if not isinstance(value, Poison) else ""
-        return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", (mend,))
+        return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", mend)
     near = did_you_mean(name, {*frame.run.functions, *FUNCTIONS})
-    return Problem("E0203", f"no function is named {name}", function.span, "not known here", (PYTHON_FUNCTIONS.get(name) or near,))
+    return Problem("E0203", f"no function is named {name}", function.span, "not known here", PYTHON_FUNCTIONS.get(name) or near)

@@ -12,7 +12,7 @@ from tpucc.frontend.directives import Directives, read_directives
 from tpucc.frontend.frame import FUNCTIONS, Frame, Run
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
-from tpucc.frontend.reports import LimitReached, Problem, TooManyErrors, limit_error
+from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
 from tpucc.frontend.results import declare_outputs
 from tpucc.frontend.statements import run_block
 from tpucc.frontend.types import tensor_type
@@ -42,7 +42,7 @@ def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | No
     except TooManyErrors:
         raise CompileError(run.reports.in_order(), source) from None
     except LimitReached as reached:
-        raise limit_error(reached, run.reports, source) from None
+        raise run.reports.limit_error(reached, source) from None
     except RecursionError:
         deep = Diagnostic("E0602", "too many operations, blocks and calls inside each other")
         raise LimitError(deep, source) from None
@@ -68,11 +68,11 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
         raise _no_model(run.source)
     for other in models[1:]:
         note = (Label(models[0].span, "the first is here"),)
-        run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, "", (), note), ())
+        run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, notes=note))
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
     run.reports.raise_any(run.source)
-    return Model(graph=run.graph.build(), warnings=tuple(run.reports.warnings), **vars(directives))
+    return Model(graph=run.graph.build(), **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:
@@ -91,10 +91,10 @@ def _require_unique(module: ast.Module, run: Run) -> None:
         name = item.name
         if name.text in FUNCTIONS:
             mend = f"every call of {name.text} would mean yours; choose another name"
-            run.reports.add(Problem("E0207", f"{name.text} is a function of the language", name.span, "taken", (mend,)), ())
+            run.reports.add(Problem("E0207", f"{name.text} is a function of the language", name.span, "taken", mend))
         elif name.text in seen:
             note = (Label(seen[name.text], "first here"),)
-            run.reports.add(Problem("E0204", f"{name.text} is defined twice", name.span, "", (), note), ())
+            run.reports.add(Problem("E0204", f"{name.text} is defined twice", name.span, notes=note))
         seen.setdefault(name.text, name.span)
         if isinstance(item, ast.Def):
             _require_unique_parameters(item, run)
@@ -105,7 +105,7 @@ def _require_unique_parameters(definition: ast.Def, run: Run) -> None:
     for parameter in definition.parameters:
         name = parameter.name
         if name.text in seen:
-            run.reports.add(Problem("E0204", f"two arguments of {definition.name.text} are named {name.text}", name.span), ())
+            run.reports.add(Problem("E0204", f"two arguments of {definition.name.text} are named {name.text}", name.span))
         seen.add(name.text)
 
 
@@ -117,7 +117,7 @@ def _run_model(model: ast.ModelDef, run: Run) -> None:
     run_block(frame, model.body)
     if frame.returned is None:
         if len(run.reports.found) == reported:
-            frame.report(Problem("E0213", "the model ends without returning a value", model.span, "", ("end it with: return …",)))
+            frame.report(Problem("E0213", "the model ends without returning a value", model.span, "", "end it with: return …"))
         return
     declare_outputs(frame, results)
 

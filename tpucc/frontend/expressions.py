@@ -15,7 +15,7 @@ from tpucc.frontend.apply import BINARY, combined, operand, reciprocal, scalar
 from tpucc.frontend.blame import Operand
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.indexing import PoisonedIndex, static_part, tensor_part
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_static, truth
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, shape_items, written
 
@@ -61,7 +61,7 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
         return combined(frame, "*", operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
     if symbol not in BINARY:
         message, label = f"`{symbol}` works on static values, not on tensors", f"{describe(left)} and {describe(right)}"
-        raise Problem("E0217", message, span, label, ("tensors have + - * and @",))
+        raise Problem("E0217", message, span, label, "tensors have + - * and @")
     return combined(frame, symbol, operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
 
 
@@ -69,7 +69,7 @@ def _list_of_tensors(symbol: str, left: Value, right: Value, span: Span, frame: 
     if symbol in ARITHMETIC:
         return arithmetic(symbol, left, right, span, frame.run.limits)
     mend = ("take one of its tensors by an index, or unpack it: a, b = ...",)
-    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", mend)
+    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", *mend)
 
 
 def _text(frame: Frame, node: ast.Text, _: Hint) -> Value:
@@ -119,7 +119,7 @@ def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:
         right = evaluate(frame, right_node)
         span = node.span if index == last else node.operands[0].span.to(right_node.span)
         left = joined(frame, symbol, (left, left_node), (right, right_node), span, hint if index == last else UNNAMED)
-        left_node = ast.Chain((), (), span)
+        left_node = ast.Chain(span, (), ())
     return left
 
 
@@ -167,7 +167,7 @@ def _attribute(frame: Frame, node: ast.Attribute, _: Hint) -> Value:
         raise Problem("E0223", f"{describe(value)} has no .{name}", node.name.span, "only tensors have a .shape")
     if name != "shape":
         known = {"T": "write transpose(x, (1, 0))", "ndim": "write len(x.shape)", "size": "multiply the sizes of x.shape"}
-        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", (known.get(name) or did_you_mean(name, ["shape"]),))
+        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", known.get(name) or did_you_mean(name, ["shape"]))
     return shape_items(value.type.shape)
 
 
@@ -179,7 +179,7 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
         return tensor_part(frame, value, node, evaluate, hint)
     if isinstance(value, Items | str):
         return static_part(frame, value, node, evaluate)
-    raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", ("lists, strings and tensors have elements",))
+    raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", "lists, strings and tensors have elements")
 
 
 _RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = MappingProxyType(

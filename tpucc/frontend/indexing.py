@@ -10,7 +10,7 @@ from tpucc.frontend import ast
 from tpucc.frontend.apply import applied
 from tpucc.frontend.blame import Operand
 from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_integer
 from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, items
 from tpucc.ops.slice import SliceAttributes
@@ -103,7 +103,7 @@ def _part(index: int | Bounds, span: Span, axis: int, size: int, name: str) -> P
     start, stop, _ = slice(index.start, index.stop).indices(size)
     if start >= stop:
         message = f"this slice takes nothing of axis {axis} of {name}"
-        raise Problem("E0308", message, span, f"axis {axis} has {counted(size, 'element')}", ("a tensor has at least one element",))
+        raise Problem("E0308", message, span, f"axis {axis} has {counted(size, 'element')}", "a tensor has at least one element")
     return Part(start, stop, False)
 
 

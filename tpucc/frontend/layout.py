@@ -14,7 +14,7 @@ from lark.lark import PostLex
 
 from tpucc.diagnostics import Label, Span
 from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import SyntaxProblem, limit, problem, span_of
+from tpucc.frontend.problem import LimitReached, Problem, span_of
 
 CLOSERS = {"(": ")", "[": "]", "{": "}"}
 OPENERS = {close: opener for opener, close in CLOSERS.items()}
@@ -64,19 +64,23 @@ class _Brackets:
         if text in CLOSERS:
             self.open.append(token)
             if len(self.open) > self.limits.brackets:
-                raise limit(
-                    "E0602", f"more than {self.limits.brackets} brackets inside each other", span_of(token), "name parts of the expression"
+                raise LimitReached(
+                    "E0602",
+                    f"more than {self.limits.brackets} brackets inside each other",
+                    span_of(token),
+                    "",
+                    "name parts of the expression",
                 )
         elif text in OPENERS:
             self._close(token, text)
 
     def _close(self, token: Token, text: str) -> None:
         if not self.open:
-            raise problem("E0111", f"this {text} closes nothing", span_of(token), f"no {OPENERS[text]} is open here")
+            raise Problem("E0111", f"this {text} closes nothing", span_of(token), f"no {OPENERS[text]} is open here")
         opener = self.open.pop()
         if CLOSERS[str(opener)] != text:
             note = Label(span_of(opener), f"the {opener} that is open here")
-            raise problem("E0111", f"expected {CLOSERS[str(opener)]}, found {text}", span_of(token), notes=(note,))
+            raise Problem("E0111", f"expected {CLOSERS[str(opener)]}, found {text}", span_of(token), notes=(note,))
 
 
 @dataclass
@@ -131,34 +135,40 @@ class _Lines:
             yield Token.new_borrow_pos("_DEDENT", "", newline)
         if width != self.indents[-1]:
             mend = "align it with the block that it belongs to"
-            raise _final("E0108", "this line's indentation matches no line above", lead.span, "", mend)
+            raise Problem("E0108", "this line's indentation matches no line above", lead.span, "", mend, final=True)
 
     def _require_left_edge(self, token: Token, width: int = 0) -> None:
         """The first line of a file has nothing to be indented under."""
         if width or (token.type != "_NEWLINE" and token.line == 1 and token.column != 1):
             end = Span(token.end_line or 1, 1, token.end_line or 1, width + 1) if width else Span(1, 1, 1, token.column or 1)
             mend = "start the line at its left edge"
-            raise _final("E0108", "this line is indented, and no line above opens a block", end, "unexpected indentation", mend)
+            raise Problem(
+                "E0108", "this line is indented, and no line above opens a block", end, "unexpected indentation", mend, final=True
+            )
 
     def _require_block(self, last: Token, width: int) -> None:
         if last == ":" and width <= self.indents[-1]:
             mend = "indent what belongs to it by four spaces; `pass` stands for nothing"
-            raise problem("E0109", "nothing is indented under this line", span_of(last), "expected a block after this colon", mend)
+            raise Problem("E0109", "nothing is indented under this line", span_of(last), "expected a block after this colon", mend)
 
     def _indent(self, lead: _Lead, last: Token) -> None:
         if last != ":":
             mend = "move it to the left, in line with the statement above"
-            raise _final("E0108", "this line is indented, and no line above opens a block", lead.span, "unexpected indentation", mend)
+            raise Problem(
+                "E0108", "this line is indented, and no line above opens a block", lead.span, "unexpected indentation", mend, final=True
+            )
         self.indents.append(len(lead.blanks))
         if len(self.indents) - 1 > self.limits.blocks:
-            raise limit("E0602", f"more than {self.limits.blocks} blocks inside each other", lead.span, "move the inner ones into a def")
+            raise LimitReached(
+                "E0602", f"more than {self.limits.blocks} blocks inside each other", lead.span, "", "move the inner ones into a def"
+            )
 
     def _width(self, lead: _Lead) -> int:
         """The width of an indentation; checks that the file keeps to one character."""
         found = lead.blanks[:1]
         if len(set(lead.blanks)) > 1:
             mend = "use one of them in the whole file: spaces are usual"
-            raise _final("E0107", "this line is indented with both tabs and spaces", lead.span, "", mend)
+            raise Problem("E0107", "this line is indented with both tabs and spaces", lead.span, "", mend, final=True)
         if found and self.blank and found != self.blank:
             raise _mixed(lead.span, found, self.blank, self.seen_at or lead.span)
         if found and not self.blank:
@@ -175,18 +185,14 @@ class _Lead:
         self.span = Span(line, 1, line, newline.end_column or 1)
 
 
-def unclosed(opener: Token) -> SyntaxProblem:
+def unclosed(opener: Token) -> Problem:
     """The error of a bracket that is still open where something else begins."""
-    return problem("E0110", f"this {opener} is never closed", span_of(opener), f"expected a {CLOSERS[str(opener)]} to close it")
+    return Problem("E0110", f"this {opener} is never closed", span_of(opener), f"expected a {CLOSERS[str(opener)]} to close it")
 
 
-def _mixed(place: Span, found: str, usual: str, first: Span) -> SyntaxProblem:
+def _mixed(place: Span, found: str, usual: str, first: Span) -> Problem:
     message = f"this line is indented with {WORDS[found]}, and the file with {WORDS[usual]}"
     note = Label(first, f"{WORDS[usual]} were used first here")
-    return _final("E0107", message, place, "", f"indent with {WORDS[usual]} everywhere, or change the whole file", notes=(note,))
-
-
-def _final(code: str, message: str, span: Span, label: str, *help_: str, notes: tuple[Label, ...] = ()) -> SyntaxProblem:
-    """An error after which nothing that follows can be trusted: which block a line belongs to isn't known."""
-    found = problem(code, message, span, label, *help_, notes=notes)
-    return SyntaxProblem(found.diagnostic, recoverable=False)
+    return Problem(
+        "E0107", message, place, "", f"indent with {WORDS[usual]} everywhere, or change the whole file", notes=(note,), final=True
+    )

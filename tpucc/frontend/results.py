@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.frame import Frame
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, poisoned
 from tpucc.ir.types import TensorType
 
@@ -30,7 +30,7 @@ def declare_outputs(frame: Frame, declared: Declared) -> None:
     for index, (value, place) in enumerate(zip(values, places, strict=True)):
         if not isinstance(value, Tensor):
             mend = "a result is what the model computes: a tensor"
-            frame.report(Problem("E0224", f"the model returns {describe(value)}", place.span, "", (mend,)))
+            frame.report(Problem("E0224", f"the model returns {describe(value)}", place.span, "", mend))
             continue
         if declared is not None and len(declared) == len(values):
             _require_type(frame, value, place, *declared[index])
@@ -59,7 +59,7 @@ def _name(place: ast.Expression | None, index: int, count: int, taken: set[str])
 def _report_count(frame: Frame, declared: Sequence[tuple[object, Span]], values: Sequence[Value], places: Sequence[ast.Expression]) -> None:
     note = (Label(declared[0][1], f"{counted(len(declared), 'result')} declared here"),)
     message = f"the model declares {counted(len(declared), 'result')}, but returns {len(values)}"
-    frame.report(Problem("E0322", message, places[0].span.to(places[-1].span), "", (), note))
+    frame.report(Problem("E0322", message, places[0].span.to(places[-1].span), notes=note))
 
 
 def _require_type(frame: Frame, value: Tensor, place: ast.Expression, type_: TensorType | Poison, span: Span) -> None:
@@ -68,4 +68,4 @@ def _require_type(frame: Frame, value: Tensor, place: ast.Expression, type_: Ten
     shown = place.text if isinstance(place, ast.Name) else "it"
     note = (Label(span, f"declared {type_.brief} here"),)
     message = f"the model declares {type_.brief}, but returns {value.type.brief}"
-    frame.report(Problem("E0323", message, place.span, f"{shown} is {value.type.brief}", (), note))
+    frame.report(Problem("E0323", message, place.span, f"{shown} is {value.type.brief}", notes=note))
