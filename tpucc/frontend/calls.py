@@ -18,7 +18,6 @@ from tpucc.frontend.statements import run_block
 from tpucc.frontend.values import POISON, Poison, Value, describe, poisoned
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
-from tpucc.ops.signature import signature
 
 PYTHON_FUNCTIONS = {
     "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
@@ -87,7 +86,7 @@ def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hin
     values = _evaluated(frame, node.arguments)
     fields = declared(cast(Any, operator.attributes))
     formals = [Formal(o.name, not o.optional) for o in operator.operands] + [Formal(name, required) for name, _, required in fields]
-    callee = Callee(operator.name, tuple(formals), None, signature(operator))
+    callee = Callee(operator.name, tuple(formals), None, operator.signature)
     bound = bind(callee, node.arguments, node.span)
     if any(poisoned(value) for value in values.values()):
         return POISON

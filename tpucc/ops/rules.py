@@ -1,9 +1,8 @@
-"""Shape and type rules that several operators share, and the table of the codes that rules use."""
+"""Shape and type rules that several operators share, with the examples of those that have nothing but these rules."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,26 +12,8 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.opdef import A, Array, Example, RuleError
 
-CODES: Mapping[str, str] = MappingProxyType(
-    {
-        "E0301": "inner dimensions differ",
-        "E0302": "shapes don't broadcast",
-        "E0303": "wrong number of dimensions",
-        "E0304": "axis out of range",
-        "E0305": "wrong data type",
-        "E0306": "attribute of the wrong kind",
-        "E0307": "attribute out of its bounds",
-        "E0308": "size that isn't positive, or too large",
-        "E0309": "reshape to another number of elements",
-        "E0310": "not a permutation of the axes",
-        "E0311": "channels differ",
-        "E0312": "window larger than the image, or outside it",
-        "E0313": "slice or index out of range",
-        "E0314": "tensors of a list that don't fit together",
-        "E0315": "quantised twice, or not at all",
-    }
-)
-"""What each code of a `RuleError` stands for: one code a kind of rule, the same for all operators."""
+UNARY = (Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),)))
+"""The examples of functions of one value."""
 
 BROADCAST = (
     Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256))),
