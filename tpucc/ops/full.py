@@ -9,9 +9,9 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import zeros
-from tpucc.ops.attributes import require_number, require_shape
 from tpucc.ops.facts import given
 from tpucc.ops.opdef import Array, Example, OpDef
+from tpucc.ops.rules import require_number, require_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ops import zeros
-from tpucc.ops.attributes import require_shape
 from tpucc.ops.facts import given
 from tpucc.ops.opdef import Array, OpDef
+from tpucc.ops.rules import require_shape
 from tpucc.ops.zeros import SHAPES, ShapeAttributes, infer
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_shape
 from tpucc.ops.facts import given
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+from tpucc.ops.rules import require_shape
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from typing import ClassVar
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_pair
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.patches import PatchesAttributes
+from tpucc.ops.rules import require_pair
 from tpucc.ops.windows import MAX_STEP
 from tpucc.passes.base import Context
 from tpucc.passes.layering.products import layer_name
