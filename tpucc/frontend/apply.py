@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 
 import numpy as np
 
@@ -20,8 +19,8 @@ from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
 
-BINARY: Mapping[str, str] = MappingProxyType({"+": "add", "-": "sub", "*": "mul", "@": "matmul"})
-NO_PLACES: Mapping[str, Span] = MappingProxyType({})
+BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "@": "matmul"}
+NO_PLACES: Mapping[str, Span] = {}
 LARGEST = float(np.finfo(np.float32).max)
 
 

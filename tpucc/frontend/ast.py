@@ -6,6 +6,9 @@ depth of a tree is bounded by its brackets and not by its length.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import assert_never
+
 import msgspec
 
 from tpucc.diagnostics import Span
@@ -194,6 +197,22 @@ class Pass(Node, frozen=True):
 
 
 Statement = Assign | Weight | For | If | Return | Pass
+
+
+def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement of a block, in order, each before those of the blocks inside it."""
+    for statement in block:
+        yield statement
+        match statement:
+            case For(body=body):
+                yield from statements(body)
+            case If(branches=branches, otherwise=otherwise):
+                for inner in (*(branch.body for branch in branches), otherwise):
+                    yield from statements(inner)
+            case Assign() | Weight() | Return() | Pass():
+                pass
+            case _:
+                assert_never(statement)
 
 
 class Param(Node, frozen=True):

@@ -9,7 +9,7 @@ from tpucc.diagnostics import did_you_mean
 from tpucc.frontend import ast, builtins
 from tpucc.frontend.apply import applied, operand, tensors_of
 from tpucc.frontend.attributes import converted, declared
-from tpucc.frontend.binding import Callee, Formal, bind
+from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.blame import Operand
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
@@ -85,7 +85,7 @@ def _call_static(frame: Frame, name: str, node: ast.Call) -> Value:
 def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hint) -> Value:
     values = _evaluated(frame, node.arguments)
     fields = declared(cast(Any, operator.attributes))
-    formals = [Formal(o.name, not o.optional) for o in operator.operands] + [Formal(name, required) for name, _, required in fields]
+    formals = [(place.name, not place.optional) for place in operator.operands] + [(name, required) for name, _, required in fields]
     callee = Callee(operator.name, tuple(formals), None, operator.signature)
     bound = bind(callee, node.arguments, node.span)
     if any(poisoned(value) for value in values.values()):
@@ -127,7 +127,7 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
         raise Problem("E0208", message, node.span, "", "a def is inlined at each call, which would never end; write a loop")
     if len(frame.calls) >= frame.run.limits.calls:
         raise LimitReached("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span)
-    formals = tuple(Formal(p.name.text, p.default is None) for p in definition.parameters)
+    formals = tuple((parameter.name.text, parameter.default is None) for parameter in definition.parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
     for parameter in definition.parameters:

@@ -4,38 +4,35 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from tpucc.diagnostics import printable
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.scan import Text
 
-INSTEAD: Mapping[str, str] = MappingProxyType(
-    {
-        "!": "write not, or != for different",
-        "&": "write and",
-        "|": "write or",
-        "^": "write a power as a product: x * x",
-        "~": "write not",
-        ";": "write one statement a line",
-        "{": "lists stand in [ ], and a block is indented under a colon",
-        "}": "lists stand in [ ], and a block is indented under a colon",
-        "?": "write value if condition else other",
-        "$": "a param is used by its plain name; -D changes it",
-        "\\": "inside brackets, lines continue by themselves",
-        ".": "numbers are written like 0.5",
-        "<": "compare with <, <=, > or >=",
-        "×": "write *",
-        "÷": "write // or /",
-        "−": "write the plain minus sign -",
-        "–": "write the plain minus sign -",
-        "—": "write the plain minus sign -",
-        "→": "write ->",
-        "≤": "write <=",
-        "≥": "write >=",
-        "≠": "write !=",
-    }
-)
+INSTEAD: Mapping[str, str] = {
+    "!": "write not, or != for different",
+    "&": "write and",
+    "|": "write or",
+    "^": "write a power as a product: x * x",
+    "~": "write not",
+    ";": "write one statement a line",
+    "{": "lists stand in [ ], and a block is indented under a colon",
+    "}": "lists stand in [ ], and a block is indented under a colon",
+    "?": "write value if condition else other",
+    "$": "a param is used by its plain name; -D changes it",
+    "\\": "inside brackets, lines continue by themselves",
+    ".": "numbers are written like 0.5",
+    "<": "compare with <, <=, > or >=",
+    "×": "write *",
+    "÷": "write // or /",
+    "−": "write the plain minus sign -",
+    "–": "write the plain minus sign -",
+    "—": "write the plain minus sign -",
+    "→": "write ->",
+    "≤": "write <=",
+    "≥": "write >=",
+    "≠": "write !=",
+}
 QUOTES = "\u2018\u2019\u201a\u201c\u201d\u201e\u00ab\u00bb`\u00b4"
 BLANKS = ("Zs", "Cf", "Cc")
 

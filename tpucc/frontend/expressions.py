@@ -6,7 +6,6 @@ A wrong expression is reported where it is and is worth `POISON` from there on, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any
 
 from tpucc.diagnostics import Span, did_you_mean
@@ -182,20 +181,18 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
     raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", "lists, strings and tensors have elements")
 
 
-_RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = MappingProxyType(
-    {
-        ast.Name: lambda frame, node, _: frame.lookup(node),
-        ast.Number: lambda _frame, node, _: node.value,
-        ast.Boolean: lambda _frame, node, _: node.value,
-        ast.Text: _text,
-        ast.Items: _items,
-        ast.Unary: _unary,
-        ast.Chain: _chain,
-        ast.Comparison: _comparison,
-        ast.Logical: _logical,
-        ast.Conditional: _conditional,
-        ast.Attribute: _attribute,
-        ast.Subscript: _subscript,
-        ast.Call: lambda frame, node, hint: frame.run.call(frame, node, hint),
-    }
-)
+_RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = {
+    ast.Name: lambda frame, node, _: frame.lookup(node),
+    ast.Number: lambda _frame, node, _: node.value,
+    ast.Boolean: lambda _frame, node, _: node.value,
+    ast.Text: _text,
+    ast.Items: _items,
+    ast.Unary: _unary,
+    ast.Chain: _chain,
+    ast.Comparison: _comparison,
+    ast.Logical: _logical,
+    ast.Conditional: _conditional,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: lambda frame, node, hint: frame.run.call(frame, node, hint),
+}

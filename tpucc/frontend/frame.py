@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
@@ -133,25 +132,11 @@ def sanitised(name: str) -> str:
 
 def assigned(body: tuple[ast.Statement, ...]) -> Iterator[ast.Identifier]:
     """Every place of a block, blocks inside it included, that gives a name a value."""
-    waiting = list(reversed(body))
-    while waiting:
-        statement = waiting.pop()
-        match statement:
-            case ast.Assign(target=target):
-                yield from identifiers(target)
-            case ast.Weight(name=name):
-                yield name
-            case ast.For(target=target, body=inner):
-                yield from identifiers(target)
-                waiting.extend(reversed(inner))
-            case ast.If(branches=branches, otherwise=otherwise):
-                waiting.extend(reversed(otherwise))
-                for branch in reversed(branches):
-                    waiting.extend(reversed(branch.body))
-            case ast.Return() | ast.Pass():
-                pass
-            case _:
-                assert_never(statement)
+    for statement in ast.statements(body):
+        if isinstance(statement, ast.Assign | ast.For):
+            yield from identifiers(statement.target)
+        elif isinstance(statement, ast.Weight):
+            yield statement.name
 
 
 def identifiers(target: ast.Target) -> Iterator[ast.Identifier]:

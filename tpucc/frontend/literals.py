@@ -27,9 +27,7 @@ def number(token: Token, limits: Limits) -> ast.Number:
     span = span_of(token)
     if len(token) > limits.digits:
         raise LimitReached("E0603", f"this number has {len(token):,} characters; {limits.digits} are the most", span)
-    value: int | float | None = _integer(token)
-    if value is None:
-        value = _float(token)
+    value = _value(token)
     if value is None:
         raise Problem("E0104", f"{_cut(token)} is not a number", span, _number_hint(token))
     if not math.isfinite(value) or (isinstance(value, int) and value >= limits.integer):
@@ -37,18 +35,14 @@ def number(token: Token, limits: Limits) -> ast.Number:
     return ast.Number(span, value)
 
 
-def _integer(text: str) -> int | None:
+def _value(text: str) -> int | float | None:
+    """The number that a text is; None when it is none."""
     try:
         return int(text, 0)
     except ValueError:
-        return None
-
-
-def _float(text: str) -> float | None:
-    if not re.search(r"[.eE]", text):
-        return None
+        pass
     try:
-        return float(text)
+        return float(text) if re.search(r"[.eE]", text) else None
     except ValueError:
         return None
 

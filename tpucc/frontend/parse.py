@@ -9,13 +9,12 @@ from importlib import resources
 from typing import cast
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
-from lark.lark import PostLex
 
 from tpucc.diagnostics import CompileError, Source, Span
 from tpucc.frontend import ast, literals
 from tpucc.frontend.build import Builder
 from tpucc.frontend.characters import unexpected
-from tpucc.frontend.layout import Flat, Layout
+from tpucc.frontend.layout import Layout
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.problem import LimitReached, Problem, Reports, TooManyErrors
 from tpucc.frontend.scan import Text
@@ -112,12 +111,18 @@ def _problem(error: UnexpectedInput, body: str) -> Problem:
 def _parser(start: str, limits: Limits) -> Lark:
     """The parser of modules or of lone expressions. Building its table takes a tenth of a second."""
     grammar = (resources.files("tpucc.frontend") / "model.lark").read_text("utf-8")
-    postlex: PostLex = Layout(limits) if start == "module" else Flat(limits)
 
     def hole(text: str, span: Span) -> ast.Expression:
         return literals.simple_hole(text, span) or _hole(text, span, limits)
 
-    return Lark(grammar, parser="lalr", lexer="contextual", start=start, postlex=postlex, transformer=Builder(limits, hole))
+    return Lark(
+        grammar,
+        parser="lalr",
+        lexer="contextual",
+        start=start,
+        postlex=Layout(limits, flat=start != "module"),
+        transformer=Builder(limits, hole),
+    )
 
 
 def _hole(text: str, span: Span, limits: Limits) -> ast.Expression:

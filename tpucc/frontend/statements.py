@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, assert_never
+from typing import Any
 
 from tpucc.diagnostics import Label, counted
 from tpucc.frontend import ast
@@ -172,33 +172,13 @@ def _if(frame: Frame, node: ast.If) -> bool:
         held = condition(frame, branch.condition, "a condition")
         if isinstance(held, Poison):
             _poison(frame, (node,))
-            if _returns(node):
+            if any(isinstance(inner, ast.Return) for inner in ast.statements((node,))):
                 frame.returned = ()
                 return True
             return False
         if held:
             return run_block(frame, branch.body)
     return run_block(frame, node.otherwise)
-
-
-def _returns(node: ast.If) -> bool:
-    """Whether a return stands anywhere in an `if`."""
-    waiting: list[ast.Statement] = [node]
-    while waiting:
-        statement = waiting.pop()
-        match statement:
-            case ast.Return():
-                return True
-            case ast.If(branches=branches, otherwise=otherwise):
-                waiting.extend(otherwise)
-                waiting.extend(inner for branch in branches for inner in branch.body)
-            case ast.For(body=body):
-                waiting.extend(body)
-            case ast.Assign() | ast.Weight() | ast.Pass():
-                pass
-            case _:
-                assert_never(statement)
-    return False
 
 
 def _return(frame: Frame, node: ast.Return) -> bool:

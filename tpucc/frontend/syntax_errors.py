@@ -13,7 +13,7 @@ from lark import Token
 
 from tpucc.diagnostics import Span, did_you_mean
 from tpucc.frontend import words
-from tpucc.frontend.layout import CLOSERS
+from tpucc.frontend.layout import unclosed
 from tpucc.frontend.problem import Problem, span_of
 from tpucc.frontend.scan import Statement, Text
 
@@ -89,8 +89,7 @@ def _unclosed(case: Case) -> Problem | None:
     if not (anew or ended or (header and not typed)):
         return None
     opener = case.statement.brackets[-1]
-    span = case.text.span(opener.start, opener.start + 1)
-    return Problem("E0110", f"this {opener.text} is never closed", span, f"expected a {CLOSERS[opener.text]} to close it")
+    return unclosed(opener.text, case.text.span(opener.start, opener.start + 1))
 
 
 def _number(case: Case) -> Problem | None:

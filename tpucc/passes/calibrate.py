@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -76,7 +76,9 @@ class Calibrate:
 
     def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int) -> dict[str, Range]:
         """The ranges of what is measured, over `count` rounds of inputs."""
-        meters: dict[str, Meter] = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
+        percent = 0.0 if self.method == "minmax" else 100 - self.percentile
+        sizes = {name: probed.graph[name].type.size * count for name in probed.measured}
+        meters = {name: Tails(math.floor(percent / 100 * size + 1e-6)) for name, size in sizes.items()}
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
@@ -86,35 +88,11 @@ class Calibrate:
             evaluate(probed.graph, part, watch=measure)
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
-    def _meter(self, values: int) -> Meter:
-        return Extremes() if self.method == "minmax" else Tails(math.floor((100 - self.percentile) / 100 * values + 1e-6))
-
 
 _MADE_UP = (
     "no calibration inputs: ranges are measured on random inputs (standard normal, seed 0), and the accuracy means little; "
     'name examples in the source (calibration "FILE.npz") or with --calibrate'
 )
-
-
-class Meter(Protocol):
-    """What remembers of a value all that its range needs."""
-
-    def add(self, values: AnyArray, extremes: Range) -> None: ...
-
-    def range(self) -> Range: ...
-
-
-class Extremes:
-    """The smallest and the largest value."""
-
-    def __init__(self) -> None:
-        self._low, self._high = math.inf, -math.inf
-
-    def add(self, values: AnyArray, extremes: Range) -> None:
-        self._low, self._high = min(self._low, extremes.low), max(self._high, extremes.high)
-
-    def range(self) -> Range:
-        return Range(self._low, self._high)
 
 
 class Tails:
@@ -125,8 +103,9 @@ class Tails:
         self._lowest = self._highest = np.empty(0, np.float32)
 
     def add(self, values: AnyArray, extremes: Range) -> None:
-        self._lowest = self._least(np.concatenate([self._lowest, values.reshape(-1)]))
-        self._highest = -self._least(-np.concatenate([self._highest, values.reshape(-1)]))
+        values = values.reshape(-1) if self._cut else np.array((extremes.low, extremes.high), np.float32)
+        self._lowest = self._least(np.concatenate([self._lowest, values]))
+        self._highest = -self._least(-np.concatenate([self._highest, values]))
 
     def range(self) -> Range:
         return Range(float(self._lowest.max()), float(self._highest.min()))

@@ -7,6 +7,7 @@ arXiv 1502.03167, algorithm 2, step 11). Both fold into the layer before: the sc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -18,9 +19,6 @@ from tpucc.numerics import Float64
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.passes.base import Context
 from tpucc.passes.rewriter import Rewriter, constant_of
-
-Key = tuple[str, tuple[str, ...], float]
-"""What a constant is computed from: its formula, the parameters, and epsilon."""
 
 
 @dataclass(frozen=True)
@@ -37,62 +35,49 @@ class DecomposeBatchNorm:
     level: ClassVar[int] = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return _Decomposer(graph, self.name).rewrite(_Decomposer.decompose)
+        return Rewriter(graph, self.name).rewrite(_decompose)
 
 
-class _Decomposer(Rewriter):
-    """Rewrites one node after the other; nodes that share parameters, as an unrolled loop makes them, share the new constants."""
+def _decompose(rewriter: Rewriter, node: Node) -> bool:
+    """Puts the node in its new form, if it is a batch normalisation that has one."""
+    if not isinstance(node.attributes, BatchNormAttributes):
+        return False
+    x, *parameters = node.operands
+    known = map(constant_of, rewriter.operands(node)[1:])
+    gamma, beta, mean, variance = (None if value is None else value.data.astype(np.float64) for value in known)
+    if variance is None:
+        return False
+    with np.errstate(all="ignore"):
+        scale = 1 / np.sqrt(variance + node.attributes.epsilon)
+        scale = scale if gamma is None else gamma * scale
+    affine = gamma is not None and beta is not None and mean is not None
+    used = parameters if affine else [parameters[3]] if gamma is None else [parameters[0], parameters[3]]
+    factor, added = _constant(rewriter, node, "scale", used, scale), parameters[1]
+    if beta is not None and mean is not None and affine:
+        added = _constant(rewriter, node, "offset", used, beta - mean * scale)
+    if not factor or not added:
+        return False
+    x = x if affine else _step(rewriter, node, "sub", x, parameters[2])
+    x = _step(rewriter, node, "mul", x, factor)
+    x = _step(rewriter, node, "mul", x, parameters[0]) if gamma is None else x
+    rewriter.put(replace(node, op="add", operands=(x, added), attributes=NoAttributes()))
+    return True
 
-    def __init__(self, graph: Graph, by: str) -> None:
-        super().__init__(graph, by)
-        self._made: dict[Key, str | None] = {}
 
-    def decompose(self, node: Node) -> bool:
-        """Puts the node in its new form, if it is a batch normalisation that has one."""
-        if not isinstance(node.attributes, BatchNormAttributes):
-            return False
-        values = [constant_of(operand) for operand in self.operands(node)[1:]]
-        gamma, beta, mean, variance = (None if value is None else value.data.astype(np.float64) for value in values)
-        if variance is None:
-            return False
-        with np.errstate(all="ignore"):
-            factor = 1 / np.sqrt(variance + node.attributes.epsilon)
-        if gamma is None or beta is None or mean is None:
-            return self._stepwise(node, factor if gamma is None else gamma * factor, computed_gamma=gamma is None)
-        return self._affine(node, gamma * factor, beta - mean * (gamma * factor))
+def _step(rewriter: Rewriter, node: Node, op: str, x: str, other: str) -> str:
+    return rewriter.make(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin).name
 
-    def _affine(self, node: Node, scale: Float64, offset: Float64) -> bool:
-        """`x * scale + offset`."""
-        x, *parameters = node.operands
-        factor, added = self._constant(node, "scale", parameters, scale), self._constant(node, "offset", parameters, offset)
-        if factor is None or added is None:
-            return False
-        scaled = self._step(node, "mul", x, factor)
-        self.put(replace(node, op="add", operands=(scaled, added), attributes=NoAttributes()))
-        return True
 
-    def _stepwise(self, node: Node, scale: Float64, *, computed_gamma: bool) -> bool:
-        """`(x - mean) * scale + beta`, where `scale` still lacks gamma if that is computed."""
-        x, gamma, beta, mean, variance = node.operands
-        factor = self._constant(node, "scale", (variance,) if computed_gamma else (gamma, variance), scale)
-        if factor is None:
-            return False
-        scaled = self._step(node, "mul", self._step(node, "sub", x, mean), factor)
-        if computed_gamma:
-            scaled = self._step(node, "mul", scaled, gamma)
-        self.put(replace(node, op="add", operands=(scaled, beta), attributes=NoAttributes()))
-        return True
+def _constant(rewriter: Rewriter, node: Node, formula: str, parameters: Sequence[str], value: Float64) -> str:
+    """The name of a constant, made once for all nodes with these parameters, as an unrolled loop makes them.
 
-    def _step(self, node: Node, op: str, x: str, other: str) -> str:
-        return self.make(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin).name
+    It is empty when the constant isn't finite in float32.
+    """
+    assert isinstance(node.attributes, BatchNormAttributes)
 
-    def _constant(self, node: Node, formula: str, parameters: list[str] | tuple[str, ...], value: Float64) -> str | None:
-        """The name of a constant, made once for all nodes with these parameters; None when it isn't finite in float32."""
-        assert isinstance(node.attributes, BatchNormAttributes)
-        key = (formula, tuple(parameters), node.attributes.epsilon)
-        if key not in self._made:
-            with np.errstate(over="ignore"):
-                rounded = value.astype(np.float32)
-            finite = bool(np.isfinite(rounded).all())
-            self._made[key] = self.constant(f"{node.name}.{formula}", Constant(rounded), node.origin).name if finite else None
-        return self._made[key]
+    def make() -> str:
+        with np.errstate(over="ignore"):
+            rounded = value.astype(np.float32)
+        return rewriter.constant(f"{node.name}.{formula}", Constant(rounded), node.origin).name if np.isfinite(rounded).all() else ""
+
+    return rewriter.once((formula, tuple(parameters), node.attributes.epsilon), make)

@@ -73,8 +73,6 @@ class _Flattener(Rewriter):
         self._on_device = _on_device(graph)
         self._maps: dict[str, str] = {}
         """For each flattened value the name of its map."""
-        self._images: dict[tuple[str, int], Node] = {}
-        self._kernels: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def visit(self, node: Node) -> bool:
         """Puts what is computed of a flattened map as computed of the map itself; says whether it did."""
@@ -118,16 +116,13 @@ class _Flattener(Rewriter):
         """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""
         if map_.type.rank == 4 and map_.type.shape[0] == count:
             return map_
-        if (map_.name, count) not in self._images:
-            shape = (count, 1, map_.type.rows // count, map_.type.columns)
-            self._images[map_.name, count] = self.reshape(map_, shape)
-        return self._images[map_.name, count]
+        shape = (count, 1, map_.type.rows // count, map_.type.columns)
+        return self.once((map_.name, count), lambda: self.reshape(map_, shape))
 
     def _kernel(self, weights: Node, shape: tuple[int, ...]) -> str:
         """The weights as a kernel, made once for each shape."""
-        if (weights.name, shape) not in self._kernels:
-            value = constant_of(weights)
-            assert value is not None
-            made = self.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
-            self._kernels[weights.name, shape] = made.name
-        return self._kernels[weights.name, shape]
+        value = constant_of(weights)
+        assert value is not None
+        return self.once(
+            (weights.name, shape), lambda: self.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
+        ).name

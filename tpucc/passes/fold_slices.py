@@ -33,31 +33,31 @@ class FoldSlices:
 
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)
-        widened: dict[tuple[str, str], str] = {}
         after: set[str] = set()
         for node in rewriter:
             if is_product(node) and not isinstance(node.attributes, Fused) and node.operands[0] in after:
-                node = _folded(rewriter, node, context.target.mxu, widened)
+                node = _folded(rewriter, node, context.target.mxu)
             if is_product(node) or any(name in after for name in node.operands):
                 after.add(node.name)
             rewriter.put(node)
         return rewriter.build()
 
 
-def _folded(rewriter: Rewriter, node: Node, mxu: int, widened: dict[tuple[str, str], str]) -> Node:
-    """The product without the slice before it, if it is one of lanes; else as it is. `widened` has the weights made so far."""
+def _folded(rewriter: Rewriter, node: Node, mxu: int) -> Node:
+    """The product without the slice before it, if it is one of lanes; else as it is."""
     part, weights = rewriter.operands(node)
     lanes = _lanes(rewriter, part, mxu)
     value = constant_of(weights)
     if lanes is None or value is None:
         return node
     (x,) = rewriter.operands(part)
-    key = (part.name, weights.name)
-    if key not in widened:
+
+    def widened() -> Node:
         data = np.zeros((*value.shape[:-2], x.type.columns, value.shape[-1]), np.float32)
         data[..., lanes, :] = value.data
-        widened[key] = rewriter.constant(weights.name, Constant(data), weights.origin).name
-    return replace(node, operands=(x.name, widened[key]))
+        return rewriter.constant(weights.name, Constant(data), weights.origin)
+
+    return replace(node, operands=(x.name, rewriter.once((part.name, weights.name), widened).name))
 
 
 def _lanes(rewriter: Rewriter, part: Node, mxu: int) -> slice | None:

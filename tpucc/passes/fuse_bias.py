@@ -12,7 +12,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.fused import Fused, fused_form
 from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned, is_product
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,7 @@ def is_open_product(rewriter: Rewriter, node: Node) -> bool:
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
-    constant = all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
-    return constant and rewriter.reads(node) == 1 and not is_pinned(node)
+    return rewriter.is_free(node) and all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
 
 
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:

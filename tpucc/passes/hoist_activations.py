@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Pooling
 from tpucc.passes.base import Context
 from tpucc.passes.biases import OpenSums
-from tpucc.passes.rewriter import is_function, is_pinned
+from tpucc.passes.rewriter import is_function
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def _hoist(sums: OpenSums, node: Node) -> bool:
     if not _never_falls(node):
         return False
     (pool,) = sums.operands(node)
-    if not _is_maximum(pool) or sums.reads(pool) != 1 or is_pinned(pool):
+    if legalisation_of(pool.op) != Pooling("max") or not sums.is_free(pool):
         return False
     (x,) = sums.operands(pool)
     if not sums.takes_bias(x):
@@ -49,7 +49,3 @@ def _hoist(sums: OpenSums, node: Node) -> bool:
 def _never_falls(node: Node) -> bool:
     """Whether the node is an activation that keeps the order of its values; gelu, silu and hard_swish fall left of zero."""
     return is_function(node) and facts_of(node.op).monotone(node.attributes)
-
-
-def _is_maximum(node: Node) -> bool:
-    return node.op in OPS and OPS[node.op].legalisation == Pooling("max")

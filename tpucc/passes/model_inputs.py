@@ -170,10 +170,8 @@ def _limited(array: AnyArray, type_: TensorType, limit: int) -> AnyArray:
 def _round(array: AnyArray, type_: TensorType, number: int) -> AnyArray:
     if not type_.shape or array.shape == type_.shape:
         return array
-    batch, rows = type_.shape[0], array.shape[0]
-    if rows <= batch:
-        return np.resize(array, type_.shape)
-    part = array[number * batch : (number + 1) * batch]
+    batch = type_.shape[0]
+    part = array if len(array) <= batch else array[number * batch : (number + 1) * batch]
     return part if len(part) == batch else np.resize(part, type_.shape)
 
 

@@ -55,7 +55,9 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     Raises `CompileError` with every `E0802` (a product of two computed operands), in the order of the graph; `ProgramError` E0806 for a
     layer graph.
     """
-    _require_operators(graph)
+    for node in graph:
+        if node.op not in OPS:
+            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
     relations = _Placing(graph)
     if errors := list(_errors(relations)):
         raise CompileError(errors)
@@ -64,12 +66,6 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     device |= _boundaries(relations, device, on_host)
     device |= _between(relations, device, on_host)
     return {node.name: "device" if node.name in device else "host" for node in graph}
-
-
-def _require_operators(graph: Graph) -> None:
-    for node in graph:
-        if node.op not in OPS:
-            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
 
 
 def needs_host(node: Node, graph: Graph) -> str:

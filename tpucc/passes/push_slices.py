@@ -17,7 +17,7 @@ from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import COPIED
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
@@ -78,7 +78,7 @@ def _below(graph: Graph) -> set[str]:
     """The values that something which the device computes depends on."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        if (node.op in OPS and isinstance(OPS[node.op].legalisation, COMPUTING)) or node.name in found:
+        if isinstance(legalisation_of(node.op), COMPUTING) or node.name in found:
             found.update(node.operands)
     return found
 

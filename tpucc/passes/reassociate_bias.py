@@ -13,7 +13,6 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.passes.base import Context
 from tpucc.passes.biases import Biased, OpenSums, biased
-from tpucc.passes.rewriter import is_pinned
 
 
 @dataclass(frozen=True)
@@ -87,5 +86,4 @@ class _Mover(OpenSums):
 
     def _is_free_sum(self, node: Node, reader: Node) -> bool:
         """Whether the operands of a sum may be regrouped with those of its reader."""
-        free = self.reads(node) == 1 and not is_pinned(node)
-        return free and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape
+        return self.is_free(node) and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape

@@ -27,11 +27,7 @@ class SinkViews:
     level: ClassVar[int] = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return OpenSums(graph, self.name).rewrite(_sink)
-
-
-def _sink(sums: OpenSums, node: Node) -> bool:
-    return _sink_below_bias(sums, node) or _sink_below_function(sums, node)
+        return OpenSums(graph, self.name).rewrite(lambda sums, node: _sink_below_bias(sums, node) or _sink_below_function(sums, node))
 
 
 def _sink_below_bias(sums: OpenSums, node: Node) -> bool:
@@ -60,7 +56,7 @@ def _sink_below_function(sums: OpenSums, node: Node) -> bool:
 
 def _behind_view(sums: OpenSums, view: Node) -> Node | None:
     """The product that a reshape of rows reads; None when the node is no such view, or either has another use."""
-    if not is_view(view) or sums.reads(view) != 1 or is_pinned(view):
+    if not is_view(view) or not sums.is_free(view):
         return None
     (product,) = sums.operands(view)
     return product if view.type.columns == product.type.columns and sums.takes_bias(product) else None
