@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -14,31 +14,23 @@ from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, is_number, poisoned
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, NoAttributes
+from tpucc.ir.graph import NoAttributes
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
 
 BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "@": "matmul"}
-NO_PLACES: Mapping[str, Span] = {}
 LARGEST = float(np.finfo(np.float32).max)
 
 
-def applied(
-    frame: Frame,
-    op: str,
-    operands: Sequence[Operand],
-    attributes: Attributes,
-    span: Span,
-    hint: Hint,
-    places: Mapping[str, Span] = NO_PLACES,
-) -> Tensor:
+def applied(made: Application, hint: Hint) -> Tensor:
     """The node of an operator, its type inferred. Raises `Problem` for a rule that doesn't hold."""
     try:
-        type_ = OPS[op].infer(attributes, [operand.tensor.type for operand in operands])
+        type_ = OPS[made.op].infer(made.attributes, made.types)
     except RuleError as error:
-        raise blamed(error, Application(frame, op, operands, attributes, places, span)) from None
-    return frame.add(op, tuple(operand.tensor.node.name for operand in operands), attributes, type_, span, hint)
+        raise blamed(error, made) from None
+    operands = tuple(operand.tensor.node.name for operand in made.operands)
+    return made.frame.add(made.op, operands, made.attributes, type_, made.span, hint)
 
 
 def operand(frame: Frame, value: Value, node: ast.Expression) -> Operand:
@@ -57,12 +49,12 @@ def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
     if abs(value) > LARGEST:
         raise Problem("E0307", "a number beyond the range of f32", span, f"f32 reaches to about {LARGEST:.3g}")
     attributes = ConstantAttributes(Constant(np.array(value, np.float32)))
-    return applied(frame, "constant", (), attributes, span, ("scalar",))
+    return applied(Application(frame, "constant", (), attributes, span), ("scalar",))
 
 
 def combined(frame: Frame, symbol: str, a: Operand, b: Operand, span: Span, hint: Hint) -> Tensor:
     """`a + b`, `a - b`, `a * b`, `a @ b`."""
-    return applied(frame, BINARY[symbol], (a, b), NoAttributes(), span, hint)
+    return applied(Application(frame, BINARY[symbol], (a, b), NoAttributes(), span), hint)
 
 
 def reciprocal(value: Value, span: Span) -> float:

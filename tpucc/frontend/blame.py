@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 
 from tpucc.diagnostics import Span, listed
@@ -36,9 +36,9 @@ class Application:
     op: str
     operands: Sequence[Operand]
     attributes: Attributes
-    places: Mapping[str, Span]
-    """Where the attributes are written that are."""
     span: Span
+    places: Mapping[str, Span] = field(default_factory=dict)
+    """Where the attributes are written that are."""
 
     @property
     def types(self) -> list[TensorType]:

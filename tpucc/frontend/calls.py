@@ -10,7 +10,7 @@ from tpucc.frontend import ast, builtins
 from tpucc.frontend.apply import applied, operand, tensors_of
 from tpucc.frontend.attributes import converted, declared
 from tpucc.frontend.binding import Callee, bind
-from tpucc.frontend.blame import Operand
+from tpucc.frontend.blame import Application, Operand
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
 from tpucc.frontend.problem import LimitReached, Problem
@@ -99,7 +99,7 @@ def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hin
         if name in bound
     }
     places = {name: bound[name].value.span for name in given}
-    return applied(frame, operator.name, operands, operator.attributes(**given), node.span, hint, places)
+    return applied(Application(frame, operator.name, operands, operator.attributes(**given), node.span, places), hint)
 
 
 def _operands(frame: Frame, operator: OpDef[Any], bound: Mapping[str, ast.Argument], values: Mapping[int, Value]) -> list[Operand] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tpucc.diagnostics import Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.apply import applied
-from tpucc.frontend.blame import Operand
+from tpucc.frontend.blame import Application, Operand
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_integer
@@ -57,7 +57,8 @@ def tensor_part(frame: Frame, tensor: Tensor, node: ast.Subscript, evaluate: Eva
         return tensor
     squeeze = tuple(axis for axis, part in enumerate(parts) if part.dropped)
     attributes = SliceAttributes(tuple(part.start for part in parts), tuple(part.stop for part in parts), squeeze)
-    return applied(frame, "slice", (Operand(tensor, node.value.span, variable),), attributes, node.span, hint)
+    operand = Operand(tensor, node.value.span, variable)
+    return applied(Application(frame, "slice", (operand,), attributes, node.span), hint)
 
 
 def static_part(frame: Frame, value: Items | str, node: ast.Subscript, evaluate: Evaluate) -> Value:

@@ -23,6 +23,10 @@ class Piece:
     text: str
     start: int
 
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
 
 @dataclass(frozen=True)
 class Statement:

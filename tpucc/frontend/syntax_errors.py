@@ -54,18 +54,15 @@ class Case:
     def adjacent(self) -> bool:
         """Nothing stands between the token and the piece before it."""
         pieces = self.statement.pieces
-        return bool(pieces) and pieces[-1].start + len(pieces[-1].text) == self.offset
+        return bool(pieces) and pieces[-1].end == self.offset
 
 
 def explained(token: Token, accepts: frozenset[str], text: Text) -> Problem:
     """The message for an unexpected token."""
     offset = min(token.start_pos if token.start_pos is not None else len(text.text), len(text.text))
     case = Case(token, accepts, text, offset, text.statement_at(offset))
-    for rule in RULES:
-        answer = rule(case)
-        if answer is not None:
-            return answer
-    return _general(case)
+    answers = (rule(case) for rule in RULES)
+    return next((answer for answer in answers if answer is not None), None) or _general(case)
 
 
 def _triple_quotes(case: Case) -> Problem | None:
@@ -89,7 +86,7 @@ def _unclosed(case: Case) -> Problem | None:
     if not (anew or ended or (header and not typed)):
         return None
     opener = case.statement.brackets[-1]
-    return unclosed(opener.text, case.text.span(opener.start, opener.start + 1))
+    return unclosed(opener.text, case.text.span(opener.start, opener.end))
 
 
 def _number(case: Case) -> Problem | None:
@@ -98,10 +95,9 @@ def _number(case: Case) -> Problem | None:
     if not (case.adjacent and case.token.type in ("NUMBER", "NAME") and pieces[-1].kind == "word" and pieces[-1].text[0].isdigit()):
         return None
     start = next(p.start for p in reversed(pieces) if p.kind != "word" or p.text[0].isdigit())
-    shown = case.text.text[start : case.offset + len(case.token)]
-    return Problem(
-        "E0104", f"{shown} is not a number", case.text.span(start, case.offset + len(case.token)), "expected something like 3, 0.5 or 1e-3"
-    )
+    end = case.offset + len(case.token)
+    message = f"{case.text.text[start:end]} is not a number"
+    return Problem("E0104", message, case.text.span(start, end), "expected something like 3, 0.5 or 1e-3")
 
 
 def _python_only(case: Case) -> Problem | None:
@@ -115,7 +111,7 @@ def _python_only(case: Case) -> Problem | None:
     word = case.token if case.token in words.PYTHON_ONLY and case.token.type == "NAME" else None
     for piece in (pieces[0], pieces[-1]) if pieces else ():
         if word is None and piece.text in words.PYTHON_ONLY and case.token != "=":
-            return _foreign(piece.text, case.text.span(piece.start, piece.start + len(piece.text)))
+            return _foreign(piece.text, case.text.span(piece.start, piece.end))
     return _foreign(str(word), case.span) if word is not None else None
 
 
@@ -125,8 +121,7 @@ def _string_prefix(case: Case) -> Problem | None:
         return None
     prefix = case.statement.pieces[-1]
     mend = 'every string may have holes: "{name}.w"' if prefix.text in "fF" else "a string begins with its quotation mark"
-    span = case.text.span(prefix.start, prefix.start + len(prefix.text))
-    return Problem("E0114", f"a string has no {prefix.text} before it", span, "", mend)
+    return Problem("E0114", f"a string has no {prefix.text} before it", case.text.span(prefix.start, prefix.end), "", mend)
 
 
 def _inside_brackets(case: Case) -> Problem | None:
@@ -192,13 +187,8 @@ def _not_top_level(case: Case) -> Problem | None:
         return None
     assigned = case.text.text[case.offset + len(token) :].lstrip(" \t").startswith("=")
     mend = f"for a static value write: param {token} = …" if assigned else "indent it under the def or model that it belongs to"
-    return Problem(
-        "E0115",
-        f"{words.found(token)} can't begin a line at the top level",
-        case.span,
-        "only param, weights, calibration, activations, def and model can",
-        near or mend,
-    )
+    label = "only param, weights, calibration, activations, def and model can"
+    return Problem("E0115", f"{words.found(token)} can't begin a line at the top level", case.span, label, near or mend)
 
 
 def _equals(case: Case) -> Problem | None:
@@ -225,24 +215,19 @@ def _types(case: Case) -> Problem | None:
     """Types that are missing, or stand where there are none."""
     first, previous = case.statement.first, case.statement.previous
     if first == "def" and case.token == "->":
-        return Problem(
-            "E0116", "a def doesn't declare its results", case.span, "", "its callers see what it returns; only a model may have -> types"
-        )
+        mend = "its callers see what it returns; only a model may have -> types"
+        return Problem("E0116", "a def doesn't declare its results", case.span, "", mend)
     if first == "def" and case.token == ":" and case.statement.brackets:
-        return Problem(
-            "E0116", "the arguments of a def have no types", case.span, "", "any tensor or static value may be passed: def f(x, units=3):"
-        )
+        mend = "any tensor or static value may be passed: def f(x, units=3):"
+        return Problem("E0116", "the arguments of a def have no types", case.span, "", mend)
     if first in ("model", "weight") and case.accepts == {"COLON"} and previous not in (")", "]"):
-        what = "an input" if first == "model" else "a weight"
-        return Problem(
-            "E0116", f"{previous} has no type", case.span, "expected `:` and a type", f"{what} has a type: {previous}: f32[8, 256]"
-        )
+        mend = f"{'an input' if first == 'model' else 'a weight'} has a type: {previous}: f32[8, 256]"
+        return Problem("E0116", f"{previous} has no type", case.span, "expected `:` and a type", mend)
     if case.accepts == {"LSQB"} and previous == "in":
         return Problem("E0116", "this range has no brackets", case.span, "expected `[`", "write in [0.0, 1.0]")
     if case.accepts == {"LSQB"} and ":" in [piece.text for piece in case.statement.pieces]:
-        return Problem(
-            "E0116", "this type has no sizes", case.span, "expected `[`", f"write {previous}[8, 256], or {previous}[] for a scalar"
-        )
+        mend = f"write {previous}[8, 256], or {previous}[] for a scalar"
+        return Problem("E0116", "this type has no sizes", case.span, "expected `[`", mend)
     return None
 
 

@@ -33,6 +33,17 @@ PUNCTUATION: Mapping[str, str] = {
 }
 """The terminals that messages may name, in the order in which they do."""
 
+FOUND: Mapping[str, str] = {
+    "_NEWLINE": "the end of the line",
+    "$END": "the end of the file",
+    "_DEDENT": "the end of the block",
+    "_INDENT": "an indented block",
+    "NAME": "the name {}",
+    "NUMBER": "the number {}",
+    "STRING": "the string {}",
+}
+"""The terminals that don't stand for themselves."""
+
 PYTHON_ONLY: Mapping[str, str] = {
     "while": "loops run a known number of times: for i in range(n):",
     "import": "nothing is imported: every operator is always there",
@@ -87,17 +98,4 @@ def found(token: Token) -> str:
     """What stands there instead."""
     text = printable(str(token))
     shown = text if len(text) <= 30 else text[:29] + "…"
-    match token.type:
-        case "_NEWLINE":
-            return "the end of the line"
-        case "$END" | "_DEDENT":
-            return "the end of the block" if token.type == "_DEDENT" else "the end of the file"
-        case "_INDENT":
-            return "an indented block"
-        case "NAME":
-            return f"the name {shown}"
-        case "NUMBER":
-            return f"the number {shown}"
-        case "STRING":
-            return f"the string {shown}"
-    return f"`{shown}`"
+    return FOUND.get(token.type, "`{}`").format(shown)

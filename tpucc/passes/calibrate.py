@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.model_inputs import Checked, checked, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 
@@ -36,16 +35,16 @@ SIGNIFICANT_BITS = 10
 
 
 @dataclass(frozen=True)
-class Calibrate:
+class Calibrate(Pass):
     """Gives a range to every value that needs one.
 
     `method` is "minmax", or "percentile": the smallest range that leaves out at most the largest and the smallest `100 - percentile` % of
     the values. At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all.
     """
 
-    name: ClassVar[str] = "calibrate"
-    summary: ClassVar[str] = "measures the range of each value on the calibration inputs"
-    level: ClassVar[int] = 0
+    name = "calibrate"
+    summary = "measures the range of each value on the calibration inputs"
+    level = 0
 
     method: str = "minmax"
     percentile: float = 99.99

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 
 
 @dataclass(frozen=True)
-class DeadCode:
+class DeadCode(Pass):
     """Keeps the nodes that the outputs depend on, and every input: those are the model's interface."""
 
-    name: ClassVar[str] = "dead-code"
-    summary: ClassVar[str] = "removes nodes that no output needs"
-    level: ClassVar[int] = 1
+    name = "dead-code"
+    summary = "removes nodes that no output needs"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         needed = set(graph.output_nodes)

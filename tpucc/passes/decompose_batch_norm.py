@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -17,12 +16,12 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.numerics import Float64
 from tpucc.ops.batch_norm import BatchNormAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of
 
 
 @dataclass(frozen=True)
-class DecomposeBatchNorm:
+class DecomposeBatchNorm(Pass):
     """Rewrites `batch_norm` with constant parameters to `x * scale + offset`, and with a constant variance to
     `(x - mean) * scale + beta`.
 
@@ -30,9 +29,9 @@ class DecomposeBatchNorm:
     whose constants aren't finite in float32.
     """
 
-    name: ClassVar[str] = "decompose-batch-norm"
-    summary: ClassVar[str] = "makes a multiplication and an addition of batch_norm"
-    level: ClassVar[int] = 0
+    name = "decompose-batch-norm"
+    summary = "makes a multiplication and an addition of batch_norm"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return Rewriter(graph, self.name).rewrite(_decompose)
@@ -65,7 +64,7 @@ def _decompose(rewriter: Rewriter, node: Node) -> bool:
 
 
 def _step(rewriter: Rewriter, node: Node, op: str, x: str, other: str) -> str:
-    return rewriter.make(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin).name
+    return rewriter.make(Node(node.name, op, (x, other), NoAttributes(), node.type.plain(), node.origin)).name
 
 
 def _constant(rewriter: Rewriter, node: Node, formula: str, parameters: Sequence[str], value: Float64) -> str:

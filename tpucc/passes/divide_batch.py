@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.constants import Constant
@@ -21,7 +20,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
 from tpucc.ops.batch import Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 
 Divisions = Mapping[str, Division]
@@ -29,12 +28,12 @@ UNDIVIDED = "the batch can't be divided among"
 
 
 @dataclass(frozen=True)
-class DivideBatch:
+class DivideBatch(Pass):
     """Gives every value one core's part of the batch; a graph for one core is left as it is."""
 
-    name: ClassVar[str] = "divide-batch"
-    summary: ClassVar[str] = "divides the batch among cores, which all run the same program"
-    level: ClassVar[int] = 0
+    name = "divide-batch"
+    summary = "divides the batch among cores, which all run the same program"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
@@ -76,7 +75,7 @@ class _Parts(Rewriter):
             assert isinstance(node.attributes, ConstantAttributes)
             part = one_part(node.attributes.value.data, batch, self._size, self._cores)
             assert part is not None
-            return self.make(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin).name
+            return self.make(Node(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)).name
 
         return self.once((name, batch), make)
 

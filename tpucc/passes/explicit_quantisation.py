@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
@@ -18,21 +17,21 @@ from tpucc.ir.types import Quantisation, Range, TensorType
 from tpucc.ops import OPS
 from tpucc.ops.opdef import View
 from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
 
 
 @dataclass(frozen=True)
-class ExplicitQuantisation:
+class ExplicitQuantisation(Pass):
     """Moves the parameters of `quantize` into the types of values that the device computes, and drops the pairs that are then idle.
 
     The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
     does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
     """
 
-    name: ClassVar[str] = "explicit-quantisation"
-    summary: ClassVar[str] = "keeps the parameters that quantize fixes"
-    level: ClassVar[int] = 0
+    name = "explicit-quantisation"
+    summary = "keeps the parameters that quantize fixes"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""

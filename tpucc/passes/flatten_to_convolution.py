@@ -8,28 +8,27 @@ pixel, for which each kernel position reads its own pixels. Nothing moves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import needs_host
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_product, is_view
 
 
 @dataclass(frozen=True)
-class FlattenToConvolution:
+class FlattenToConvolution(Pass):
     """Rewrites `reshape(x) @ w`, where the reshape makes lanes of rows of x, to a reshape of `conv2d(x, w)`.
 
     Functions of one value between the two are applied to x itself. Only maps that the device computes are worth it: those after a
     product. The host flattens its own values for nothing.
     """
 
-    name: ClassVar[str] = "flatten-to-convolution"
-    summary: ClassVar[str] = "makes a product after a flatten a convolution as large as the map"
-    level: ClassVar[int] = 1
+    name = "flatten-to-convolution"
+    summary = "makes a product after a flatten a convolution as large as the map"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return _Flattener(graph, self.name).rewrite(_Flattener.visit)

@@ -6,7 +6,6 @@ Sums and products are reassociated in float32, so that results may differ in the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,13 +14,13 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
 from tpucc.ops.transpose import TransposeAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, as_columns, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
-class FoldScales:
+class FoldScales(Pass):
     """Folds what only scales, shifts, reshapes or transposes.
 
     | before | after |
@@ -33,9 +32,9 @@ class FoldScales:
     | a reshape of a reshape, a transpose of a transpose | one of them, or none |
     """
 
-    name: ClassVar[str] = "fold-scales"
-    summary: ClassVar[str] = "folds scales into weights, and constants, reshapes and transposes into each other"
-    level: ClassVar[int] = 2
+    name = "fold-scales"
+    summary = "folds scales into weights, and constants, reshapes and transposes into each other"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return _Folder(graph, self.name).rewrite(_Folder.fold)

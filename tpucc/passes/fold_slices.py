@@ -7,7 +7,6 @@ block, and multiplying those by zero costs nothing. So grouped convolutions read
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,21 +14,21 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.fused import Fused
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned, is_product
 
 
 @dataclass(frozen=True)
-class FoldSlices:
+class FoldSlices(Pass):
     """Rewrites `x[..., a:b] @ w` to `x @ w'`, and convolutions likewise, where w' has the rows of w from row a on and zeros elsewhere.
 
     Only values that follow a product are worth it, for the host slices its own for nothing; and only lanes that lie in no more column
     blocks of x than they would fill by themselves.
     """
 
-    name: ClassVar[str] = "fold-slices"
-    summary: ClassVar[str] = "moves slices of lanes into the weights of the products that read them"
-    level: ClassVar[int] = 2
+    name = "fold-slices"
+    summary = "moves slices of lanes into the weights of the products that read them"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)

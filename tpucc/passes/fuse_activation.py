@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import legalisation_of
 from tpucc.ops.fused import Fused, fused_form, with_activation
 from tpucc.ops.opdef import Arithmetic, Table
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, is_function
 
 
 @dataclass(frozen=True)
-class FuseActivation:
+class FuseActivation(Pass):
     """Rewrites a function of one value after a product to `linear` or `convolution` with that activation, where the product has no other
     use; after add, sub and mul to `arithmetic`.
 
@@ -23,9 +22,9 @@ class FuseActivation:
     applied to; the fused node keeps that range, as calibrated, in its attribute `pre`.
     """
 
-    name: ClassVar[str] = "fuse-activation"
-    summary: ClassVar[str] = "fuses the activation after a product into it"
-    level: ClassVar[int] = 1
+    name = "fuse-activation"
+    summary = "fuses the activation after a product into it"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return Rewriter(graph, self.name).rewrite(_fuse)

@@ -7,25 +7,24 @@ A function that never falls keeps the order of its values: the largest of them b
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Pooling
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums
 from tpucc.passes.rewriter import is_function
 
 
 @dataclass(frozen=True)
-class HoistActivations:
+class HoistActivations(Pass):
     """Rewrites `f(max_pool(x))` to `max_pool(f(x))` where f never falls, x is a product with or without a bias, and neither x nor the
     pool has another use.
     """
 
-    name: ClassVar[str] = "hoist-activations"
-    summary: ClassVar[str] = "moves activations from behind a max_pool to the product before it"
-    level: ClassVar[int] = 2
+    name = "hoist-activations"
+    summary = "moves activations from behind a max_pool to the product before it"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return OpenSums(graph, self.name).rewrite(_hoist)

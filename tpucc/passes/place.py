@@ -10,26 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Pass):
     """Gives every node its place, and refuses graphs that have no placement."""
 
-    name: ClassVar[str] = "place"
-    summary: ClassVar[str] = "decides what runs on the device and what on the host"
-    level: ClassVar[int] = 0
+    name = "place"
+    summary = "decides what runs on the device and what on the host"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         places = placement(graph)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
@@ -21,7 +20,7 @@ from tpucc.layers.parameters import UnfitError
 from tpucc.layers.summary import is_layer
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
@@ -31,15 +30,15 @@ GRANULARITIES = ("per_channel", "per_tensor")
 
 
 @dataclass(frozen=True)
-class Quantise:
+class Quantise(Pass):
     """Makes the layer graph.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor").
     """
 
-    name: ClassVar[str] = "quantise"
-    summary: ClassVar[str] = "makes integer layers of what runs on the device"
-    level: ClassVar[int] = 0
+    name = "quantise"
+    summary = "makes integer layers of what runs on the device"
+    level = 0
 
     granularity: str = "per_channel"
 

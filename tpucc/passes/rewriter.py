@@ -11,7 +11,7 @@ from typing import Self, TypeVar, cast
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
+from tpucc.ir.graph import Graph, Node, Output, Side
 from tpucc.ir.types import TensorType
 from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
@@ -79,27 +79,18 @@ class Rewriter:
             self._fused[node.name] = tuple(other.name for other in fused)
         return node
 
-    def make(
-        self,
-        wanted: str,
-        op: str,
-        operands: tuple[str, ...],
-        attributes: Attributes,
-        type_: TensorType,
-        origin: Origin,
-        place: Side | None = None,
-    ) -> Node:
-        """Adds a node that the source doesn't contain, on behalf of `origin`, under a name made from `wanted`."""
-        return self.put(Node(self.fresh(wanted), op, operands, attributes, type_, origin.by(self._by), place))
+    def make(self, node: Node) -> Node:
+        """Adds a node that the source doesn't contain, under a name made from its own."""
+        return self.put(replace(node, name=self.fresh(node.name), origin=node.origin.by(self._by)))
 
     def constant(self, wanted: str, value: Constant, origin: Origin) -> Node:
         """Adds a constant that the pass computed."""
-        return self.make(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin)
+        return self.make(Node(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin))
 
     def reshape(self, of: Node, shape: tuple[int, ...]) -> Node:
         """Adds a value in another shape."""
         type_ = replace(of.type, shape=shape)
-        return self.make(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin)
+        return self.make(Node(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin))
 
     def alias(self, node: Node, other: str) -> None:
         """Drops a node: whoever reads it reads `other` from now on."""

@@ -8,7 +8,6 @@ stands at the edges of the graph, where the host turns rows into columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
@@ -17,7 +16,7 @@ from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_product
 
 Permutation = tuple[int, ...]
@@ -25,12 +24,12 @@ SWAPPED = (1, 0)
 
 
 @dataclass(frozen=True)
-class SinkTransposes:
+class SinkTransposes(Pass):
     """Makes every product one with its constant on the right, and cancels transposes below products in pairs."""
 
-    name: ClassVar[str] = "sink-transposes"
-    summary: ClassVar[str] = "turns products with a constant on the left around, and moves transposes to the edges"
-    level: ClassVar[int] = 0
+    name = "sink-transposes"
+    summary = "turns products with a constant on the left around, and moves transposes to the edges"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         sinker = _Sinker(graph, self.name)
@@ -180,7 +179,7 @@ class _Sinker(Rewriter):
         if (name, perm) not in self._turns:
             node = self.nodes[name]
             type_ = _permuted_type(node.type, perm)
-            made = self.make(name, "transpose", (name,), TransposeAttributes(perm), type_, node.origin)
+            made = self.make(Node(name, "transpose", (name,), TransposeAttributes(perm), type_, node.origin))
             self._turns[name, perm] = made.name
         return self._turns[name, perm]
 

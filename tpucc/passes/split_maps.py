@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
@@ -26,23 +25,23 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Names
 
 
 @dataclass(frozen=True)
-class SplitMaps:
+class SplitMaps(Pass):
     """Replaces each exit of a run by the concat of bands of it, which copies of the run compute from slices of the entries.
 
     Runs, and the number of their bands, are chosen by an estimate of rows and cycles. A graph whose operators fit stays as it is, and so
     does an operator of which not even a line fits. `most` is the most bands of a run; 1 leaves all maps whole.
     """
 
-    name: ClassVar[str] = "split-maps"
-    summary: ClassVar[str] = "computes maps that don't fit the unified buffer in bands of lines"
-    level: ClassVar[int] = 0
+    name = "split-maps"
+    summary = "computes maps that don't fit the unified buffer in bands of lines"
+    level = 0
 
     most: int = 1024
 
