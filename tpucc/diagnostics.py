@@ -139,6 +139,10 @@ class Diagnostic:
     help: tuple[str, ...] = ()
     severity: str = "error"
 
+    def __post_init__(self) -> None:
+        """A help that says nothing is left out."""
+        object.__setattr__(self, "help", tuple(filter(None, self.help)))
+
     @property
     def span(self) -> Span | None:
         return self.labels[0].span if self.labels else None

@@ -21,7 +21,7 @@ def command(name: str | None) -> None:
         return
     if name not in OPS:
         near = did_you_mean(name, OPS)
-        raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,) if near else ()))
+        raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,)))
     op = OPS[name]
     click.echo(f"{filled(op.signature, '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
     if fields(op.attributes):

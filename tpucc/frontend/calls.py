@@ -7,10 +7,9 @@ from typing import Any, cast
 
 from tpucc.diagnostics import did_you_mean
 from tpucc.frontend import ast, builtins
-from tpucc.frontend.apply import applied, operand, tensors_of
+from tpucc.frontend.apply import Application, Operand, applied, operand, tensors_of
 from tpucc.frontend.attributes import converted, declared
 from tpucc.frontend.binding import Callee, bind
-from tpucc.frontend.blame import Application, Operand
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
 from tpucc.frontend.problem import LimitReached, Problem

@@ -10,8 +10,7 @@ from typing import Any
 
 from tpucc.diagnostics import Span, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.apply import BINARY, combined, operand, reciprocal, scalar
-from tpucc.frontend.blame import Operand
+from tpucc.frontend.apply import BINARY, Operand, combined, operand, reciprocal, scalar
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.indexing import PoisonedIndex, static_part, tensor_part
 from tpucc.frontend.problem import Problem

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from tpucc.diagnostics import Span, counted
 from tpucc.frontend import ast
-from tpucc.frontend.apply import applied
-from tpucc.frontend.blame import Application, Operand
+from tpucc.frontend.apply import Application, Operand, applied
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_integer

@@ -13,12 +13,11 @@ from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 from tpucc.diagnostics import CompileError, Source, Span
 from tpucc.frontend import ast, literals
 from tpucc.frontend.build import Builder
-from tpucc.frontend.characters import unexpected
 from tpucc.frontend.layout import Layout
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.problem import LimitReached, Problem, Reports, TooManyErrors
 from tpucc.frontend.scan import Text
-from tpucc.frontend.syntax_errors import explained
+from tpucc.frontend.syntax_errors import explained, unexpected
 from tpucc.ir.collector import collector_paused
 
 BROKEN = "\0"

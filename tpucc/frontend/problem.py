@@ -24,7 +24,7 @@ class Fault(Exception):
     ) -> None:
         super().__init__(message)
         self.span, self.final = span, final
-        self.diagnostic = Diagnostic(code, message, (Label(span, label), *notes), tuple(filter(None, help)))
+        self.diagnostic = Diagnostic(code, message, (Label(span, label), *notes), help)
 
     def reached_by(self, calls: Sequence[Span]) -> Diagnostic:
         """The message, with the calls that led there as notes, the innermost first."""

@@ -113,7 +113,7 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
     """What is wrong with one input, if anything."""
     if node.name not in inputs:
         near = did_you_mean(node.name, inputs)
-        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", node.origin.labels(), (near,) if near else ())
+        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", node.origin.labels(), (near,))
         return
     given = inputs[node.name]
     if given.shape != node.type.shape:

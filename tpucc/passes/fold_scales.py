@@ -5,6 +5,7 @@ Sums and products are reassociated in float32, so that results may differ in the
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -178,20 +179,16 @@ class _Folder(Rewriter):
         found = self._with_constant(node) if signs else None
         if found is None or min(signs) > 0:
             return found
-        if node.operands[1] == found.constant.name:
-            return replace(found, values=np.negative(found.values))
-        return replace(found, sign=-1)
+        turned = node.operands[1] == found.constant.name
+        return replace(found, values=np.negative(found.values)) if turned else replace(found, sign=-1)
 
     def _product(self, node: Node) -> _WithConstant | None:
         return self._with_constant(node) if node.op == "mul" else None
 
     def _with_constant(self, node: Node) -> _WithConstant | None:
-        a, b = self.operands(node)
-        left, right = constant_of(a), constant_of(b)
-        if left is None and right is not None:
-            return _WithConstant(a, b, right.data)
-        if left is not None and right is None:
-            return _WithConstant(b, a, left.data)
+        for x, constant in itertools.permutations(self.operands(node)):
+            if (value := constant_of(constant)) is not None and constant_of(x) is None:
+                return _WithConstant(x, constant, value.data)
         return None
 
     def _joined(self, first: Float32, outer: _WithConstant, inner: _WithConstant, function: np.ufunc) -> Node | None:
