@@ -28,7 +28,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "frontend/apply.py": ("add, constant, import constant, matmul, mul, sub, weight*2", SYNTAX),
     "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
     "frontend/elaborate.py": ("input", SYNTAX),
-    "frontend/indexing.py": ("import slice, slice", SYNTAX),
+    "frontend/expressions.py": ("import slice, slice", SYNTAX),
     "frontend/statements.py": ("import weight, weight", SYNTAX),
     "frontend/syntax_errors.py": ("weight", SYNTAX),
     "frontend/words.py": ("weight", SYNTAX),

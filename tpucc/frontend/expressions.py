@@ -5,19 +5,33 @@ A wrong expression is reported where it is and is worth `POISON` from there on, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tpucc.diagnostics import Span, did_you_mean
+from tpucc.diagnostics import Span, counted, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.apply import BINARY, Operand, combined, operand, reciprocal, scalar
+from tpucc.frontend.apply import BINARY, Application, Operand, applied, combined, operand, reciprocal, scalar
 from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.indexing import PoisonedIndex, static_part, tensor_part
 from tpucc.frontend.problem import Problem
-from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_static, truth
+from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, shape_items, written
+from tpucc.ops.slice import SliceAttributes
 
 UNNAMED: Hint = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is taken of one axis: start to stop; `dropped` when the axis was indexed by an integer."""
+
+    start: int
+    stop: int
+    dropped: bool
+
+
+class PoisonedIndex(Exception):
+    """An index is wrong, and reported."""
 
 
 def evaluate(frame: Frame, node: ast.Expression, hint: Hint = UNNAMED) -> Value:
@@ -35,14 +49,12 @@ def condition(frame: Frame, node: ast.Expression, what: str) -> bool | Poison:
     """Whether a static condition holds; `POISON` when it is wrong, which is then reported."""
     value = evaluate(frame, node)
     try:
-        if isinstance(value, Poison):
-            return value
         require_static(value, what, node.span)
     except Problem as problem:
         frame.report(problem)
         return POISON
     assert not isinstance(value, Tensor)
-    return truth(value)
+    return value if isinstance(value, Poison) else truth(value)
 
 
 def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[Value, ast.Expression], span: Span, hint: Hint) -> Value:
@@ -174,10 +186,84 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
     if isinstance(value, Poison):
         return POISON
     if isinstance(value, Tensor):
-        return tensor_part(frame, value, node, evaluate, hint)
+        return _tensor_part(frame, value, node, hint)
     if isinstance(value, Items | str):
-        return static_part(frame, value, node, evaluate)
+        return _static_part(frame, value, node)
     raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", "lists, strings and tensors have elements")
+
+
+def _tensor_part(frame: Frame, tensor: Tensor, node: ast.Subscript, hint: Hint) -> Tensor:
+    """A part of a tensor. Raises `Problem`, or `PoisonedIndex`."""
+    variable = node.value.text if isinstance(node.value, ast.Name) else ""
+    name = variable or frame.run.excerpt(node.value.span) or "the tensor"
+    indices = [_index(frame, index) for index in node.indices]
+    type_ = tensor.type
+    if len(indices) > type_.rank:
+        message = f"{counted(len(indices), 'index', 'indices')} for {counted(type_.rank, 'dimension')}"
+        raise Problem("E0303", message, node.span, f"{name} is {type_.brief}")
+    parts = [
+        _part(index, place.span, axis, type_.shape[axis], name)
+        for axis, (index, place) in enumerate(zip(indices, node.indices, strict=True))
+    ]
+    parts += [Part(0, size, False) for size in type_.shape[len(parts) :]]
+    if all(part == Part(0, size, False) for part, size in zip(parts, type_.shape, strict=True)):
+        return tensor
+    squeeze = tuple(axis for axis, part in enumerate(parts) if part.dropped)
+    attributes = SliceAttributes(tuple(part.start for part in parts), tuple(part.stop for part in parts), squeeze)
+    operand = Operand(tensor, node.value.span, variable)
+    return applied(Application(frame, "slice", (operand,), attributes, node.span), hint)
+
+
+def _static_part(frame: Frame, value: Items | str, node: ast.Subscript) -> Value:
+    """An element or a slice of a list or a string. Raises `Problem`, or `PoisonedIndex`."""
+    if len(node.indices) != 1:
+        raise Problem("E0216", f"{describe(value)} takes one index, found {len(node.indices)}", node.span)
+    index = _index(frame, node.indices[0])
+    values: Sequence[Value] = value.values if isinstance(value, Items) else value
+    if isinstance(index, slice):
+        return value[index] if isinstance(value, str) else items(value.values[index])
+    if not -len(values) <= index < len(values):
+        place = node.indices[0].span
+        raise Problem(
+            "E0219", f"index {index} is out of range", place, _reach(frame.run.excerpt(node.value.span) or "the list", len(values))
+        )
+    return values[index]
+
+
+def _index(frame: Frame, node: ast.Expression | ast.Slice) -> int | slice:
+    if not isinstance(node, ast.Slice):
+        return _integer(evaluate(frame, node), node.span, "an index")
+    start, stop, step = (
+        None if part is None else _integer(evaluate(frame, part), part.span, "the bound of a slice")
+        for part in (node.start, node.stop, node.step)
+    )
+    if step not in (None, 1):
+        raise Problem("E0226", "slices have steps of 1", node.step.span if node.step else node.span, f"found the step {step}")
+    return slice(start, stop)
+
+
+def _integer(value: Value, span: Span, what: str) -> int:
+    if isinstance(value, Poison):
+        raise PoisonedIndex
+    return require_integer(value, what, span)
+
+
+def _part(index: int | slice, span: Span, axis: int, size: int, name: str) -> Part:
+    if isinstance(index, int):
+        if not -size <= index < size:
+            raise Problem("E0313", f"index {index} is out of range for axis {axis} of {name}", span, _reach(f"axis {axis}", size))
+        return Part(index % size, index % size + 1, True)
+    start, stop, _ = index.indices(size)
+    if start >= stop:
+        message = f"this slice takes nothing of axis {axis} of {name}"
+        raise Problem("E0308", message, span, f"axis {axis} has {counted(size, 'element')}", "a tensor has at least one element")
+    return Part(start, stop, False)
+
+
+def _reach(name: str, size: int) -> str:
+    if size == 0:
+        return f"{name} is empty"
+    return f"{name} has {counted(size, 'element')}: 0 to {size - 1}, or -{size} to -1"
 
 
 _RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = {

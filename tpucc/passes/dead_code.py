@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.dataflow import needed_values
+from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
 
 
@@ -17,10 +18,10 @@ class DeadCode(Pass):
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        needed = set(graph.output_nodes)
-        kept: list[Node] = []
-        for node in reversed(graph.nodes):
-            if node.name in needed or node.is_input:
-                needed.update(node.operands)
-                kept.append(node)
-        return graph.with_nodes(reversed(kept))
+        return live(graph)
+
+
+def live(graph: Graph) -> Graph:
+    """The inputs, and what the outputs need."""
+    needed = needed_values(graph)
+    return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
-from tpucc.ir.dataflow import constant_values, needed_values
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import TensorType
@@ -21,6 +21,7 @@ from tpucc.layers.summary import is_layer
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
@@ -53,10 +54,10 @@ class Quantise(Pass):
         if any(is_layer(node) for node in graph):
             return graph
         require_placed(graph, "quantising")
-        live = _folded(_live(graph))
-        unplaced = live.with_nodes(replace(node, place=None) for node in live)
+        folded = _folded(live(graph))
+        unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
         layers = LayerGraph(unplaced, context.format, per_channel=self.granularity == "per_channel")
-        return _quantised(live, layers)
+        return _quantised(folded, layers)
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
@@ -80,12 +81,6 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
         raise CompileError(Diagnostic(error.code, f"{node.name}: {error.message}", labels, (error.help,))) from None
 
 
-def _live(graph: Graph) -> Graph:
-    """The inputs, and what the outputs need."""
-    needed = needed_values(graph)
-    return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)
-
-
 def _folded(graph: Graph) -> Graph:
     """The graph with a constant for everything that is computed from constants, which without optimisation is still there."""
     constants = constant_values(graph)
@@ -96,7 +91,7 @@ def _folded(graph: Graph) -> Graph:
             raise ProgramError(Diagnostic("E0806", f"the weight {node.name} has no value: weights are bound before quantising"))
         values[node.name] = _constant(node, values) if node.name in constants and node.op != "constant" else node
         nodes.append(values[node.name])
-    return _live(graph.with_nodes(nodes))
+    return live(graph.with_nodes(nodes))
 
 
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
