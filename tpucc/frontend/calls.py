@@ -13,7 +13,7 @@ from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
 from tpucc.frontend.problem import LimitReached, Problem
-from tpucc.frontend.statements import run_block
+from tpucc.frontend.statements import run_body
 from tpucc.frontend.values import POISON, Poison, Value, describe, poisoned
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
@@ -132,29 +132,17 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
     for parameter in definition.parameters:
         argument = bound.get(parameter.name.text)
         inner.variables[parameter.name.text] = values[id(argument)] if argument is not None else _default(inner, parameter)
-    return _inlined(inner, definition)
+    try:
+        return inner.result if run_body(inner, name, definition.span) else POISON
+    except LimitReached as reached:
+        reached.calls = inner.calls if reached.calls is None else reached.calls
+        raise
 
 
 def _default(inner: Frame, parameter: ast.Parameter) -> Value:
     """A default's value: it sees the params, and nothing of the call."""
     assert parameter.default is not None
     return evaluate(Frame(inner.run, calls=inner.calls, functions=inner.functions), parameter.default)
-
-
-def _inlined(inner: Frame, definition: ast.Def) -> Value:
-    """Runs the body of a `def`. Raises `Problem` when it returns nothing."""
-    reported = len(inner.run.reports.found)
-    try:
-        run_block(inner, definition.body)
-    except LimitReached as reached:
-        reached.calls = inner.calls if reached.calls is None else reached.calls
-        raise
-    if inner.returned is None:
-        if len(inner.run.reports.found) == reported:
-            mend = "end it with: return …"
-            inner.report(Problem("E0213", f"{definition.name.text} ends without returning a value", definition.span, "", mend))
-        return POISON
-    return inner.result
 
 
 def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:

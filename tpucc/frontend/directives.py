@@ -53,8 +53,7 @@ def _read(item: ast.Directive, frame: Frame) -> dict[str, Any]:
         return {"activations": _format(item.value)}
     if item.keyword == "calibration":
         return {"calibration": _path(item, frame), "calibration_span": item.value.span}
-    if _is_random(item.value):
-        assert isinstance(item.value, ast.Call)
+    if isinstance(item.value, ast.Call) and isinstance(item.value.function, ast.Name) and item.value.function.text == "random":
         return {"random_seed": _seed(item.value, frame), "weights_span": item.value.span}
     return {"weights": _path(item, frame), "weights_span": item.value.span}
 
@@ -78,10 +77,6 @@ def _path(item: ast.Directive, frame: Frame) -> str | None:
         found = "an empty string" if value == "" else describe(value)
         raise Problem("E0227", f"{item.keyword} names a file, and this is {found}", item.value.span, "", mend)
     return value
-
-
-def _is_random(value: ast.Expression) -> bool:
-    return isinstance(value, ast.Call) and isinstance(value.function, ast.Name) and value.function.text == "random"
 
 
 def _seed(node: ast.Call, frame: Frame) -> int | None:

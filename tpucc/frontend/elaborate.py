@@ -13,7 +13,7 @@ from tpucc.frontend.frame import FUNCTIONS, Frame, Run
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
-from tpucc.frontend.statements import run_block
+from tpucc.frontend.statements import run_body
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
 from tpucc.ir.graph import Graph, NoAttributes
@@ -113,13 +113,8 @@ def _run_model(model: ast.ModelDef, run: Run) -> None:
     frame = Frame(run, model.body)
     _declare_inputs(model, frame)
     results = None if model.results is None else [(tensor_type(frame, node, bounded_for="a result"), node.span) for node in model.results]
-    reported = len(run.reports.found)
-    run_block(frame, model.body)
-    if frame.returned is None:
-        if len(run.reports.found) == reported:
-            frame.report(Problem("E0213", "the model ends without returning a value", model.span, "", "end it with: return …"))
-        return
-    _declare_outputs(frame, results)
+    if run_body(frame, "the model", model.span):
+        _declare_outputs(frame, results)
 
 
 def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:

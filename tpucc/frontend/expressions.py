@@ -15,7 +15,7 @@ from tpucc.frontend.apply import BINARY, Application, Operand, applied, combined
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, shape_items, written
+from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
 from tpucc.ops.slice import SliceAttributes
 
 UNNAMED: Hint = ()
@@ -178,7 +178,7 @@ def _attribute(frame: Frame, node: ast.Attribute, _: Hint) -> Value:
     if name != "shape":
         known = {"T": "write transpose(x, (1, 0))", "ndim": "write len(x.shape)", "size": "multiply the sizes of x.shape"}
         raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", known.get(name) or did_you_mean(name, ["shape"]))
-    return shape_items(value.type.shape)
+    return items(value.type.shape)
 
 
 def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:

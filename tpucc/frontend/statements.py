@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from tpucc.diagnostics import Label, counted
+from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import condition, evaluate, joined
 from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, sanitised
@@ -22,6 +22,15 @@ from tpucc.ops.weight import WeightAttributes
 def run_block(frame: Frame, block: tuple[ast.Statement, ...]) -> bool:
     """Runs statements in order; True when one of them returned."""
     return any(_run(frame, statement) for statement in block)
+
+
+def run_body(frame: Frame, what: str, span: Span) -> bool:
+    """Runs the body of a frame; True when it returned. One that doesn't is reported, unless it has an error, which may be why."""
+    reported = len(frame.run.reports.found)
+    run_block(frame, frame.body)
+    if frame.returned is None and len(frame.run.reports.found) == reported:
+        frame.report(Problem("E0213", f"{what} ends without returning a value", span, "", "end it with: return …"))
+    return frame.returned is not None
 
 
 def _run(frame: Frame, statement: ast.Statement) -> bool:

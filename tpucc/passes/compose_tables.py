@@ -59,12 +59,10 @@ def _only_look_up(graph: Graph, node: Node) -> Node | None:
     format, readers = INTEGER_FORMATS.get(node.type.dtype), graph.users[node.name]
     if format is None or not format.has_exact_tables or not isinstance(node.attributes, Fc | Conv | Vector):
         return None
-    alone = len(readers) == 1 and node.name not in graph.output_nodes
-    return readers[0] if alone and _is_look_up(readers[0]) else None
-
-
-def _is_look_up(node: Node) -> bool:
-    return isinstance(node.attributes, Vector) and node.attributes.function == "table"
+    if len(readers) != 1 or node.name in graph.output_nodes:
+        return None
+    reader = readers[0].attributes
+    return readers[0] if isinstance(reader, Vector) and reader.function == "table" else None
 
 
 def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:

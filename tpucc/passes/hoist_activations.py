@@ -31,8 +31,8 @@ class HoistActivations(Pass):
 
 
 def _hoist(sums: OpenSums, node: Node) -> bool:
-    """Puts the pool under the name of the activation after it, and the activation before it."""
-    if not _never_falls(node):
+    """Puts the pool under the name of the activation after it, and the activation before it. gelu, silu and hard_swish fall somewhere."""
+    if not is_function(node) or not facts_of(node.op).monotone(node.attributes):
         return False
     (pool,) = sums.operands(node)
     if legalisation_of(pool.op) != Pooling("max") or not sums.is_free(pool):
@@ -43,8 +43,3 @@ def _hoist(sums: OpenSums, node: Node) -> bool:
     moved = sums.put(replace(node, name=sums.fresh(node.name), operands=(x.name,), type=x.type.plain()))
     sums.put(replace(pool, name=node.name, operands=(moved.name,), type=node.type), pool)
     return True
-
-
-def _never_falls(node: Node) -> bool:
-    """Whether the node is an activation that keeps the order of its values; gelu, silu and hard_swish fall left of zero."""
-    return is_function(node) and facts_of(node.op).monotone(node.attributes)

@@ -63,7 +63,7 @@ class _Sinker(Rewriter):
         turned = any(name in self._turned for name in node.operands)
         if is_product(node) or any(name in self._below for name in node.operands):
             self._below.add(node.name)
-        if node.op == "matmul" and self._is_left_constant(node):
+        if node.op == "matmul" and self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1]):
             self._turn_product(node)
         elif node.op == "matmul" and self._turns_rows_only(node):
             self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
@@ -87,9 +87,6 @@ class _Sinker(Rewriter):
         for name in node.operands:
             self.straight(name)
         self.put(node)
-
-    def _is_left_constant(self, node: Node) -> bool:
-        return self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1])
 
     def _is_constant(self, name: str) -> bool:
         return name not in self._turned and constant_of(self.nodes[name]) is not None
