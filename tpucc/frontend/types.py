@@ -20,15 +20,8 @@ DECLARABLE = ("f32", "i32")
 """The data types that a source may name; the others arise by quantising."""
 
 ALIASES = {
-    "float32": "f32",
-    "float": "f32",
-    "int32": "i32",
-    "int": "i32",
-    "f64": "f32",
-    "f16": "f32",
-    "bf16": "f32",
-    "float64": "f32",
-    "i64": "i32",
+    **dict.fromkeys(("float32", "float", "f64", "f16", "bf16", "float64"), "f32"),
+    **dict.fromkeys(("int32", "int", "i64"), "i32"),
 }
 
 

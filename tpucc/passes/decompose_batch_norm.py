@@ -38,10 +38,13 @@ class DecomposeBatchNorm(Pass):
 
 
 def _decompose(rewriter: Rewriter, node: Node) -> bool:
-    """Puts the node in its new form, if it is a batch normalisation that has one."""
+    """Puts the node in its new form, if it is a batch normalisation that has one.
+
+    Where gamma is computed, too, it is a factor of its own: `(x - mean) * scale * gamma + beta`.
+    """
     if not isinstance(node.attributes, BatchNormAttributes):
         return False
-    x, *parameters = node.operands
+    x, *names = node.operands
     known = map(constant_of, rewriter.operands(node)[1:])
     gamma, beta, mean, variance = (None if value is None else value.data.astype(np.float64) for value in known)
     if variance is None:
@@ -49,16 +52,16 @@ def _decompose(rewriter: Rewriter, node: Node) -> bool:
     with np.errstate(all="ignore"):
         scale = 1 / np.sqrt(variance + node.attributes.epsilon)
         scale = scale if gamma is None else gamma * scale
-    affine = gamma is not None and beta is not None and mean is not None
-    used = parameters if affine else [parameters[3]] if gamma is None else [parameters[0], parameters[3]]
-    factor, added = _constant(rewriter, node, "scale", used, scale), parameters[1]
-    if beta is not None and mean is not None and affine:
-        added = _constant(rewriter, node, "offset", used, beta - mean * scale)
+    if gamma is None or beta is None or mean is None:
+        factor, added = _constant(rewriter, node, "scale", names[3:] if gamma is None else [names[0], names[3]], scale), names[1]
+    else:
+        factor, added = _constant(rewriter, node, "scale", names, scale), _constant(rewriter, node, "offset", names, beta - mean * scale)
     if not factor or not added:
         return False
-    x = x if affine else _step(rewriter, node, "sub", x, parameters[2])
-    x = _step(rewriter, node, "mul", x, factor)
-    x = _step(rewriter, node, "mul", x, parameters[0]) if gamma is None else x
+    if gamma is None or beta is None or mean is None:
+        x = _step(rewriter, node, "sub", x, names[2])
+    for by in (factor, *(names[:1] if gamma is None else ())):
+        x = _step(rewriter, node, "mul", x, by)
     rewriter.put(replace(node, op="add", operands=(x, added), attributes=NoAttributes()))
     return True
 

@@ -7,7 +7,7 @@ the middle, what the device can compute goes there, unless nothing but operators
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -58,7 +58,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
         if node.op not in OPS:
             raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
     relations = _Placing(graph)
-    if errors := list(_errors(relations)):
+    if errors := _errors(relations):
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
     device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
@@ -157,15 +157,14 @@ def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[st
     return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
 
 
-def _errors(relations: _Placing) -> Iterable[Diagnostic]:
+def _errors(relations: _Placing) -> Collection[Diagnostic]:
     """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
-    told: set[tuple[str, object]] = set()
+    found: dict[object, Diagnostic] = {}
     for node in relations.computed:
         if node.name in relations.products and not any(name in relations.constants for name in node.operands):
-            found = _two_computed(relations, node)
-            if (found.code, found.span or node.name) not in told:
-                told.add((found.code, found.span or node.name))
-                yield found
+            error = _two_computed(relations, node)
+            found.setdefault(error.span or node.name, error)
+    return found.values()
 
 
 def _two_computed(relations: _Placing, node: Node) -> Diagnostic:
