@@ -145,14 +145,10 @@ def _replacement(error: RuleError, about: Sequence[int], application: Applicatio
     """`did you mean w1, which is f32[128, 256]?`: another variable in sight with which the rule would hold."""
     for index in reversed(about):
         wanted = application.operands[index].variable
-        if wanted and (found := _best(index, wanted, application)):
-            return f"did you mean {found[0]}, which is {found[1].brief}?"
+        if wanted and (fitting := dict(_fitting(index, application))):
+            name = max(fitting, key=lambda name: SequenceMatcher(None, wanted, name).ratio())
+            return f"did you mean {name}, which is {fitting[name].brief}?"
     return ""
-
-
-def _best(index: int, wanted: str, application: Application) -> tuple[str, TensorType] | None:
-    fitting = list(_fitting(index, application))
-    return max(fitting, key=lambda found: SequenceMatcher(None, wanted, found[0]).ratio(), default=None)
 
 
 def _fitting(index: int, application: Application) -> Iterator[tuple[str, TensorType]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 from lark import Token
 
@@ -60,7 +61,11 @@ def text(token: Token, hole: Hole) -> ast.Text:
     raw = str(token)[1:-1]
     if "\\" not in raw and "{" not in raw and "}" not in raw:
         return ast.Text(span_of(token), (raw,) if raw else ())
-    return ast.Text(span_of(token), tuple(_joined(_parts(raw, token, hole))))
+    parts: list[str | ast.Expression] = []
+    for is_literal, group in groupby(_parts(raw, token, hole), key=lambda part: isinstance(part, str)):
+        pieces = list(group)
+        parts += ["".join(map(str, pieces))] if is_literal else pieces
+    return ast.Text(span_of(token), tuple(parts))
 
 
 def _parts(raw: str, token: Token, hole: Hole) -> Iterator[str | ast.Expression]:
@@ -126,21 +131,6 @@ def _inside(token: Token, start: int, end: int) -> Span:
     """The span of a piece of a string's inside; strings stand on one line, but an escaped newline may not move the columns."""
     line, column = token.line or 1, (token.column or 1) + 1
     return Span(line, column + start, line, column + end)
-
-
-def _joined(parts: Iterator[str | ast.Expression]) -> Iterator[str | ast.Expression]:
-    """Neighbouring literal pieces as one."""
-    literal = ""
-    for part in parts:
-        if isinstance(part, str):
-            literal += part
-            continue
-        if literal:
-            yield literal
-        literal = ""
-        yield part
-    if literal:
-        yield literal
 
 
 def _cut(token: str) -> str:

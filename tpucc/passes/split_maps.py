@@ -168,15 +168,14 @@ class _Splitter:
         return Node(node.name, "concat", pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by), node.place)
 
     def _held_type(self, node: Node) -> TensorType:
-        """The node's type, with what says how its copies are held: then joining them rounds nothing."""
-        held = self._held(node)
-        return replace(node.type, range=held.range, quantisation=held.quantisation)
+        """The node's type, with what says how its copies are held: then joining them rounds nothing.
 
-    def _held(self, node: Node) -> TensorType:
-        """The type whose parameters a value has on the device: that of its operand, for operators that only choose among its values."""
-        while node.type.quantisation is None and node.on_device and facts_of(node.op).keeps_parameters:
-            node = self._graph[node.operands[0]]
-        return node.type
+        That are the parameters of its operand, for operators that only choose among its values.
+        """
+        held = node
+        while held.type.quantisation is None and held.on_device and facts_of(held.op).keeps_parameters:
+            held = self._graph[held.operands[0]]
+        return replace(node.type, range=held.type.range, quantisation=held.type.quantisation)
 
 
 def _with_lines(type_: TensorType, lines: Lines) -> TensorType:
