@@ -15,7 +15,6 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
-from tpucc.ir.types import TensorType
 from tpucc.layers.parameters import UnfitError
 from tpucc.layers.summary import is_layer
 from tpucc.ops.constant import ConstantAttributes
@@ -85,23 +84,18 @@ def _folded(graph: Graph) -> Graph:
     """The graph with a constant for everything that is computed from constants, which without optimisation is still there."""
     constants = constant_values(graph)
     values: dict[str, Node] = {}
-    nodes = []
     for node in graph:
         if node.op == "weight":
             raise ProgramError(Diagnostic("E0806", f"the weight {node.name} has no value: weights are bound before quantising"))
         values[node.name] = _constant(node, values) if node.name in constants and node.op != "constant" else node
-        nodes.append(values[node.name])
-    return live(graph.with_nodes(nodes))
+    return live(graph.with_nodes(values.values()))
 
 
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
+    """The value of a node of constants; one that was dequantised keeps the parameters that the source gave it."""
     operands = [values[name] for name in node.operands]
     arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
     value = Constant(compute(node, [operand.type for operand in operands], arrays))
-    return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=_constant_type(node, operands))
-
-
-def _constant_type(node: Node, operands: list[Node]) -> TensorType:
-    """The type of a folded node; one that was dequantised keeps the parameters that the source gave it."""
     given = operands[0].type.quantisation if node.op == "dequantize" else None
-    return holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
+    type_ = holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
+    return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=type_)
