@@ -180,7 +180,7 @@ class Builder:
         return ast.Slice(_whole(children), *parts)
 
     def name(self, children: Children) -> ast.Name:
-        return ast.Name(_whole(children), str(children[0]))
+        return ast.Name(span_of(children[0]), str(children[0]))
 
     def number(self, children: Children) -> ast.Number:
         return literals.number(children[0], self.limits)
@@ -234,7 +234,9 @@ def _place(item: Token | ast.Node) -> Span:
 
 def _whole(children: Children) -> Span:
     """The span of all that stands in a line; the end of the line, and the block under it, don't."""
-    last = next(c for c in reversed(children) if isinstance(c, ast.Node) or (isinstance(c, Token) and c.type != "_NEWLINE"))
+    last = children[-1]
+    if isinstance(last, tuple) or (isinstance(last, Token) and last.type == "_NEWLINE"):
+        return _whole(children[:-1])
     return _over(children[0], last)
 
 
