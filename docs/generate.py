@@ -24,7 +24,6 @@ from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
-from tpucc.ops.signature import signature
 from tpucc.passes.base import options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.fidelity import fidelity
@@ -42,7 +41,7 @@ def operators_page() -> str:
     parts = [MADE, "# Operators\n", "Images are NHWC and kernels HWIO, as in Keras. Attributes stand after the operands, in this order.\n"]
     for name, op in OPS.items():
         if name not in INTERNAL:
-            parts.append(f"## {name}\n\n`{signature(op)}`\n\n{op.summary}.\n\n{op.documentation}\n\n*{where(op.legalisation)}*\n")
+            parts.append(f"## {name}\n\n`{op.signature}`\n\n{op.summary}.\n\n{op.documentation}\n\n*{where(op.legalisation)}*\n")
     return "\n".join(parts)
 
 

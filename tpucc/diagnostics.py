@@ -12,24 +12,21 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from types import MappingProxyType
 
 TAB = 4
 MAX_LINE = 160
 _SPAN = re.compile(r"(\d{1,20}):(\d{1,20})-(?:(\d{1,20}):)?(\d{1,20})", re.ASCII)
-_REASONS: Mapping[int, str] = MappingProxyType(
-    {
-        errno.ENOENT: "no such file",
-        errno.EACCES: "permission denied",
-        errno.EPERM: "permission denied",
-        errno.EISDIR: "is a directory",
-        errno.ENOTDIR: "not a directory",
-        errno.ENAMETOOLONG: "the name is too long",
-        errno.ENOSPC: "the disk is full",
-        errno.EROFS: "the disk can only be read",
-        errno.ELOOP: "its links lead in a circle",
-    }
-)
+_REASONS: Mapping[int, str] = {
+    errno.ENOENT: "no such file",
+    errno.EACCES: "permission denied",
+    errno.EPERM: "permission denied",
+    errno.EISDIR: "is a directory",
+    errno.ENOTDIR: "not a directory",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ENOSPC: "the disk is full",
+    errno.EROFS: "the disk can only be read",
+    errno.ELOOP: "its links lead in a circle",
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -145,6 +142,10 @@ class Diagnostic:
     labels: tuple[Label, ...] = ()
     help: tuple[str, ...] = ()
     severity: str = "error"
+
+    def __post_init__(self) -> None:
+        """A help that says nothing is left out."""
+        object.__setattr__(self, "help", tuple(filter(None, self.help)))
 
     @property
     def span(self) -> Span | None:

@@ -25,7 +25,7 @@ from tpucc.lowering.lower import lowerings
 from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
-from tpucc.passes.cores.division import divisions
+from tpucc.passes.divide_batch import divisions
 from tpucc.passes.pipeline import pipeline, unknown_name
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting

@@ -13,7 +13,6 @@ from decimal import Decimal
 from importlib import resources
 from numbers import Integral, Real
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 
 import msgspec
@@ -21,8 +20,8 @@ import msgspec
 from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, reason
 
 DataType = Literal["int8", "bfloat16"]
-DATA_BYTES: Mapping[str, int] = MappingProxyType({"int8": 1, "bfloat16": 2})
-SUMS: Mapping[str, str] = MappingProxyType({"int8": "int32", "bfloat16": "float32"})
+DATA_BYTES: Mapping[str, int] = {"int8": 1, "bfloat16": 2}
+SUMS: Mapping[str, str] = {"int8": "int32", "bfloat16": "float32"}
 """What products of a data type are summed in."""
 SHAPE_SIZES = ("mxu", "cores", "matrix_units", "weight_memory_bytes")
 PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")

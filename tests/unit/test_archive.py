@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from tpucc.diagnostics import InputError, UsageError
-from tpucc.interop.archive import Archive, read_arrays
-from tpucc.interop.npz import npz_bytes
+from tpucc.interop.archive import Archive, npz_bytes, read_arrays
 
 
 def npy(array: np.ndarray) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc.cli.main import COMMANDS
-from tpucc.interop.npz import npz_bytes
+from tpucc.interop.archive import npz_bytes
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.command_line import SMALL, run
-from tpucc.interop.npz import npz_bytes
+from tpucc.interop.archive import npz_bytes
 
 SOURCE = SMALL.replace("batch = 4", "batch = 8")
 

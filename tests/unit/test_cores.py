@@ -18,7 +18,7 @@ from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.kinds import LAYERS
 from tpucc.ops import OPS
-from tpucc.passes.cores.division import rule_of
+from tpucc.passes.divide_batch import rule_of
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"

@@ -19,8 +19,6 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.arithmetic import FUSIBLE, ArithmeticAttributes
 from tpucc.ops.fused import Fused
 from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
-from tpucc.ops.rules import CODES
-from tpucc.ops.signature import signature
 from tpucc.ops.verify import DECLARED, verify_operators
 
 CASES = [pytest.param(op, example, id=f"{name}-{example.title}") for name, op in OPS.items() for example in op.examples]
@@ -155,19 +153,19 @@ def test_internal_operators_take_in_activations_and_the_language_has_none() -> N
     assert fused <= set(INTERNAL)
 
 
-def test_every_code_of_a_rule_is_in_the_table() -> None:
+def test_every_code_of_a_rule_is_one_of_theirs() -> None:
     folder = Path(tpucc.ops.__file__).parent
     used = {part[:5] for file in folder.glob("*.py") for part in file.read_text("utf-8").split('RuleError("')[1:]}
-    assert used == set(CODES)
+    assert used == {f"E03{number:02}" for number in range(1, 16)}
 
 
 def test_signatures() -> None:
-    assert signature(OPS["matmul"]) == "matmul(a, b)"
-    assert signature(OPS["conv2d"]) == 'conv2d(x, w, stride=1, padding="valid")'
-    assert signature(OPS["concat"]) == "concat([tensors, …], axis=-1)"
-    assert signature(OPS["full"]) == "full(shape, value)"
-    assert signature(OPS["linear"]).startswith("linear(x, w, b?, ")
-    assert signature(OPS["convolution"]).startswith("convolution(x, w, b?, ")
+    assert OPS["matmul"].signature == "matmul(a, b)"
+    assert OPS["conv2d"].signature == 'conv2d(x, w, stride=1, padding="valid")'
+    assert OPS["concat"].signature == "concat([tensors, …], axis=-1)"
+    assert OPS["full"].signature == "full(shape, value)"
+    assert OPS["linear"].signature.startswith("linear(x, w, b?, ")
+    assert OPS["convolution"].signature.startswith("convolution(x, w, b?, ")
 
 
 def test_numbers_of_operands() -> None:

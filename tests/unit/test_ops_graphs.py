@@ -24,7 +24,7 @@ from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.ops.verify import verify_operators
 from tpucc.ops.weight import WeightAttributes
-from tpucc.ops.zeros import ZerosAttributes
+from tpucc.ops.zeros import ShapeAttributes
 
 NONE = NoAttributes()
 ORIGIN = Origin((Span(3, 9, 3, 14),))
@@ -142,7 +142,7 @@ def test_unbound_weights_are_listed() -> None:
 def test_a_value_past_the_limit_is_refused_before_it_is_made() -> None:
     shape = (2**31 - 1, 2**20)
     with pytest.raises(LimitError) as caught:
-        evaluate(graph(node("z", "zeros", (), ZerosAttributes(shape), f32(*shape))), {})
+        evaluate(graph(node("z", "zeros", (), ShapeAttributes(shape), f32(*shape))), {})
     assert caught.value.diagnostics[0].code == "E0640"
 
 

@@ -26,7 +26,6 @@ from tpucc.ops.full import FullAttributes
 from tpucc.ops.fused import activation_of, with_activation, without_activation
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.linear import LinearAttributes
-from tpucc.ops.ones import OnesAttributes
 from tpucc.ops.opdef import Array, Clamp, Table
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.quantize import QuantizeAttributes
@@ -34,7 +33,7 @@ from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.ops.transpose import TransposeAttributes
-from tpucc.ops.zeros import ZerosAttributes
+from tpucc.ops.zeros import ShapeAttributes
 
 NONE = NoAttributes()
 
@@ -132,8 +131,8 @@ def test_slice_takes_a_part_and_drops_axes() -> None:
 
 
 def test_constants() -> None:
-    assert run("zeros", ZerosAttributes((2, 3))).tolist() == [[0.0] * 3] * 2
-    assert run("ones", OnesAttributes((3,))).tolist() == [1.0] * 3
+    assert run("zeros", ShapeAttributes((2, 3))).tolist() == [[0.0] * 3] * 2
+    assert run("ones", ShapeAttributes((3,))).tolist() == [1.0] * 3
     assert run("full", FullAttributes((1, 2), -2.5)).tolist() == [[-2.5, -2.5]]
     assert run("full", FullAttributes((), 3)).item() == 3.0
 

@@ -22,5 +22,5 @@ def command(code: str | None) -> None:
     text = explain(code.upper())
     if text is None:
         near = did_you_mean(code.upper(), codes())
-        raise UsageError(Diagnostic("E0511", f"no error has the code {printable(code)}", help=(near,) if near else ()))
+        raise UsageError(Diagnostic("E0511", f"no error has the code {printable(code)}", help=(near,)))
     click.echo(prose(text).rstrip())

@@ -9,7 +9,6 @@ import click
 from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.ops import OPS
-from tpucc.ops.signature import signature
 
 
 @click.command("ops")
@@ -22,8 +21,8 @@ def command(name: str | None) -> None:
         return
     if name not in OPS:
         near = did_you_mean(name, OPS)
-        raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,) if near else ()))
+        raise UsageError(Diagnostic("E0512", f"no operator is named {name}", help=(near,)))
     op = OPS[name]
-    click.echo(f"{filled(signature(op), '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
+    click.echo(f"{filled(op.signature, '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
     if fields(op.attributes):
         click.echo("\n" + filled("attributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)), "", "  "))

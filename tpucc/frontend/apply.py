@@ -1,45 +1,71 @@
-"""Operators applied to tensors: from operands and attributes to a node of the graph."""
+"""Operators applied to tensors: a node of the graph, or a message about the student's own expressions where a rule doesn't hold."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
 import numpy as np
 
-from tpucc.diagnostics import Span
+from tpucc.diagnostics import Span, listed
 from tpucc.frontend import ast
-from tpucc.frontend.blame import Application, Operand, blamed
 from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.values import POISON, Items, Tensor, Value, describe, has_tensor, is_number, poisoned
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Attributes, NoAttributes
+from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
 
-BINARY: Mapping[str, str] = MappingProxyType({"+": "add", "-": "sub", "*": "mul", "@": "matmul"})
-NO_PLACES: Mapping[str, Span] = MappingProxyType({})
+BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "@": "matmul"}
 LARGEST = float(np.finfo(np.float32).max)
+TRIED = 200
+"""Variables that are tried as replacements for a wrong operand."""
 
 
-def applied(
-    frame: Frame,
-    op: str,
-    operands: Sequence[Operand],
-    attributes: Attributes,
-    span: Span,
-    hint: Hint,
-    places: Mapping[str, Span] = NO_PLACES,
-) -> Tensor:
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """A tensor in its place: where it is written, and the variable that it is, if it is one."""
+
+    tensor: Tensor
+    span: Span
+    variable: str = ""
+
+
+@dataclass(frozen=True)
+class Application:
+    """An operator applied: all that a message about it may need."""
+
+    frame: Frame
+    op: str
+    operands: Sequence[Operand]
+    attributes: Attributes
+    span: Span
+    places: Mapping[str, Span] = field(default_factory=dict)
+    """Where the attributes are written that are."""
+
+    @property
+    def types(self) -> list[TensorType]:
+        return [operand.tensor.type for operand in self.operands]
+
+    def named(self, index: int) -> str:
+        """An operand in the student's words: its expression, or its position when that is long."""
+        operand = self.operands[index]
+        return operand.variable or self.frame.run.excerpt(operand.span) or _ordinal(index, len(self.operands))
+
+
+def applied(made: Application, hint: Hint) -> Tensor:
     """The node of an operator, its type inferred. Raises `Problem` for a rule that doesn't hold."""
     try:
-        type_ = OPS[op].infer(attributes, [operand.tensor.type for operand in operands])
+        type_ = OPS[made.op].infer(made.attributes, made.types)
     except RuleError as error:
-        raise blamed(error, Application(frame, op, operands, attributes, places, span)) from None
-    return frame.add(op, tuple(operand.tensor.node.name for operand in operands), attributes, type_, span, hint)
+        raise _blamed(error, made) from None
+    operands = tuple(operand.tensor.node.name for operand in made.operands)
+    return made.frame.add(made.op, operands, made.attributes, type_, made.span, hint)
 
 
 def operand(frame: Frame, value: Value, node: ast.Expression) -> Operand:
@@ -54,23 +80,23 @@ def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
     """A static number as a constant f32[]."""
     if not is_number(value):
         mend = "constant([[1.0, 2.0]]) makes a tensor of a list of numbers" if isinstance(value, Items) and not has_tensor(value) else ""
-        raise Problem("E0324", f"expected a tensor or a number, found {describe(value)}", span, "", (mend,))
+        raise Problem("E0324", f"expected a tensor or a number, found {describe(value)}", span, "", mend)
     if abs(value) > LARGEST:
         raise Problem("E0307", "a number beyond the range of f32", span, f"f32 reaches to about {LARGEST:.3g}")
     attributes = ConstantAttributes(Constant(np.array(value, np.float32)))
-    return applied(frame, "constant", (), attributes, span, ("scalar",))
+    return applied(Application(frame, "constant", (), attributes, span), ("scalar",))
 
 
 def combined(frame: Frame, symbol: str, a: Operand, b: Operand, span: Span, hint: Hint) -> Tensor:
     """`a + b`, `a - b`, `a * b`, `a @ b`."""
-    return applied(frame, BINARY[symbol], (a, b), NoAttributes(), span, hint)
+    return applied(Application(frame, BINARY[symbol], (a, b), NoAttributes(), span), hint)
 
 
 def reciprocal(value: Value, span: Span) -> float:
     """1 / value, for the division of a tensor by a static number. Raises `Problem`."""
     if not is_number(value):
         mend = "only a static number divides a tensor" if isinstance(value, Tensor) else ""
-        raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span, "", (mend,))
+        raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span, "", mend)
     if value == 0:
         raise Problem("E0218", "division by zero", span, "the right side is 0")
     result = 1 / value
@@ -83,9 +109,71 @@ def tensors_of(frame: Frame, value: Value, node: ast.Expression, what: str) -> l
     """The tensors of a list, for an operator that takes one; None when one of them is wrong. Raises `Problem`."""
     if not isinstance(value, Items):
         raise Problem(
-            "E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", (f"write it as a list: {what}([a, b])",)
+            "E0324", f"{what} takes a list of tensors, found {describe(value)}", node.span, "", f"write it as a list: {what}([a, b])"
         )
     if poisoned(value) or POISON in value.values:
         return None
     places = ast.parts(node, len(value.values))
     return [operand(frame, inner, place) for inner, place in zip(value.values, places, strict=True)]
+
+
+def _blamed(error: RuleError, application: Application) -> Problem:
+    """The message for a rule that doesn't hold."""
+    names = [application.named(index) for index in range(len(application.operands))]
+    message, help_ = error.named(names)
+    about = [index for index in error.about if isinstance(index, int)]
+    span = _place(error, about, application)
+    label = _types(about, application, names)
+    return Problem(error.code, message, span, label, _replacement(error, about, application), help_)
+
+
+def _place(error: RuleError, about: Sequence[int], application: Application) -> Span:
+    attributes = [place for name in error.about if isinstance(name, str) and (place := application.places.get(name))]
+    if attributes:
+        return attributes[0]
+    return application.operands[about[0]].span if len(about) == 1 else application.span
+
+
+def _types(about: Sequence[int], application: Application, names: Sequence[str]) -> str:
+    """`x is f32[64, 128] but w2 is f32[256, 10]`."""
+    shown = about or range(len(names))
+    facts = [f"{names[index]} is {application.operands[index].tensor.type.brief}" for index in shown[:3]]
+    return f"{facts[0]} but {facts[1]}" if len(facts) == 2 and len(about) == 2 else listed(facts)
+
+
+def _replacement(error: RuleError, about: Sequence[int], application: Application) -> str:
+    """`did you mean w1, which is f32[128, 256]?`: another variable in sight with which the rule would hold."""
+    for index in reversed(about):
+        wanted = application.operands[index].variable
+        if wanted and (fitting := dict(_fitting(index, application))):
+            name = max(fitting, key=lambda name: SequenceMatcher(None, wanted, name).ratio())
+            return f"did you mean {name}, which is {fitting[name].brief}?"
+    return ""
+
+
+def _fitting(index: int, application: Application) -> Iterator[tuple[str, TensorType]]:
+    """Variables of the same kind (weights for weights) that fit in the place of an operand."""
+    used = {operand.tensor.node.name for operand in application.operands}
+    kind = application.operands[index].tensor.node.op == "weight"
+    tensors = [(name, value) for name, value in application.frame.variables.items() if isinstance(value, Tensor)]
+    for name, value in tensors[-TRIED:]:
+        if value.node.name not in used and (value.node.op == "weight") == kind and _fits(index, value.type, application):
+            yield name, value.type
+
+
+def _fits(index: int, type_: TensorType, application: Application) -> bool:
+    types = application.types
+    types[index] = type_
+    try:
+        OPS[application.op].infer(application.attributes, types)
+    except RuleError:
+        return False
+    return True
+
+
+def _ordinal(index: int, count: int) -> str:
+    if count == 1:
+        return "the operand"
+    if count == 2:
+        return ("the left operand", "the right operand")[index]
+    return f"operand {index + 1}"

@@ -1,148 +1,125 @@
 """The syntax tree of a `.tpu` file: what was written, and where; nothing is checked beyond grammar.
 
-Every node is frozen and has the `Span` of all that it covers. Chains of one level of precedence (`a + b - c`) are flat, so that the
+The fields of a node are in the order of the source. Chains of one level of precedence (`a + b - c`) are flat, so that the
 depth of a tree is bounded by its brackets and not by its length.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from typing import assert_never
+
+import msgspec
 
 from tpucc.diagnostics import Span
 
 
-@dataclass(frozen=True, slots=True)
-class Identifier:
+class Node(msgspec.Struct, frozen=True):
+    """What all nodes have: the stretch of the source that they cover."""
+
+    span: Span
+
+
+class Identifier(Node, frozen=True):
     """A name where it is defined: a target, an argument, a param."""
 
     text: str
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(Node, frozen=True):
     """A name where it is used."""
 
     text: str
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Number:
+class Number(Node, frozen=True):
     value: int | float
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Boolean:
+class Boolean(Node, frozen=True):
     value: bool
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Node, frozen=True):
     """A string: literal pieces (escapes done) and the expressions of its holes, in order."""
 
     parts: tuple[str | Expression, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
+class Items(Node, frozen=True):
     """A tuple `a, b` or a list `[a, b]`."""
 
     items: tuple[Expression, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(Node, frozen=True):
     """`-x`, `+x`, `not x`."""
 
     operator: str
     operand: Expression
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Chain:
+class Chain(Node, frozen=True):
     """Operands joined from the left by operators of one level: `a @ b * c` or `a + b - c`."""
 
     operands: tuple[Expression, ...]
     operators: tuple[str, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Comparison:
+class Comparison(Node, frozen=True):
     """`a < b <= c` means `a < b and b <= c`, as in Python."""
 
     operands: tuple[Expression, ...]
     operators: tuple[str, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Logical:
+class Logical(Node, frozen=True):
     """`a and b and c`, or `a or b`."""
 
     operator: str
     operands: tuple[Expression, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Conditional:
+class Conditional(Node, frozen=True):
     """`value if condition else otherwise`."""
 
-    condition: Expression
     value: Expression
+    condition: Expression
     otherwise: Expression
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
+class Attribute(Node, frozen=True):
     """`x.shape`."""
 
     value: Expression
     name: Identifier
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Node, frozen=True):
     """`start:stop:step` between the brackets of a subscript."""
 
     start: Expression | None
     stop: Expression | None
     step: Expression | None
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(Node, frozen=True):
     """`x[:, t]`."""
 
     value: Expression
     indices: tuple[Expression | Slice, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Argument:
+class Argument(Node, frozen=True):
     """An argument of a call; `name` when it is given by keyword."""
 
-    name: Identifier | None
     value: Expression
-    span: Span
+    name: Identifier | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Node, frozen=True):
     function: Expression
     arguments: tuple[Argument, ...]
-    span: Span
 
 
 Expression = Name | Number | Boolean | Text | Items | Unary | Chain | Comparison | Logical | Conditional | Attribute | Subscript | Call
@@ -153,149 +130,134 @@ def parts(node: Expression, count: int) -> tuple[Expression, ...]:
     return node.items if isinstance(node, Items) and len(node.items) == count else (node,) * count
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(Node, frozen=True):
     """`in [low, high]` after a type."""
 
     low: Expression
     high: Expression
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(Node, frozen=True):
     """`f32[batch, 4] in [0.0, 8.0]`."""
 
     dtype: Identifier
     sizes: tuple[Expression, ...]
-    bounds: Bounds | None
-    span: Span
+    bounds: Bounds | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Pattern:
+class Pattern(Node, frozen=True):
     """Several targets of one assignment, `a, (b, c)`."""
 
     targets: tuple[Target, ...]
-    span: Span
 
 
 Target = Identifier | Pattern
 
 
-@dataclass(frozen=True, slots=True)
-class Assign:
+class Assign(Node, frozen=True):
     """`target = value`; with `operator` (`+`, …) it is `target += value`."""
 
     target: Target
     operator: str
     value: Expression
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Weight:
+class Weight(Node, frozen=True):
     """`weight name: type = "key"`; without a key it is the name."""
 
     name: Identifier
     type: Type
-    key: Expression | None
-    span: Span
+    key: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(Node, frozen=True):
     target: Target
     values: Expression
     body: tuple[Statement, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Branch:
+class Branch(msgspec.Struct, frozen=True):
     condition: Expression
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(Node, frozen=True):
     """`if`, each `elif`, and what stands under `else` (nothing without one)."""
 
     branches: tuple[Branch, ...]
     otherwise: tuple[Statement, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Return:
+class Return(Node, frozen=True):
     values: tuple[Expression, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Pass:
-    span: Span
+class Pass(Node, frozen=True):
+    """`pass`."""
 
 
 Statement = Assign | Weight | For | If | Return | Pass
 
 
-@dataclass(frozen=True, slots=True)
-class Param:
+def statements(block: tuple[Statement, ...]) -> Iterator[Statement]:
+    """Every statement of a block, in order, each before those of the blocks inside it."""
+    for statement in block:
+        yield statement
+        match statement:
+            case For(body=body):
+                yield from statements(body)
+            case If(branches=branches, otherwise=otherwise):
+                for inner in (*(branch.body for branch in branches), otherwise):
+                    yield from statements(inner)
+            case Assign() | Weight() | Return() | Pass():
+                pass
+            case _:
+                assert_never(statement)
+
+
+class Param(Node, frozen=True):
     name: Identifier
     value: Expression
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Directive:
+class Directive(Node, frozen=True):
     """`weights …`, `calibration …` or `activations …`: `keyword` says which."""
 
     keyword: str
     value: Expression
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Node, frozen=True):
     """An argument of a `def`, with its default if it has one."""
 
     name: Identifier
-    default: Expression | None
-    span: Span
+    default: Expression | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Def:
+class Def(Node, frozen=True):
     name: Identifier
     parameters: tuple[Parameter, ...]
     body: tuple[Statement, ...]
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Node, frozen=True):
     name: Identifier
     type: Type
-    span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class ModelDef:
+class ModelDef(Node, frozen=True):
     """`model name(inputs) -> results:`; `results` is None when they aren't declared."""
 
     name: Identifier
     inputs: tuple[Input, ...]
     results: tuple[Type, ...] | None
     body: tuple[Statement, ...]
-    span: Span
 
 
 TopLevel = Param | Directive | Def | ModelDef
 
 
-@dataclass(frozen=True, slots=True)
-class Module:
+class Module(msgspec.Struct, frozen=True):
     """A whole file."""
 
     items: tuple[TopLevel, ...]

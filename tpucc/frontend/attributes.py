@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -12,7 +12,7 @@ import numpy as np
 
 from tpucc.diagnostics import Span, listed
 from tpucc.frontend.limits import Limits
-from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.static import require_static
 from tpucc.frontend.values import Items, Value, describe, is_integer, is_number
 from tpucc.ir.constants import Constant
@@ -98,10 +98,9 @@ def _plural(annotation: Any) -> str:
 def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
     """Nested lists of numbers as an f32 array. Raises `Problem` when they are ragged or hold anything else."""
     shape = _shape(value)
-    leaves: list[int | float] = []
-    _collect(name, value, shape, span, leaves)
+    leaves = list(_leaves(name, value, shape, span))
     if len(leaves) > limits.static_elements:
-        raise LimitReached(Problem("E0607", f"a constant of more than {limits.static_elements:,} elements", span))
+        raise LimitReached("E0607", f"a constant of more than {limits.static_elements:,} elements", span)
     with np.errstate(over="ignore"):
         data = np.array(leaves, np.float64).astype(np.float32).reshape(shape)
     if not np.isfinite(data).all():
@@ -120,13 +119,14 @@ def _shape(value: Value) -> tuple[int, ...]:
     return tuple(shape)
 
 
-def _collect(name: str, value: Value, shape: tuple[int, ...], span: Span, leaves: list[int | float]) -> None:
+def _leaves(name: str, value: Value, shape: tuple[int, ...], span: Span) -> Iterator[int | float]:
+    """The numbers of nested lists, in order."""
     if isinstance(value, Items) != bool(shape) or (isinstance(value, Items) and len(value.values) != shape[0]):
-        raise Problem("E0306", f"the lists of {name} are not equally long", span, "", ("write a matrix as [[1.0, 2.0], [3.0, 4.0]]",))
+        raise Problem("E0306", f"the lists of {name} are not equally long", span, "", "write a matrix as [[1.0, 2.0], [3.0, 4.0]]")
     if isinstance(value, Items):
         for item in value.values:
-            _collect(name, item, shape[1:], span, leaves)
-    elif not is_number(value):
-        raise Problem("E0306", f"{name} must hold numbers, found {describe(value)}", span)
+            yield from _leaves(name, item, shape[1:], span)
+    elif is_number(value):
+        yield value
     else:
-        leaves.append(value)
+        raise Problem("E0306", f"{name} must hold numbers, found {describe(value)}", span)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 from tpucc.diagnostics import Span, counted
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_static
 from tpucc.frontend.values import Items, Tensor, Value, describe, is_integer
 
@@ -48,7 +48,7 @@ def _extreme(name: str, choose: Callable[[Sequence[int | float]], int | float]) 
         if len(arguments) == 1 and isinstance(arguments[0], Items):
             values, spans = arguments[0].values, [spans[0]] * len(arguments[0].values)
         if not values:
-            raise Problem("E0209", f"{name} of nothing", span, "", (f"give it numbers: {name}(a, b), or a list of them",))
+            raise Problem("E0209", f"{name} of nothing", span, "", f"give it numbers: {name}(a, b), or a list of them")
         numbers = [_number(name, value, place) for value, place in zip(values, spans, strict=True)]
         return choose(numbers)
 
@@ -58,7 +58,7 @@ def _extreme(name: str, choose: Callable[[Sequence[int | float]], int | float]) 
 def _number(name: str, value: Value, span: Span) -> int | float:
     if isinstance(value, Tensor):
         mend = "relu(x) is the larger of x and 0; max_pool takes the largest of a window"
-        raise Problem("E0215", f"{name} works on static numbers, and this is {describe(value)}", span, "", (mend,))
+        raise Problem("E0215", f"{name} works on static numbers, and this is {describe(value)}", span, "", mend)
     if not isinstance(value, int | float):
         raise Problem("E0217", f"{name} takes numbers, found {describe(value)}", span)
     return value

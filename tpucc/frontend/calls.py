@@ -7,18 +7,16 @@ from typing import Any, cast
 
 from tpucc.diagnostics import did_you_mean
 from tpucc.frontend import ast, builtins
-from tpucc.frontend.apply import applied, operand, tensors_of
+from tpucc.frontend.apply import Application, Operand, applied, operand, tensors_of
 from tpucc.frontend.attributes import converted, declared
-from tpucc.frontend.binding import Callee, Formal, bind
-from tpucc.frontend.blame import Operand
+from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
-from tpucc.frontend.reports import LimitReached, Problem
-from tpucc.frontend.statements import run_block
+from tpucc.frontend.problem import LimitReached, Problem
+from tpucc.frontend.statements import run_body
 from tpucc.frontend.values import POISON, Poison, Value, describe, poisoned
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
-from tpucc.ops.signature import signature
 
 PYTHON_FUNCTIONS = {
     "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
@@ -86,8 +84,8 @@ def _call_static(frame: Frame, name: str, node: ast.Call) -> Value:
 def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hint) -> Value:
     values = _evaluated(frame, node.arguments)
     fields = declared(cast(Any, operator.attributes))
-    formals = [Formal(o.name, not o.optional) for o in operator.operands] + [Formal(name, required) for name, _, required in fields]
-    callee = Callee(operator.name, tuple(formals), None, signature(operator))
+    formals = [(place.name, not place.optional) for place in operator.operands] + [(name, required) for name, _, required in fields]
+    callee = Callee(operator.name, tuple(formals), None, operator.signature)
     bound = bind(callee, node.arguments, node.span)
     if any(poisoned(value) for value in values.values()):
         return POISON
@@ -100,7 +98,7 @@ def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hin
         if name in bound
     }
     places = {name: bound[name].value.span for name in given}
-    return applied(frame, operator.name, operands, operator.attributes(**given), node.span, hint, places)
+    return applied(Application(frame, operator.name, operands, operator.attributes(**given), node.span, places), hint)
 
 
 def _operands(frame: Frame, operator: OpDef[Any], bound: Mapping[str, ast.Argument], values: Mapping[int, Value]) -> list[Operand] | None:
@@ -125,16 +123,20 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
     if name in frame.functions:
         cycle = [*reversed(frame.functions[: frame.functions.index(name) + 1]), name]
         message = f"{name} calls itself" if len(cycle) == 2 else f"{name} calls itself: {' → '.join(cycle)}"
-        raise Problem("E0208", message, node.span, "", ("a def is inlined at each call, which would never end; write a loop",))
+        raise Problem("E0208", message, node.span, "", "a def is inlined at each call, which would never end; write a loop")
     if len(frame.calls) >= frame.run.limits.calls:
-        raise LimitReached(Problem("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span))
-    formals = tuple(Formal(p.name.text, p.default is None) for p in definition.parameters)
+        raise LimitReached("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span)
+    formals = tuple((parameter.name.text, parameter.default is None) for parameter in definition.parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
     for parameter in definition.parameters:
         argument = bound.get(parameter.name.text)
         inner.variables[parameter.name.text] = values[id(argument)] if argument is not None else _default(inner, parameter)
-    return _inlined(inner, definition)
+    try:
+        return inner.result if run_body(inner, name, definition.span) else POISON
+    except LimitReached as reached:
+        reached.calls = inner.calls if reached.calls is None else reached.calls
+        raise
 
 
 def _default(inner: Frame, parameter: ast.Parameter) -> Value:
@@ -143,41 +145,25 @@ def _default(inner: Frame, parameter: ast.Parameter) -> Value:
     return evaluate(Frame(inner.run, calls=inner.calls, functions=inner.functions), parameter.default)
 
 
-def _inlined(inner: Frame, definition: ast.Def) -> Value:
-    """Runs the body of a `def`. Raises `Problem` when it returns nothing."""
-    reported = len(inner.run.reports.found)
-    try:
-        run_block(inner, definition.body)
-    except LimitReached as reached:
-        reached.calls = inner.calls if reached.calls is None else reached.calls
-        raise
-    if inner.returned is None:
-        if len(inner.run.reports.found) == reported:
-            mend = "end it with: return …"
-            inner.report(Problem("E0213", f"{definition.name.text} ends without returning a value", definition.span, "", (mend,)))
-        return POISON
-    return inner.result
-
-
 def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:
     if isinstance(function, ast.Attribute):
         value, name = function.value, function.name.text
         whole = frame.run.excerpt(value.span) or "x"
         mend = f"write {name}({whole}, …)" if name in FUNCTIONS and whole not in ("np", "tf", "nn", "torch", "F") else ""
         mend = mend or (f"write {name}(…)" if name in FUNCTIONS else "operators are called by their own names: relu(x)")
-        return Problem("E0220", f".{name} can't be called: values have no methods", function.name.span, "", (mend,))
+        return Problem("E0220", f".{name} can't be called: values have no methods", function.name.span, "", mend)
     value_ = evaluate(frame, function)
     shown = "this" if isinstance(value_, Poison) else describe(value_)
-    return Problem("E0220", f"{shown} is no function", function.span, "", ("only names of operators and defs are called",))
+    return Problem("E0220", f"{shown} is no function", function.span, "", "only names of operators and defs are called")
 
 
 def _unknown(frame: Frame, function: ast.Name) -> Problem:
     name = function.text
     if name == "range":
-        return Problem("E0225", "range stands only in a for", function.span, "", ("for i in range(n):",))
+        return Problem("E0225", "range stands only in a for", function.span, "", "for i in range(n):")
     if name in frame.variables or name in frame.run.params:
         value = frame.lookup(function)
         mend = f"a part of it is taken with square brackets: {name}[…]" if not isinstance(value, Poison) else ""
-        return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", (mend,))
+        return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", mend)
     near = did_you_mean(name, {*frame.run.functions, *FUNCTIONS})
-    return Problem("E0203", f"no function is named {name}", function.span, "not known here", (PYTHON_FUNCTIONS.get(name) or near,))
+    return Problem("E0203", f"no function is named {name}", function.span, "not known here", PYTHON_FUNCTIONS.get(name) or near)

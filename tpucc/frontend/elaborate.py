@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span
+from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.calls import call
 from tpucc.frontend.directives import Directives, read_directives
 from tpucc.frontend.frame import FUNCTIONS, Frame, Run
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
-from tpucc.frontend.reports import LimitReached, Problem, TooManyErrors, limit_error
-from tpucc.frontend.results import declare_outputs
-from tpucc.frontend.statements import run_block
+from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
+from tpucc.frontend.statements import run_body
 from tpucc.frontend.types import tensor_type
-from tpucc.frontend.values import POISON, Poison
+from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
 from tpucc.ir.graph import Graph, NoAttributes
+from tpucc.ir.types import TensorType
 
 __all__ = ["Limits", "Model", "elaborate"]
 
@@ -42,7 +42,7 @@ def elaborate(module: ast.Module, source: Source, params: Mapping[str, str] | No
     except TooManyErrors:
         raise CompileError(run.reports.in_order(), source) from None
     except LimitReached as reached:
-        raise limit_error(reached, run.reports, source) from None
+        raise run.reports.limit_error(reached, source) from None
     except RecursionError:
         deep = Diagnostic("E0602", "too many operations, blocks and calls inside each other")
         raise LimitError(deep, source) from None
@@ -68,11 +68,11 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
         raise _no_model(run.source)
     for other in models[1:]:
         note = (Label(models[0].span, "the first is here"),)
-        run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, "", (), note), ())
+        run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, notes=note))
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
     run.reports.raise_any(run.source)
-    return Model(graph=run.graph.build(), warnings=tuple(run.reports.warnings), **vars(directives))
+    return Model(graph=run.graph.build(), **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:
@@ -91,10 +91,10 @@ def _require_unique(module: ast.Module, run: Run) -> None:
         name = item.name
         if name.text in FUNCTIONS:
             mend = f"every call of {name.text} would mean yours; choose another name"
-            run.reports.add(Problem("E0207", f"{name.text} is a function of the language", name.span, "taken", (mend,)), ())
+            run.reports.add(Problem("E0207", f"{name.text} is a function of the language", name.span, "taken", mend))
         elif name.text in seen:
             note = (Label(seen[name.text], "first here"),)
-            run.reports.add(Problem("E0204", f"{name.text} is defined twice", name.span, "", (), note), ())
+            run.reports.add(Problem("E0204", f"{name.text} is defined twice", name.span, notes=note))
         seen.setdefault(name.text, name.span)
         if isinstance(item, ast.Def):
             _require_unique_parameters(item, run)
@@ -105,7 +105,7 @@ def _require_unique_parameters(definition: ast.Def, run: Run) -> None:
     for parameter in definition.parameters:
         name = parameter.name
         if name.text in seen:
-            run.reports.add(Problem("E0204", f"two arguments of {definition.name.text} are named {name.text}", name.span), ())
+            run.reports.add(Problem("E0204", f"two arguments of {definition.name.text} are named {name.text}", name.span))
         seen.add(name.text)
 
 
@@ -113,13 +113,8 @@ def _run_model(model: ast.ModelDef, run: Run) -> None:
     frame = Frame(run, model.body)
     _declare_inputs(model, frame)
     results = None if model.results is None else [(tensor_type(frame, node, bounded_for="a result"), node.span) for node in model.results]
-    reported = len(run.reports.found)
-    run_block(frame, model.body)
-    if frame.returned is None:
-        if len(run.reports.found) == reported:
-            frame.report(Problem("E0213", "the model ends without returning a value", model.span, "", ("end it with: return …",)))
-        return
-    declare_outputs(frame, results)
+    if run_body(frame, "the model", model.span):
+        _declare_outputs(frame, results)
 
 
 def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:
@@ -133,3 +128,60 @@ def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:
             frame.variables[name.text] = POISON
         else:
             frame.variables[name.text] = frame.add("input", (), NoAttributes(), type_, item.span, (name.text,))
+
+
+def _declare_outputs(frame: Frame, declared: Sequence[tuple[TensorType | Poison, Span]] | None) -> None:
+    """Makes the returned values the outputs of the graph; reports what is no tensor, and what isn't as declared."""
+    assert frame.returned is not None
+    if not frame.returned or isinstance(frame.result, Poison):
+        return
+    places = _places(frame.returned, frame.result)
+    spread = len(frame.returned) == 1 and isinstance(frame.result, Items) and places[0] is frame.returned[0]
+    values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
+    if poisoned(frame.result):
+        return
+    if declared is not None and len(declared) != len(values):
+        _report_count(frame, declared, values, places)
+    names: set[str] = set()
+    for index, (value, place) in enumerate(zip(values, places, strict=True)):
+        if not isinstance(value, Tensor):
+            mend = "a result is what the model computes: a tensor"
+            frame.report(Problem("E0224", f"the model returns {describe(value)}", place.span, "", mend))
+            continue
+        if declared is not None and len(declared) == len(values):
+            _require_type(frame, value, place, *declared[index])
+        name = _name(None if spread else place, index, len(values), names)
+        names.add(name)
+        frame.run.graph.output(name, value.node.name)
+
+
+def _places(returned: tuple[ast.Expression, ...], result: Value) -> tuple[ast.Expression, ...]:
+    """The expression of each result; a call or a variable that is a list stands for all of its parts."""
+    if len(returned) > 1 or not isinstance(result, Items):
+        return returned
+    return ast.parts(returned[0], len(result.values))
+
+
+def _name(place: ast.Expression | None, index: int, count: int, taken: set[str]) -> str:
+    """The name of an output: its variable's; a `place` of None is a part of a list, which has none of its own."""
+    if isinstance(place, ast.Name) and place.text not in taken:
+        return place.text
+    name = "out" if count == 1 else f"out{index}"
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _report_count(frame: Frame, declared: Sequence[tuple[object, Span]], values: Sequence[Value], places: Sequence[ast.Expression]) -> None:
+    note = (Label(declared[0][1], f"{counted(len(declared), 'result')} declared here"),)
+    message = f"the model declares {counted(len(declared), 'result')}, but returns {len(values)}"
+    frame.report(Problem("E0322", message, places[0].span.to(places[-1].span), notes=note))
+
+
+def _require_type(frame: Frame, value: Tensor, place: ast.Expression, type_: TensorType | Poison, span: Span) -> None:
+    if isinstance(type_, Poison) or value.type.plain() == type_.plain():
+        return
+    shown = place.text if isinstance(place, ast.Name) else "it"
+    note = (Label(span, f"declared {type_.brief} here"),)
+    message = f"the model declares {type_.brief}, but returns {value.type.brief}"
+    frame.report(Problem("E0323", message, place.span, f"{shown} is {value.type.brief}", notes=note))

@@ -5,21 +5,33 @@ A wrong expression is reported where it is and is worth `POISON` from there on, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from tpucc.diagnostics import Span, did_you_mean
+from tpucc.diagnostics import Span, counted, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.apply import BINARY, combined, operand, reciprocal, scalar
-from tpucc.frontend.blame import Operand
+from tpucc.frontend.apply import BINARY, Application, Operand, applied, combined, operand, reciprocal, scalar
 from tpucc.frontend.frame import Frame, Hint
-from tpucc.frontend.indexing import PoisonedIndex, static_part, tensor_part
-from tpucc.frontend.reports import Problem
-from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_static, truth
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, shape_items, written
+from tpucc.frontend.problem import Problem
+from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
+from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
+from tpucc.ops.slice import SliceAttributes
 
 UNNAMED: Hint = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What is taken of one axis: start to stop; `dropped` when the axis was indexed by an integer."""
+
+    start: int
+    stop: int
+    dropped: bool
+
+
+class PoisonedIndex(Exception):
+    """An index is wrong, and reported."""
 
 
 def evaluate(frame: Frame, node: ast.Expression, hint: Hint = UNNAMED) -> Value:
@@ -37,14 +49,12 @@ def condition(frame: Frame, node: ast.Expression, what: str) -> bool | Poison:
     """Whether a static condition holds; `POISON` when it is wrong, which is then reported."""
     value = evaluate(frame, node)
     try:
-        if isinstance(value, Poison):
-            return value
         require_static(value, what, node.span)
     except Problem as problem:
         frame.report(problem)
         return POISON
     assert not isinstance(value, Tensor)
-    return truth(value)
+    return value if isinstance(value, Poison) else truth(value)
 
 
 def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[Value, ast.Expression], span: Span, hint: Hint) -> Value:
@@ -61,7 +71,7 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
         return combined(frame, "*", operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
     if symbol not in BINARY:
         message, label = f"`{symbol}` works on static values, not on tensors", f"{describe(left)} and {describe(right)}"
-        raise Problem("E0217", message, span, label, ("tensors have + - * and @",))
+        raise Problem("E0217", message, span, label, "tensors have + - * and @")
     return combined(frame, symbol, operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
 
 
@@ -69,7 +79,7 @@ def _list_of_tensors(symbol: str, left: Value, right: Value, span: Span, frame: 
     if symbol in ARITHMETIC:
         return arithmetic(symbol, left, right, span, frame.run.limits)
     mend = ("take one of its tensors by an index, or unpack it: a, b = ...",)
-    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", mend)
+    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(left)} and {describe(right)}", span, "", *mend)
 
 
 def _text(frame: Frame, node: ast.Text, _: Hint) -> Value:
@@ -119,7 +129,7 @@ def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:
         right = evaluate(frame, right_node)
         span = node.span if index == last else node.operands[0].span.to(right_node.span)
         left = joined(frame, symbol, (left, left_node), (right, right_node), span, hint if index == last else UNNAMED)
-        left_node = ast.Chain((), (), span)
+        left_node = ast.Chain(span, (), ())
     return left
 
 
@@ -167,8 +177,8 @@ def _attribute(frame: Frame, node: ast.Attribute, _: Hint) -> Value:
         raise Problem("E0223", f"{describe(value)} has no .{name}", node.name.span, "only tensors have a .shape")
     if name != "shape":
         known = {"T": "write transpose(x, (1, 0))", "ndim": "write len(x.shape)", "size": "multiply the sizes of x.shape"}
-        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", (known.get(name) or did_you_mean(name, ["shape"]),))
-    return shape_items(value.type.shape)
+        raise Problem("E0223", f"a tensor has no .{name}", node.name.span, "", known.get(name) or did_you_mean(name, ["shape"]))
+    return items(value.type.shape)
 
 
 def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
@@ -176,26 +186,98 @@ def _subscript(frame: Frame, node: ast.Subscript, hint: Hint) -> Value:
     if isinstance(value, Poison):
         return POISON
     if isinstance(value, Tensor):
-        return tensor_part(frame, value, node, evaluate, hint)
+        return _tensor_part(frame, value, node, hint)
     if isinstance(value, Items | str):
-        return static_part(frame, value, node, evaluate)
-    raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", ("lists, strings and tensors have elements",))
+        return _static_part(frame, value, node)
+    raise Problem("E0217", f"{describe(value)} can't be indexed", node.span, "", "lists, strings and tensors have elements")
 
 
-_RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = MappingProxyType(
-    {
-        ast.Name: lambda frame, node, _: frame.lookup(node),
-        ast.Number: lambda _frame, node, _: node.value,
-        ast.Boolean: lambda _frame, node, _: node.value,
-        ast.Text: _text,
-        ast.Items: _items,
-        ast.Unary: _unary,
-        ast.Chain: _chain,
-        ast.Comparison: _comparison,
-        ast.Logical: _logical,
-        ast.Conditional: _conditional,
-        ast.Attribute: _attribute,
-        ast.Subscript: _subscript,
-        ast.Call: lambda frame, node, hint: frame.run.call(frame, node, hint),
-    }
-)
+def _tensor_part(frame: Frame, tensor: Tensor, node: ast.Subscript, hint: Hint) -> Tensor:
+    """A part of a tensor. Raises `Problem`, or `PoisonedIndex`."""
+    variable = node.value.text if isinstance(node.value, ast.Name) else ""
+    name = variable or frame.run.excerpt(node.value.span) or "the tensor"
+    indices = [_index(frame, index) for index in node.indices]
+    type_ = tensor.type
+    if len(indices) > type_.rank:
+        message = f"{counted(len(indices), 'index', 'indices')} for {counted(type_.rank, 'dimension')}"
+        raise Problem("E0303", message, node.span, f"{name} is {type_.brief}")
+    parts = [
+        _part(index, place.span, axis, type_.shape[axis], name)
+        for axis, (index, place) in enumerate(zip(indices, node.indices, strict=True))
+    ]
+    parts += [Part(0, size, False) for size in type_.shape[len(parts) :]]
+    if all(part == Part(0, size, False) for part, size in zip(parts, type_.shape, strict=True)):
+        return tensor
+    squeeze = tuple(axis for axis, part in enumerate(parts) if part.dropped)
+    attributes = SliceAttributes(tuple(part.start for part in parts), tuple(part.stop for part in parts), squeeze)
+    operand = Operand(tensor, node.value.span, variable)
+    return applied(Application(frame, "slice", (operand,), attributes, node.span), hint)
+
+
+def _static_part(frame: Frame, value: Items | str, node: ast.Subscript) -> Value:
+    """An element or a slice of a list or a string. Raises `Problem`, or `PoisonedIndex`."""
+    if len(node.indices) != 1:
+        raise Problem("E0216", f"{describe(value)} takes one index, found {len(node.indices)}", node.span)
+    index = _index(frame, node.indices[0])
+    values: Sequence[Value] = value.values if isinstance(value, Items) else value
+    if isinstance(index, slice):
+        return value[index] if isinstance(value, str) else items(value.values[index])
+    if not -len(values) <= index < len(values):
+        place = node.indices[0].span
+        raise Problem(
+            "E0219", f"index {index} is out of range", place, _reach(frame.run.excerpt(node.value.span) or "the list", len(values))
+        )
+    return values[index]
+
+
+def _index(frame: Frame, node: ast.Expression | ast.Slice) -> int | slice:
+    if not isinstance(node, ast.Slice):
+        return _integer(evaluate(frame, node), node.span, "an index")
+    start, stop, step = (
+        None if part is None else _integer(evaluate(frame, part), part.span, "the bound of a slice")
+        for part in (node.start, node.stop, node.step)
+    )
+    if step not in (None, 1):
+        raise Problem("E0226", "slices have steps of 1", node.step.span if node.step else node.span, f"found the step {step}")
+    return slice(start, stop)
+
+
+def _integer(value: Value, span: Span, what: str) -> int:
+    if isinstance(value, Poison):
+        raise PoisonedIndex
+    return require_integer(value, what, span)
+
+
+def _part(index: int | slice, span: Span, axis: int, size: int, name: str) -> Part:
+    if isinstance(index, int):
+        if not -size <= index < size:
+            raise Problem("E0313", f"index {index} is out of range for axis {axis} of {name}", span, _reach(f"axis {axis}", size))
+        return Part(index % size, index % size + 1, True)
+    start, stop, _ = index.indices(size)
+    if start >= stop:
+        message = f"this slice takes nothing of axis {axis} of {name}"
+        raise Problem("E0308", message, span, f"axis {axis} has {counted(size, 'element')}", "a tensor has at least one element")
+    return Part(start, stop, False)
+
+
+def _reach(name: str, size: int) -> str:
+    if size == 0:
+        return f"{name} is empty"
+    return f"{name} has {counted(size, 'element')}: 0 to {size - 1}, or -{size} to -1"
+
+
+_RULES: Mapping[type, Callable[[Frame, Any, Hint], Value]] = {
+    ast.Name: lambda frame, node, _: frame.lookup(node),
+    ast.Number: lambda _frame, node, _: node.value,
+    ast.Boolean: lambda _frame, node, _: node.value,
+    ast.Text: _text,
+    ast.Items: _items,
+    ast.Unary: _unary,
+    ast.Chain: _chain,
+    ast.Comparison: _comparison,
+    ast.Logical: _logical,
+    ast.Conditional: _conditional,
+    ast.Attribute: _attribute,
+    ast.Subscript: _subscript,
+    ast.Call: lambda frame, node, hint: frame.run.call(frame, node, hint),
+}

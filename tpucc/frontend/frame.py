@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
 
 from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.limits import Limits
-from tpucc.frontend.reports import LimitReached, Problem, Reports
+from tpucc.frontend.problem import LimitReached, Problem, Reports
 from tpucc.frontend.values import POISON, Tensor, Value
 from tpucc.ir.graph import Attributes, GraphBuilder, Node
 from tpucc.ir.types import TensorType
@@ -103,17 +102,17 @@ class Frame:
         if places:
             note = Label(places[0], "it gets a value here" if places[0] > name.span else "it gets a value only here")
             mend = "give it a value on every way to this line"
-            return Problem("E0202", f"{name.text} has no value yet", name.span, "used before it is assigned", (mend,), (note,))
+            return Problem("E0202", f"{name.text} has no value yet", name.span, "used before it is assigned", mend, notes=(note,))
         if name.text in self.run.functions or name.text in FUNCTIONS:
-            return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", (f"call it: {name.text}(…)",))
+            return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", f"call it: {name.text}(…)")
         near = did_you_mean(name.text, self.known_names() | {"True", "False"})
-        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", (near or PYTHON_NAMES.get(name.text, ""),))
+        return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, ""))
 
     def add(self, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType, span: Span, hint: Hint) -> Tensor:
         """Adds a node to the graph, named after the variable that it is for, or its operator. Raises `LimitReached`."""
         limits = self.run.limits
         if len(self.run.graph.nodes) >= limits.nodes:
-            raise LimitReached(Problem("E0605", f"the model has more than {limits.nodes:,} operations", span))
+            raise LimitReached("E0605", f"the model has more than {limits.nodes:,} operations", span)
         require_elements(type_, span, limits)
         name = sanitised(hint[0] if len(hint) == 1 else op)
         return Tensor(self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls))))
@@ -122,9 +121,7 @@ class Frame:
 def require_elements(type_: TensorType, span: Span, limits: Limits) -> None:
     """Raises `LimitReached` for a tensor that no memory holds."""
     if type_.size >= limits.elements:
-        raise LimitReached(
-            Problem("E0606", f"{type_.brief} has {type_.size:,} elements; it must have fewer than {limits.elements:,}", span)
-        )
+        raise LimitReached("E0606", f"{type_.brief} has {type_.size:,} elements; it must have fewer than {limits.elements:,}", span)
 
 
 def sanitised(name: str) -> str:
@@ -135,25 +132,11 @@ def sanitised(name: str) -> str:
 
 def assigned(body: tuple[ast.Statement, ...]) -> Iterator[ast.Identifier]:
     """Every place of a block, blocks inside it included, that gives a name a value."""
-    waiting = list(reversed(body))
-    while waiting:
-        statement = waiting.pop()
-        match statement:
-            case ast.Assign(target=target):
-                yield from identifiers(target)
-            case ast.Weight(name=name):
-                yield name
-            case ast.For(target=target, body=inner):
-                yield from identifiers(target)
-                waiting.extend(reversed(inner))
-            case ast.If(branches=branches, otherwise=otherwise):
-                waiting.extend(reversed(otherwise))
-                for branch in reversed(branches):
-                    waiting.extend(reversed(branch.body))
-            case ast.Return() | ast.Pass():
-                pass
-            case _:
-                assert_never(statement)
+    for statement in ast.statements(body):
+        if isinstance(statement, ast.Assign | ast.For):
+            yield from identifiers(statement.target)
+        elif isinstance(statement, ast.Weight):
+            yield statement.name
 
 
 def identifiers(target: ast.Target) -> Iterator[ast.Identifier]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator
+from itertools import groupby
 
 from lark import Token
 
 from tpucc.diagnostics import Span, printable
 from tpucc.frontend import ast
 from tpucc.frontend.limits import Limits
-from tpucc.frontend.problem import SyntaxProblem, limit, problem, span_of
+from tpucc.frontend.problem import LimitReached, Problem, span_of
 
 ESCAPES = {'"': '"', "'": "'", "\\": "\\", "n": "\n", "t": "\t"}
 PIECE = re.compile(r"\\.|\{\{|\}\}|\{|\}|[^\\{}]+")
@@ -23,32 +24,26 @@ Hole = Callable[[str, Span], ast.Expression]
 
 
 def number(token: Token, limits: Limits) -> ast.Number:
-    """An integer or a float as Python writes them. Raises `SyntaxProblem`."""
+    """An integer or a float as Python writes them. Raises `Problem`."""
     span = span_of(token)
     if len(token) > limits.digits:
-        raise limit("E0603", f"this number has {len(token):,} characters; {limits.digits} are the most", span)
-    value: int | float | None = _integer(token)
+        raise LimitReached("E0603", f"this number has {len(token):,} characters; {limits.digits} are the most", span)
+    value = _value(token)
     if value is None:
-        value = _float(token)
-    if value is None:
-        raise problem("E0104", f"{_cut(token)} is not a number", span, _number_hint(token))
+        raise Problem("E0104", f"{_cut(token)} is not a number", span, _number_hint(token))
     if not math.isfinite(value) or (isinstance(value, int) and value >= limits.integer):
-        raise limit("E0603", "this number is too large", span, "integers lie below 2^63, and numbers with a point below 1.8e308")
-    return ast.Number(value, span)
+        raise LimitReached("E0603", "this number is too large", span, "", "integers lie below 2^63, and numbers with a point below 1.8e308")
+    return ast.Number(span, value)
 
 
-def _integer(text: str) -> int | None:
+def _value(text: str) -> int | float | None:
+    """The number that a text is; None when it is none."""
     try:
         return int(text, 0)
     except ValueError:
-        return None
-
-
-def _float(text: str) -> float | None:
-    if not re.search(r"[.eE]", text):
-        return None
+        pass
     try:
-        return float(text)
+        return float(text) if re.search(r"[.eE]", text) else None
     except ValueError:
         return None
 
@@ -62,11 +57,15 @@ def _number_hint(text: str) -> str:
 
 
 def text(token: Token, hole: Hole) -> ast.Text:
-    """A string with its escapes done and its holes parsed. Raises `SyntaxProblem`."""
+    """A string with its escapes done and its holes parsed. Raises `Problem`."""
     raw = str(token)[1:-1]
     if "\\" not in raw and "{" not in raw and "}" not in raw:
-        return ast.Text((raw,) if raw else (), span_of(token))
-    return ast.Text(tuple(_joined(_parts(raw, token, hole))), span_of(token))
+        return ast.Text(span_of(token), (raw,) if raw else ())
+    parts: list[str | ast.Expression] = []
+    for is_literal, group in groupby(_parts(raw, token, hole), key=lambda part: isinstance(part, str)):
+        pieces = list(group)
+        parts += ["".join(map(str, pieces))] if is_literal else pieces
+    return ast.Text(span_of(token), tuple(parts))
 
 
 def _parts(raw: str, token: Token, hole: Hole) -> Iterator[str | ast.Expression]:
@@ -87,11 +86,11 @@ def _literal(piece: str, span: Span) -> str:
     if piece in ("{{", "}}"):
         return piece[0]
     if piece == "}":
-        raise problem("E0106", "this } closes no hole", span, "", "write }} for a brace in a string")
+        raise Problem("E0106", "this } closes no hole", span, "", "write }} for a brace in a string")
     if piece[0] != "\\":
         return piece
     if piece[1] not in ESCAPES:
-        raise problem(
+        raise Problem(
             "E0105", f"{printable(piece)} is no escape", span, "", "the escapes are \\\" \\' \\\\ \\n and \\t; write \\\\ for a backslash"
         )
     return ESCAPES[piece[1]]
@@ -102,12 +101,12 @@ def _hole_end(raw: str, start: int, token: Token) -> int:
     end = raw.find("}", start) + 1
     if not end:
         span = _inside(token, start, start + 1)
-        raise problem("E0106", "this hole is never closed", span, "expected a } after it", "write {{ for a brace in a string")
+        raise Problem("E0106", "this hole is never closed", span, "expected a } after it", "write {{ for a brace in a string")
     inner, span = raw[start + 1 : end - 1], _inside(token, start, end)
     if not inner.strip():
-        raise problem("E0106", "this hole is empty", span, "expected a name in it", "write {{}} for two braces in a string")
+        raise Problem("E0106", "this hole is empty", span, "expected a name in it", "write {{}} for two braces in a string")
     if "\\" in inner or "{" in inner:
-        raise problem("E0106", "a hole contains neither backslashes nor braces", span, "", "give the value a name first")
+        raise Problem("E0106", "a hole contains neither backslashes nor braces", span, "", "give the value a name first")
     return end
 
 
@@ -117,36 +116,21 @@ def simple_hole(inner: str, span: Span) -> ast.Name | None:
     if not IDENTIFIER.fullmatch(name) or name in KEYWORDS:
         return None
     column = span.column + 1 + len(inner) - len(inner.lstrip())
-    return ast.Name(name, Span(span.line, column, span.line, column + len(name)))
+    return ast.Name(Span(span.line, column, span.line, column + len(name)), name)
 
 
-def hole_problem(found: SyntaxProblem, span: Span) -> SyntaxProblem:
+def hole_problem(found: Problem, span: Span) -> Problem:
     """The error of a hole that isn't an expression, in terms of the string around it."""
-    if found.limit or found.diagnostic.code == "E0106":
+    if found.diagnostic.code == "E0106":
         return found
     mend = "a hole holds one static value, such as {name} or {i + 1}; formats after a colon don't exist"
-    return problem("E0106", "this hole is no expression", span, "", mend)
+    return Problem("E0106", "this hole is no expression", span, "", mend)
 
 
 def _inside(token: Token, start: int, end: int) -> Span:
     """The span of a piece of a string's inside; strings stand on one line, but an escaped newline may not move the columns."""
     line, column = token.line or 1, (token.column or 1) + 1
     return Span(line, column + start, line, column + end)
-
-
-def _joined(parts: Iterator[str | ast.Expression]) -> Iterator[str | ast.Expression]:
-    """Neighbouring literal pieces as one."""
-    literal = ""
-    for part in parts:
-        if isinstance(part, str):
-            literal += part
-            continue
-        if literal:
-            yield literal
-        literal = ""
-        yield part
-    if literal:
-        yield literal
 
 
 def _cut(token: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tpucc.diagnostics import Diagnostic, Label, Source, UsageError, did_you_mean, listed
 from tpucc.frontend import ast
@@ -11,8 +11,7 @@ from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, Run
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.parse import parse_expression
-from tpucc.frontend.problem import SyntaxProblem
-from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.values import POISON, Value, describe, has_tensor, poisoned
 
 
@@ -47,7 +46,7 @@ class Params:
             try:
                 self.value(name)
             except Problem as problem:
-                self.run.reports.add(problem, ())
+                self.run.reports.add(problem)
                 self._values[name] = POISON
 
     def read_given(self) -> None:
@@ -69,13 +68,13 @@ class Params:
         source = Source(f"-D {name}", text)
         try:
             tree = parse_expression(text, self.limits)
-        except SyntaxProblem as found:
+        except (Problem, LimitReached) as found:
             raise _bad(found.diagnostic, source) from None
         run = Run(source, self.limits, {}, self.run.call, self.value, {})
         try:
             value = evaluate(Frame(run), tree)
         except LimitReached as reached:
-            raise _bad(Diagnostic(reached.problem.code, reached.problem.message, (Label(reached.problem.span),)), source) from None
+            raise _bad(replace(reached.diagnostic, help=()), source) from None
         if run.reports:
             raise _bad(run.reports.in_order()[0], source)
         if has_tensor(value):

@@ -1,11 +1,82 @@
-"""How a syntax error travels from where it is found to `parse`."""
+"""What is wrong with a source: how it is raised, collected and put in order, in parsing and in elaboration."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from tpucc.diagnostics import Diagnostic, Label, Span
+from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Source, Span
+from tpucc.frontend.limits import Limits
+
+SHOWN_CALLS = 4
+"""Of a longer chain of calls the innermost are shown, and the outermost."""
+
+
+class Fault(Exception):
+    """A message about the place `span`; `label` stands beside the carets, `notes` point elsewhere, and empty helps are left out.
+
+    After one that is `final`, nothing that follows in the source can be trusted.
+    """
+
+    def __init__(
+        self, code: str, message: str, span: Span, label: str = "", *help: str, notes: tuple[Label, ...] = (), final: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.span, self.final = span, final
+        self.diagnostic = Diagnostic(code, message, (Label(span, label), *notes), help)
+
+    def reached_by(self, calls: Sequence[Span]) -> Diagnostic:
+        """The message, with the calls that led there as notes, the innermost first."""
+        shown = calls if len(calls) <= SHOWN_CALLS + 1 else (*calls[:SHOWN_CALLS], calls[-1])
+        chain = tuple(Label(span, "in this call") for span in shown)
+        return replace(self.diagnostic, labels=self.diagnostic.labels + chain)
+
+
+class Problem(Fault):
+    """One thing that is wrong with the source; others may be found after it."""
+
+
+class LimitReached(Fault):
+    """The source isn't wrong, but asks for more than the limits allow; nothing goes on. `calls` led there, once they are known."""
+
+    calls: tuple[Span, ...] | None = None
+
+
+class TooManyErrors(Exception):
+    """So many that more would not help."""
+
+
+@dataclass(eq=False)
+class Reports:
+    """The diagnostics of a source.
+
+    A place is reported once for each code: what is wrong in a `def` is wrong at each of its calls, and in each round of a loop.
+    """
+
+    limits: Limits
+    found: dict[tuple[str, Span], Diagnostic] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.found)
+
+    def add(self, problem: Problem, calls: Sequence[Span] = ()) -> None:
+        """Reports `problem`, which the chain of `calls` led to. Raises `TooManyErrors`."""
+        self.found.setdefault((problem.diagnostic.code, problem.span), problem.reached_by(calls))
+        if len(self.found) >= self.limits.errors:
+            raise TooManyErrors
+
+    def in_order(self) -> tuple[Diagnostic, ...]:
+        return tuple(sorted(self.found.values(), key=lambda found: found.labels[0].span))
+
+    def raise_any(self, source: Source) -> None:
+        if self.found:
+            raise CompileError(self.in_order(), source)
+
+    def limit_error(self, reached: LimitReached, source: Source) -> CompileError | LimitError:
+        """What to raise when a limit ends the work: errors that were found before count more."""
+        last = reached.reached_by(reached.calls or ())
+        return CompileError((*self.in_order(), last), source) if self.found else LimitError(last, source)
 
 
 class Positioned(Protocol):
@@ -17,31 +88,6 @@ class Positioned(Protocol):
     end_column: int | None
 
 
-@dataclass(eq=False)
-class SyntaxProblem(Exception):
-    """A syntax error. `recoverable` says that parsing may go on after the statement in which it stands; `limit`, that the source isn't
-    wrong but too large."""
-
-    diagnostic: Diagnostic
-    recoverable: bool = True
-    limit: bool = False
-
-    @property
-    def span(self) -> Span:
-        return self.diagnostic.labels[0].span
-
-
-def problem(code: str, message: str, span: Span, label: str = "", *help_: str, notes: tuple[Label, ...] = ()) -> SyntaxProblem:
-    """A syntax error at `span`; `label` stands beside the carets."""
-    return SyntaxProblem(Diagnostic(code, message, (Label(span, label), *notes), tuple(text for text in help_ if text)))
-
-
-def limit(code: str, message: str, span: Span, *help_: str) -> SyntaxProblem:
-    """A limit that the source crosses at `span`."""
-    return SyntaxProblem(Diagnostic(code, message, (Label(span),), help_), recoverable=False, limit=True)
-
-
-def span_of(first: Positioned, last: Positioned | None = None) -> Span:
-    """The span of a token, or from one token to the end of another."""
-    end = last or first
-    return Span(first.line or 1, first.column or 1, end.end_line or 1, end.end_column or 1)
+def span_of(token: Positioned) -> Span:
+    """The span of a token."""
+    return Span(token.line or 1, token.column or 1, token.end_line or 1, token.end_column or 1)

@@ -23,6 +23,10 @@ class Piece:
     text: str
     start: int
 
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
 
 @dataclass(frozen=True)
 class Statement:
@@ -99,11 +103,10 @@ class Text:
 
     def _ends_here(self, newline: int, offset: int, depth: int, edge: int) -> bool:
         """Whether a statement ends at this newline: outside of brackets past `offset`, inside only where the next line starts anew."""
-        return newline >= offset if depth == 0 else self._starts_anew(newline + 1, edge)
-
-    def _starts_anew(self, offset: int, edge: int) -> bool:
-        found = re.compile(r"[ \t]*([^\s#)\]}])").match(self.text, offset)
-        return found is not None and found.start(1) - offset <= edge
+        if depth == 0:
+            return newline >= offset
+        found = re.compile(r"[ \t]*([^\s#)\]}])").match(self.text, newline + 1)
+        return found is not None and found.start(1) - newline - 1 <= edge
 
     def _pieces(self, start: int, end: int) -> Iterator[Piece]:
         for found in PIECE.finditer(self.text, start, end):

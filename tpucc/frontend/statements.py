@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, assert_never
+from typing import Any
 
-from tpucc.diagnostics import Label, counted
+from tpucc.diagnostics import Label, Span, counted
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import condition, evaluate, joined
 from tpucc.frontend.frame import Declared, Frame, Hint, assigned, identifiers, sanitised
-from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, is_integer, items, poisoned
@@ -24,6 +24,15 @@ def run_block(frame: Frame, block: tuple[ast.Statement, ...]) -> bool:
     return any(_run(frame, statement) for statement in block)
 
 
+def run_body(frame: Frame, what: str, span: Span) -> bool:
+    """Runs the body of a frame; True when it returned. One that doesn't is reported, unless it has an error, which may be why."""
+    reported = len(frame.run.reports.found)
+    run_block(frame, frame.body)
+    if frame.returned is None and len(frame.run.reports.found) == reported:
+        frame.report(Problem("E0213", f"{what} ends without returning a value", span, "", "end it with: return …"))
+    return frame.returned is not None
+
+
 def _run(frame: Frame, statement: ast.Statement) -> bool:
     try:
         return _RULES[type(statement)](frame, statement)
@@ -32,9 +41,7 @@ def _run(frame: Frame, statement: ast.Statement) -> bool:
         _poison(frame, (statement,))
         return False
     except RecursionError:
-        raise LimitReached(
-            Problem("E0602", "too many operations, blocks and calls inside each other", statement.span), frame.calls
-        ) from None
+        raise LimitReached("E0602", "too many operations, blocks and calls inside each other", statement.span) from None
 
 
 def _poison(frame: Frame, block: tuple[ast.Statement, ...]) -> None:
@@ -46,7 +53,7 @@ def _poison(frame: Frame, block: tuple[ast.Statement, ...]) -> None:
 def _assign(frame: Frame, node: ast.Assign) -> bool:
     if node.operator:
         assert isinstance(node.target, ast.Identifier)
-        name = ast.Name(node.target.text, node.target.span)
+        name = ast.Name(node.target.span, node.target.text)
         before, value = evaluate(frame, name), evaluate(frame, node.value)
         value = joined(frame, node.operator, (before, name), (value, node.value), node.span, _hint(node.target))
     else:
@@ -71,7 +78,7 @@ def _bind(frame: Frame, target: ast.Target, value: Value) -> None:
     count = len(target.targets)
     if not isinstance(value, Items):
         mend = "take its parts by index: x[0]" if isinstance(value, Tensor) else ""
-        raise Problem("E0214", f"{counted(count, 'name')} for one value, {describe(value)}", target.span, "", (mend,))
+        raise Problem("E0214", f"{counted(count, 'name')} for one value, {describe(value)}", target.span, "", mend)
     if len(value.values) != count:
         message = f"{counted(count, 'name')} for {counted(len(value.values), 'value')}"
         raise Problem("E0214", message, target.span, "the right side has more" if len(value.values) > count else "the right side has fewer")
@@ -90,7 +97,7 @@ def _weight(frame: Frame, node: ast.Weight) -> bool:
     if not isinstance(key, str):
         raise Problem("E0216", f"the key of a weight must be a string, found {describe(key)}", place)
     if not key:
-        raise Problem("E0402", "the key of a weight is empty", place, "", ("it names an array of the weight file",))
+        raise Problem("E0402", "the key of a weight is empty", place, "", "it names an array of the weight file")
     frame.variables[node.name.text] = Tensor(_declared(frame, node, key, type_))
     return False
 
@@ -111,7 +118,7 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
             Label(known.span, f"{known.node.type.brief} here"),
             *(Label(call, "first by this call") for call in known.node.origin.calls[:1]),
         )
-        raise Problem("E0401", message, node.type.span, f"{type_.brief} here", (mend,), notes)
+        raise Problem("E0401", message, node.type.span, f"{type_.brief} here", mend, notes=notes)
     return known.node
 
 
@@ -123,7 +130,7 @@ def _for(frame: Frame, node: ast.For) -> bool:
     for value in values:
         frame.run.rounds += 1
         if frame.run.rounds > frame.run.limits.iterations:
-            raise LimitReached(Problem("E0604", f"the loops run more than {frame.run.limits.iterations:,} times", node.span), frame.calls)
+            raise LimitReached("E0604", f"the loops run more than {frame.run.limits.iterations:,} times", node.span)
         _bind(frame, node.target, value)
         if run_block(frame, node.body):
             return True
@@ -146,7 +153,7 @@ def _values(frame: Frame, node: ast.Expression) -> Iterable[Value] | Poison:
         mend = f"for i in range({value}):"
     if isinstance(value, Tensor):
         mend = "for t in range(x.shape[0]):, and take x[t]"
-    raise Problem("E0225", f"a loop can't run over {describe(value)}", node.span, "", (mend,))
+    raise Problem("E0225", f"a loop can't run over {describe(value)}", node.span, "", mend)
 
 
 def _range(frame: Frame, node: ast.Call) -> range | Poison:
@@ -159,7 +166,7 @@ def _range(frame: Frame, node: ast.Call) -> range | Poison:
     if not 1 <= len(values) <= 3:
         message = f"range takes one to three arguments, found {len(values)}"
         raise Problem(
-            "E0209" if not values else "E0210", message, node.span, "", ("range(stop), range(start, stop) or range(start, stop, step)",)
+            "E0209" if not values else "E0210", message, node.span, "", "range(stop), range(start, stop) or range(start, stop, step)"
         )
     bounds: list[int] = []
     for value, argument in zip(values, node.arguments, strict=True):
@@ -174,7 +181,7 @@ def _if(frame: Frame, node: ast.If) -> bool:
         held = condition(frame, branch.condition, "a condition")
         if isinstance(held, Poison):
             _poison(frame, (node,))
-            if _returns(node):
+            if any(isinstance(inner, ast.Return) for inner in ast.statements((node,))):
                 frame.returned = ()
                 return True
             return False
@@ -183,30 +190,10 @@ def _if(frame: Frame, node: ast.If) -> bool:
     return run_block(frame, node.otherwise)
 
 
-def _returns(node: ast.If) -> bool:
-    """Whether a return stands anywhere in an `if`."""
-    waiting: list[ast.Statement] = [node]
-    while waiting:
-        statement = waiting.pop()
-        match statement:
-            case ast.Return():
-                return True
-            case ast.If(branches=branches, otherwise=otherwise):
-                waiting.extend(otherwise)
-                waiting.extend(inner for branch in branches for inner in branch.body)
-            case ast.For(body=body):
-                waiting.extend(body)
-            case ast.Assign() | ast.Weight() | ast.Pass():
-                pass
-            case _:
-                assert_never(statement)
-    return False
-
-
 def _return(frame: Frame, node: ast.Return) -> bool:
     frame.returned = node.values
     if not node.values:
-        raise Problem("E0213", "return needs a value", node.span, "", ("write return y, or return a, b",))
+        raise Problem("E0213", "return needs a value", node.span, "", "write return y, or return a, b")
     if len(node.values) == 1:
         frame.result = evaluate(frame, node.values[0], frame.hint)
         return True

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from tpucc.diagnostics import Span
 from tpucc.frontend.limits import Limits
-from tpucc.frontend.reports import LimitReached, Problem
+from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.values import Items, Scalar, Tensor, Value, describe, is_integer, items
 
 Number = int | float
@@ -35,7 +35,7 @@ def arithmetic(symbol: str, a: Value, b: Value, span: Span, limits: Limits) -> V
         times, repeated = (a, b) if is_integer(a) else (b, a)
         if is_integer(times) and isinstance(repeated, str | Items):
             return _repeated(repeated, times, span, limits)
-    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(a)} and {describe(b)}", span, "", (_mend(symbol, a, b),))
+    raise Problem("E0217", f"`{symbol}` doesn't work on {describe(a)} and {describe(b)}", span, "", _mend(symbol, a, b))
 
 
 def _mend(symbol: str, a: Value, b: Value) -> str:
@@ -52,14 +52,14 @@ def _number(symbol: str, a: Number, b: Number, span: Span, limits: Limits) -> Nu
     except ZeroDivisionError:
         raise Problem("E0218", "division by zero", span, "the right side is 0") from None
     except OverflowError:
-        raise LimitReached(_too_large(span)) from None
+        raise _too_large(span) from None
     return bounded(result, span, limits)
 
 
 def _repeated(value: str | Items, times: int, span: Span, limits: Limits) -> Value:
     size = len(value) if isinstance(value, str) else max(1, value.elements)
     if size * times > limits.static_elements:
-        raise LimitReached(_too_long(span, limits))
+        raise _too_long(span, limits)
     return value * times if isinstance(value, str) else items(value.values * times)
 
 
@@ -67,21 +67,21 @@ def bounded(value: Static, span: Span, limits: Limits) -> Static:
     """`value`, when it is within the bounds of static values. Raises `LimitReached`."""
     if isinstance(value, str):
         if len(value) > limits.static_elements:
-            raise LimitReached(_too_long(span, limits))
+            raise _too_long(span, limits)
     elif isinstance(value, Items):
         if value.elements > limits.static_elements or value.depth > limits.brackets:
-            raise LimitReached(_too_long(span, limits))
+            raise _too_long(span, limits)
     elif not math.isfinite(value) or (isinstance(value, int) and abs(value) >= limits.integer):
-        raise LimitReached(_too_large(span))
+        raise _too_large(span)
     return value
 
 
-def _too_large(span: Span) -> Problem:
-    return Problem("E0603", "this number is too large", span, "", ("integers lie below 2^63, and numbers with a point below 1.8e308",))
+def _too_large(span: Span) -> LimitReached:
+    return LimitReached("E0603", "this number is too large", span, "", "integers lie below 2^63, and numbers with a point below 1.8e308")
 
 
-def _too_long(span: Span, limits: Limits) -> Problem:
-    return Problem("E0607", f"this value has more than {limits.static_elements:,} elements, or lists {limits.brackets} deep", span)
+def _too_long(span: Span, limits: Limits) -> LimitReached:
+    return LimitReached("E0607", f"this value has more than {limits.static_elements:,} elements, or lists {limits.brackets} deep", span)
 
 
 def negated(value: Value, symbol: str, span: Span) -> Value:
@@ -123,7 +123,7 @@ def require_integer(value: Value, what: str, span: Span, mend: str = "") -> int:
     """The value, which must be a static integer. Raises `Problem`."""
     require_static(value, what, span)
     if not is_integer(value):
-        raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span, "", (mend,))
+        raise Problem("E0216", f"{what} must be an integer, found {describe(value)}", span, "", mend)
     return value
 
 
@@ -131,4 +131,4 @@ def require_static(value: Value, what: str, span: Span) -> None:
     """Raises `Problem` for a tensor where the compiler needs a value."""
     if isinstance(value, Tensor):
         message = f"{what} must be known while compiling, and this is {describe(value)}"
-        raise Problem("E0215", message, span, "known only when the model runs", ("sizes are static: x.shape[0]",))
+        raise Problem("E0215", message, span, "known only when the model runs", "sizes are static: x.shape[0]")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from tpucc.diagnostics import Diagnostic, Label, Span, UsageError, did_you_mean
+from tpucc.diagnostics import Span, UsageError, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, require_elements
-from tpucc.frontend.reports import Problem
+from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import require_integer, require_static
 from tpucc.frontend.values import POISON, Poison, Value, describe, is_number, poisoned
 from tpucc.ir.dtypes import FORMATS
@@ -19,15 +20,8 @@ DECLARABLE = ("f32", "i32")
 """The data types that a source may name; the others arise by quantising."""
 
 ALIASES = {
-    "float32": "f32",
-    "float": "f32",
-    "int32": "i32",
-    "int": "i32",
-    "f64": "f32",
-    "f16": "f32",
-    "bf16": "f32",
-    "float64": "f32",
-    "i64": "i32",
+    **dict.fromkeys(("float32", "float", "f64", "f16", "bf16", "float64"), "f32"),
+    **dict.fromkeys(("int32", "int", "i64"), "i32"),
 }
 
 
@@ -40,7 +34,7 @@ def tensor_type(frame: Frame, node: ast.Type, *, bounded_for: str = "") -> Tenso
         _require_dtype(node.dtype)
         if node.bounds is not None and bounded_for:
             message = f"{bounded_for} has no range"
-            raise Problem("E0321", message, node.bounds.span, "", ("only an input's range can be fixed with in [low, high]",))
+            raise Problem("E0321", message, node.bounds.span, "", "only an input's range can be fixed with in [low, high]")
     except Problem as problem:
         frame.report(problem)
         return POISON
@@ -64,7 +58,7 @@ def _require_dtype(dtype: ast.Identifier) -> None:
     else:
         near = ALIASES.get(dtype.text)
         mend = f"did you mean {near}?" if near else did_you_mean(dtype.text, DECLARABLE)
-    raise Problem("E0320", f"{dtype.text} is no data type", dtype.span, "expected f32, or i32 for indices", (mend,))
+    raise Problem("E0320", f"{dtype.text} is no data type", dtype.span, "expected f32, or i32 for indices", mend)
 
 
 def _size(frame: Frame, node: ast.Expression) -> int | Poison:
@@ -82,9 +76,9 @@ def _size(frame: Frame, node: ast.Expression) -> int | Poison:
 def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:
     """Raises `UsageError` when the size is a param as `-D` sets it: the source is right then, and every other use of the param as wrong."""
     if isinstance(node, ast.Name) and node.text not in frame.variables and node.text in frame.run.given:
-        message = f"-D {node.text}={frame.run.given[node.text]} doesn't fit: {problem.message}"
-        mend = (f"a size is a whole number from 1 up: -D {node.text}=8",)
-        raise UsageError(Diagnostic(problem.code, message, (Label(node.span, problem.label),), mend), frame.run.source)
+        message = f"-D {node.text}={frame.run.given[node.text]} doesn't fit: {problem.diagnostic.message}"
+        mend = f"a size is a whole number from 1 up: -D {node.text}=8"
+        raise UsageError(replace(problem.diagnostic, message=message, help=(mend,)), frame.run.source)
 
 
 def _require_size(value: Value, span: Span, frame: Frame) -> int:
@@ -108,7 +102,7 @@ def _range(frame: Frame, node: ast.Type) -> Range | Poison:
         first, last = bound(low, bounds.low.span), bound(high, bounds.high.span)
         if first >= last:
             message = f"the range is empty: {describe(low)} is not below {describe(high)}"
-            raise Problem("E0321", message, bounds.span, "", ("write in [low, high], the lower one first",))
+            raise Problem("E0321", message, bounds.span, "", "write in [low, high], the lower one first")
     except Problem as problem:
         frame.report(problem)
         return POISON
@@ -120,7 +114,7 @@ def _index(value: Value, span: Span) -> float:
     end = _bound(value, span)
     if not isinstance(value, int):
         mend = f"write {int(end)}" if end == int(end) else ""
-        raise Problem("E0216", f"the end of a range of i32 must be an integer, found {describe(value)}", span, "", (mend,))
+        raise Problem("E0216", f"the end of a range of i32 must be an integer, found {describe(value)}", span, "", mend)
     if not -(2**31) <= value < 2**31:
         raise Problem("E0321", "the end of a range is beyond what i32 holds", span)
     return end

@@ -48,10 +48,6 @@ def items(values: tuple[Value, ...]) -> Items:
     return Items(values, max(elements, len(values)), 1 + max((value.depth for value in inner), default=0))
 
 
-def shape_items(shape: tuple[int, ...]) -> Items:
-    return Items(shape, len(shape), 1)
-
-
 def poisoned(value: Value) -> bool:
     """Whether the value is wrong, or has something wrong directly in it."""
     return value is POISON or (isinstance(value, Items) and POISON in value.values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from lark import Token
 
@@ -16,63 +15,68 @@ ARITHMETIC = ("PLUS", "MINUS", "STAR", "AT", "SLASH", "DOUBLE_SLASH", "PERCENT")
 OPERATORS = frozenset((*ARITHMETIC, "COMPARE", "IN", "AND", "OR", "IF", "NOT", "DOT", "LPAR", "LSQB", "AUGMENTED"))
 """What may follow a complete value."""
 
-PUNCTUATION: Mapping[str, str] = MappingProxyType(
-    {
-        "COLON": "`:`",
-        "COMMA": "`,`",
-        "RPAR": "`)`",
-        "RSQB": "`]`",
-        "LPAR": "`(`",
-        "LSQB": "`[`",
-        "EQUAL": "`=`",
-        "ARROW": "`->`",
-        "NAME": "a name",
-        "IN": "`in`",
-        "ELSE": "`else`",
-        "ELIF": "`elif`",
-        "_NEWLINE": "the end of the line",
-        "$END": "the end of the file",
-    }
-)
+PUNCTUATION: Mapping[str, str] = {
+    "COLON": "`:`",
+    "COMMA": "`,`",
+    "RPAR": "`)`",
+    "RSQB": "`]`",
+    "LPAR": "`(`",
+    "LSQB": "`[`",
+    "EQUAL": "`=`",
+    "ARROW": "`->`",
+    "NAME": "a name",
+    "IN": "`in`",
+    "ELSE": "`else`",
+    "ELIF": "`elif`",
+    "_NEWLINE": "the end of the line",
+    "$END": "the end of the file",
+}
 """The terminals that messages may name, in the order in which they do."""
 
-PYTHON_ONLY: Mapping[str, str] = MappingProxyType(
-    {
-        "while": "loops run a known number of times: for i in range(n):",
-        "import": "nothing is imported: every operator is always there",
-        "from": "nothing is imported: every operator is always there",
-        "class": "a def makes the layers of a model",
-        "lambda": "write a def",
-        "try": "there is nothing to catch",
-        "with": "write its body alone",
-        "raise": "there is nothing to catch an error",
-        "assert": "a type after -> checks the results of a model",
-        "del": "names may simply stay",
-        "global": "a def reads params, and returns what it computes",
-        "nonlocal": "a def reads params, and returns what it computes",
-        "async": "operators that don't depend on each other are found by the compiler",
-        "await": "operators that don't depend on each other are found by the compiler",
-        "yield": "a def returns all its results at once: return a, b",
-        "match": "write if, elif and else",
-        "switch": "write if, elif and else",
-        "break": "choose the range of the loop instead",
-        "continue": "put the rest of the loop's body under an if",
-        "is": "values are compared with ==",
-        "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
-    }
-)
+FOUND: Mapping[str, str] = {
+    "_NEWLINE": "the end of the line",
+    "$END": "the end of the file",
+    "_DEDENT": "the end of the block",
+    "_INDENT": "an indented block",
+    "NAME": "the name {}",
+    "NUMBER": "the number {}",
+    "STRING": "the string {}",
+}
+"""The terminals that don't stand for themselves."""
+
+PYTHON_ONLY: Mapping[str, str] = {
+    "while": "loops run a known number of times: for i in range(n):",
+    "import": "nothing is imported: every operator is always there",
+    "from": "nothing is imported: every operator is always there",
+    "class": "a def makes the layers of a model",
+    "lambda": "write a def",
+    "try": "there is nothing to catch",
+    "with": "write its body alone",
+    "raise": "there is nothing to catch an error",
+    "assert": "a type after -> checks the results of a model",
+    "del": "names may simply stay",
+    "global": "a def reads params, and returns what it computes",
+    "nonlocal": "a def reads params, and returns what it computes",
+    "async": "operators that don't depend on each other are found by the compiler",
+    "await": "operators that don't depend on each other are found by the compiler",
+    "yield": "a def returns all its results at once: return a, b",
+    "match": "write if, elif and else",
+    "switch": "write if, elif and else",
+    "break": "choose the range of the loop instead",
+    "continue": "put the rest of the loop's body under an if",
+    "is": "values are compared with ==",
+    "print": "tpucc shows shapes in its reports; nothing is printed while compiling",
+}
 """Words that a Python programmer may try, and what to do instead."""
 
 STRING_PREFIXES = frozenset(("f", "r", "b", "u", "rb", "br", "fr", "rf"))
 """What Python may write before a string, in small letters."""
 
-DIRECTIVES: Mapping[str, str] = MappingProxyType(
-    {
-        "weights": 'write weights "FILE.npz", or weights random(seed=0)',
-        "calibration": 'write calibration "FILE.npz"',
-        "activations": "write activations i8, or activations i16",
-    }
-)
+DIRECTIVES: Mapping[str, str] = {
+    "weights": 'write weights "FILE.npz", or weights random(seed=0)',
+    "calibration": 'write calibration "FILE.npz"',
+    "activations": "write activations i8, or activations i16",
+}
 """The directives, and how each is written."""
 
 TOP_LEVEL = ("param", "weights", "calibration", "activations", "def", "model")
@@ -94,17 +98,4 @@ def found(token: Token) -> str:
     """What stands there instead."""
     text = printable(str(token))
     shown = text if len(text) <= 30 else text[:29] + "…"
-    match token.type:
-        case "_NEWLINE":
-            return "the end of the line"
-        case "$END" | "_DEDENT":
-            return "the end of the block" if token.type == "_DEDENT" else "the end of the file"
-        case "_INDENT":
-            return "an indented block"
-        case "NAME":
-            return f"the name {shown}"
-        case "NUMBER":
-            return f"the number {shown}"
-        case "STRING":
-            return f"the string {shown}"
-    return f"`{shown}`"
+    return FOUND.get(token.type, "`{}`").format(shown)

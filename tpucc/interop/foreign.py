@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
 
 
@@ -25,51 +24,47 @@ _PYTHON = Foreign("Python", f"{_SOURCE}; a file with passes goes to --pass")
 _NOTEBOOK = Foreign("a notebook", f"open it with Jupyter; {_SOURCE}")
 _KERAS = Foreign("a model of another framework", "write the network as a source, and save its weights by name with np.savez for --weights")
 
-BEGINNINGS: Mapping[bytes, Foreign] = MappingProxyType(
-    {
-        b"\x89TPUB": _PROGRAM,
-        b"\x93NUMPY": _ARRAY,
-        b"\x89HDF": _KERAS,
-        b"\x89PNG": _PICTURE,
-        b"\xff\xd8\xff": _PICTURE,
-        b"GIF8": _PICTURE,
-        b"%PDF": Foreign("a PDF document", _SOURCE),
-        b"\x7fELF": Foreign("a machine's program", _SOURCE),
-        b"\x1f\x8b": Foreign("a compressed file", f"unpack it first; {_SOURCE}"),
-        b"<svg": _PICTURE,
-        b"<?xml": Foreign("a picture or a document in XML", _SOURCE),
-        b"<!doctype html": _PAGE,
-        b"<html": _PAGE,
-    }
-)
+BEGINNINGS: Mapping[bytes, Foreign] = {
+    b"\x89TPUB": _PROGRAM,
+    b"\x93NUMPY": _ARRAY,
+    b"\x89HDF": _KERAS,
+    b"\x89PNG": _PICTURE,
+    b"\xff\xd8\xff": _PICTURE,
+    b"GIF8": _PICTURE,
+    b"%PDF": Foreign("a PDF document", _SOURCE),
+    b"\x7fELF": Foreign("a machine's program", _SOURCE),
+    b"\x1f\x8b": Foreign("a compressed file", f"unpack it first; {_SOURCE}"),
+    b"<svg": _PICTURE,
+    b"<?xml": Foreign("a picture or a document in XML", _SOURCE),
+    b"<!doctype html": _PAGE,
+    b"<html": _PAGE,
+}
 """How files begin that tell what they are; letters in lower case."""
-SUFFIXES: Mapping[str, Foreign] = MappingProxyType(
-    {
-        ".tpub": _PROGRAM,
-        ".npz": _ARCHIVE,
-        ".npy": _ARRAY,
-        ".onnx": _KERAS,
-        ".keras": _KERAS,
-        ".h5": _KERAS,
-        ".tflite": _KERAS,
-        ".pt": _KERAS,
-        ".pth": _KERAS,
-        ".asm": Foreign("a listing", "tpucc asm makes a program of it, and tpucc compile goes on from it, --like the model"),
-        ".graph": Foreign("a graph in text form", "tpucc opt runs passes on it, and tpucc compile goes on from it"),
-        ".tile": Foreign("a tile program in text form", "tpucc compile goes on from it, --like the model that it was printed from"),
-        ".dot": Foreign("a diagram for Graphviz", _SOURCE),
-        ".svg": _PICTURE,
-        ".png": _PICTURE,
-        ".html": _PAGE,
-        ".htm": _PAGE,
-        ".py": _PYTHON,
-        ".ipynb": _NOTEBOOK,
-        ".json": Foreign("a file of JSON", _SOURCE),
-        ".toml": Foreign("a file of settings", f"a machine goes to --target; {_SOURCE}"),
-        ".csv": Foreign("a table", f"save arrays by name with np.savez for --input; {_SOURCE}"),
-        ".zip": Foreign("an archive", f"unpack it first; {_SOURCE}"),
-    }
-)
+SUFFIXES: Mapping[str, Foreign] = {
+    ".tpub": _PROGRAM,
+    ".npz": _ARCHIVE,
+    ".npy": _ARRAY,
+    ".onnx": _KERAS,
+    ".keras": _KERAS,
+    ".h5": _KERAS,
+    ".tflite": _KERAS,
+    ".pt": _KERAS,
+    ".pth": _KERAS,
+    ".asm": Foreign("a listing", "tpucc asm makes a program of it, and tpucc compile goes on from it, --like the model"),
+    ".graph": Foreign("a graph in text form", "tpucc opt runs passes on it, and tpucc compile goes on from it"),
+    ".tile": Foreign("a tile program in text form", "tpucc compile goes on from it, --like the model that it was printed from"),
+    ".dot": Foreign("a diagram for Graphviz", _SOURCE),
+    ".svg": _PICTURE,
+    ".png": _PICTURE,
+    ".html": _PAGE,
+    ".htm": _PAGE,
+    ".py": _PYTHON,
+    ".ipynb": _NOTEBOOK,
+    ".json": Foreign("a file of JSON", _SOURCE),
+    ".toml": Foreign("a file of settings", f"a machine goes to --target; {_SOURCE}"),
+    ".csv": Foreign("a table", f"save arrays by name with np.savez for --input; {_SOURCE}"),
+    ".zip": Foreign("an archive", f"unpack it first; {_SOURCE}"),
+}
 """What files are by the ends of their names; letters in lower case."""
 _LONGEST = max(map(len, BEGINNINGS))
 

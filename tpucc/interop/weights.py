@@ -81,10 +81,10 @@ def _key_problems(weights: Mapping[str, Node], archive: Archive) -> Iterable[Dia
     missing = [key for key in weights if key not in archive.members]
     for key in missing:
         mend = did_you_mean(key, extra)
-        yield _about(weights[key], "E0423", f"{archive.path} has no weight {key}", (mend,) if mend else ())
+        yield _about(weights[key], "E0423", f"{archive.path} has no weight {key}", (mend,))
     for key in extra:
         mend = did_you_mean(key, missing)
-        yield Diagnostic("E0424", f"{archive.path} has {key}, which the model doesn't declare", help=(mend,) if mend else ())
+        yield Diagnostic("E0424", f"{archive.path} has {key}, which the model doesn't declare", help=(mend,))
 
 
 def _type_problems(weights: Mapping[str, Node], archive: Archive) -> Iterable[Diagnostic]:

@@ -160,7 +160,7 @@ class _Reader:
         self._error(problem.code, problem.message, span, problem.help)
 
     def _error(self, code: str, message: str, span: Span, help: str = "") -> None:
-        self.errors.append(Diagnostic(code, message, (Label(span),), (help,) if help else ()))
+        self.errors.append(Diagnostic(code, message, (Label(span),), (help,)))
 
 
 @dataclass(slots=True)

@@ -142,4 +142,4 @@ class Cursor:
         """The error to raise for a place of this line: the next token's unless another is given."""
         place = token or self.next
         span = place if isinstance(place, Span) else place.span
-        return LineError(Diagnostic(code, message, (Label(span),), (help,) if help else ()))
+        return LineError(Diagnostic(code, message, (Label(span),), (help,)))

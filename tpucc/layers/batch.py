@@ -11,8 +11,7 @@ from tpucc.ops.batch import SUMMED, BatchRule, Case, Division, MixedError, align
 
 def _fc(case: Case) -> Division:
     """Several sources, whose products add up, go together row by row."""
-    assert isinstance(case.node.attributes, Fc)
-    division = aligned(case, range(case.node.attributes.sources))
+    division = aligned(case, range(case.attributes.sources))
     if division.result.axis == case.node.type.rank - 1:
         raise MixedError(SUMMED)
     return division
@@ -20,12 +19,11 @@ def _fc(case: Case) -> Division:
 
 def _vector(case: Case) -> Division:
     """One value or two, then perhaps a table."""
-    assert isinstance(case.node.attributes, Vector)
-    return aligned(case, range(1 if case.node.attributes.function == "table" else 2))
+    return aligned(case, range(1 if case.attributes.function == "table" else 2))
 
 
 def _move(case: Case) -> Division:
-    layer = case.node.attributes
+    layer = case.attributes
     assert isinstance(layer, Move)
     return padded(case, layer.pads) if layer.pads else joined(case, layer.axis)
 

@@ -12,14 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from tpucc.ops.facts import Facts, whole
-from tpucc.ops.opdef import OpDef
+from tpucc.ops.opdef import Legalisation, OpDef
 
 INTERNAL = frozenset({"arithmetic", "convolution", "input", "linear", "patches", "slice", "weight"})
 """Operators that no call makes: other syntax or a pass does."""
 
-_SHARED = frozenset(
-    {"attributes", "axis", "batch", "erf", "evaluate", "facts", "fused", "opdef", "parts", "rules", "signature", "verify", "windows"}
-)
+_SHARED = frozenset({"axis", "batch", "erf", "evaluate", "facts", "fused", "opdef", "parts", "rules", "verify", "windows"})
 """The files that define no operator."""
 
 
@@ -41,3 +39,8 @@ _UNKNOWN = whole(batch=None)
 def facts_of(op: str) -> Facts:
     """The facts of an operator; of a layer, and of any name that is no operator's, nothing special is true."""
     return OPS[op].facts if op in OPS else _UNKNOWN
+
+
+def legalisation_of(op: str) -> Legalisation | None:
+    """What the device has for an operator; None for a layer, and for any name that is no operator's."""
+    return OPS[op].legalisation if op in OPS else None

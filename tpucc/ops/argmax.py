@@ -32,8 +32,7 @@ def reference(attributes: ArgmaxAttributes, operands: Sequence[Array]) -> Array:
 
 
 def _batch(case: Case) -> Division:
-    assert isinstance(case.node.attributes, ArgmaxAttributes)
-    axis, rank = case.node.attributes.axis, case.operands[0].type.rank
+    axis, rank = case.attributes.axis, case.operands[0].type.rank
     batch = beside(case, axis)
     return Division(Batch(batch.axis - (axis % rank < batch.axis), batch.inner))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from tpucc.ir.graph import Attributes, Node
 
@@ -50,6 +51,11 @@ class Case:
     """Items of the batch."""
     cores: int
     """The parts that the batch is divided into."""
+
+    @property
+    def attributes(self) -> Any:
+        """The node's: of the class of its operator, or its layer."""
+        return self.node.attributes
 
     def only(self, index: int) -> Batch:
         """Where the batch lies in operand `index`, the only one that may have it. Raises `MixedError`."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_number, shown
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
-from tpucc.ops.rules import require_f32
+from tpucc.ops.rules import require_f32, require_number, shown
 
 
 @dataclass(frozen=True, slots=True)

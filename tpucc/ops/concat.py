@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.batch import Case, Division, joined
+from tpucc.ops.batch import joined
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
@@ -60,11 +60,6 @@ def _part(attributes: ConcatAttributes, shapes: Sequence[Shape], result: Shape, 
     return Part(tuple((*bounds[:axis], (0, shape[axis]), *bounds[axis + 1 :]) for shape in shapes), attributes)
 
 
-def _batch(case: Case) -> Division:
-    assert isinstance(case.node.attributes, ConcatAttributes)
-    return joined(case, case.node.attributes.axis % case.node.type.rank)
-
-
 OP = OpDef(
     name="concat",
     summary="tensors one after the other along an axis",
@@ -77,7 +72,9 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Rearrangement(lambda attributes, shapes: ""),
-    facts=moving(Values.JOINED, part=_part, batch=_batch, keeps_parameters=False),
+    facts=moving(
+        Values.JOINED, part=_part, batch=lambda case: joined(case, case.attributes.axis % case.node.type.rank), keeps_parameters=False
+    ),
     examples=(
         Example("one whole tile", ConcatAttributes(), (f32(8, 128), f32(8, 128))),
         Example("ragged", ConcatAttributes(1), (f32(3, 5, 257), f32(3, 1, 257), f32(3, 2, 257))),

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_pair
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
-from tpucc.ops.rules import require_f32, require_rank
+from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, window_part
 
 

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_number
 from tpucc.ops.facts import of_one_value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
-from tpucc.ops.rules import applied, unary
+from tpucc.ops.rules import applied, require_number, unary
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,20 +100,18 @@ def _freed(graph: Graph, kept: Collection[str]) -> list[list[str]]:
 
 def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> None:
     found = [d for node in graph.inputs for d in _input_faults(node, inputs)]
-    found += [_unbound(node) for node in graph.nodes if node.op == "weight" and "weight" not in extra]
+    unbound = [node for node in graph.nodes if node.op == "weight" and "weight" not in extra]
+    mend = "bind the weights first"
+    found += [Diagnostic("E0453", f"the weight {node.name} has no value", node.origin.labels(), (mend,)) for node in unbound]
     if found:
         raise InputError(found)
-
-
-def _unbound(node: Node) -> Diagnostic:
-    return Diagnostic("E0453", f"the weight {node.name} has no value", node.origin.labels(), ("bind the weights first",))
 
 
 def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnostic]:
     """What is wrong with one input, if anything."""
     if node.name not in inputs:
         near = did_you_mean(node.name, inputs)
-        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", node.origin.labels(), (near,) if near else ())
+        yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", node.origin.labels(), (near,))
         return
     given = inputs[node.name]
     if given.shape != node.type.shape:

@@ -7,7 +7,7 @@ A pass asks for a fact and never for a name, so that an operator that is added i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -84,120 +84,56 @@ def one_term(_: Sequence[Shape]) -> int:
     return 1
 
 
+_PLAIN = Facts(
+    values=Values.COMPUTED,
+    elementwise=False,
+    monotone=never,
+    commutative=never,
+    signs=(),
+    part=inseparable,
+    windows=None,
+    batch=None,
+    keeps_parameters=False,
+    terms=one_term,
+    fuses_into="",
+)
+"""Nothing special is true: where the families begin. Each says what is true of it beside, and asks its operators for the rest."""
+
+
 def given() -> Facts:
     """A value that is there from the start."""
-    return Facts(
-        values=Values.GIVEN,
-        elementwise=False,
-        monotone=never,
-        commutative=never,
-        signs=(),
-        part=inseparable,
-        windows=None,
-        batch=None,
-        keeps_parameters=False,
-        terms=one_term,
-        fuses_into="",
-    )
+    return replace(_PLAIN, values=Values.GIVEN)
 
 
 def of_one_value(*, monotone: Predicate, keeps_parameters: bool) -> Facts:
     """A function of one value, element by element. A clamp keeps the parameters: the values that it lets through are as they were."""
-    return Facts(
-        values=Values.COMPUTED,
-        elementwise=True,
-        monotone=monotone,
-        commutative=never,
-        signs=(),
-        part=element_by_element,
-        windows=None,
-        batch=rules.each,
-        keeps_parameters=keeps_parameters,
-        terms=one_term,
-        fuses_into="",
-    )
+    made = replace(_PLAIN, elementwise=True, part=element_by_element, batch=rules.each)
+    return replace(made, monotone=monotone, keeps_parameters=keeps_parameters)
 
 
 def of_two_values(*, commutative: Predicate, signs: tuple[int, ...], fuses_into: str) -> Facts:
     """A function of two values, element by element."""
-    return Facts(
-        values=Values.COMPUTED,
-        elementwise=True,
-        monotone=never,
-        commutative=commutative,
-        signs=signs,
-        part=element_by_element,
-        windows=None,
-        batch=rules.element_by_element,
-        keeps_parameters=False,
-        terms=one_term,
-        fuses_into=fuses_into,
-    )
+    made = replace(_PLAIN, elementwise=True, part=element_by_element, batch=rules.element_by_element)
+    return replace(made, commutative=commutative, signs=signs, fuses_into=fuses_into)
 
 
 def moving(values: Values, *, part: PartRule, batch: BatchRule, keeps_parameters: bool) -> Facts:
     """Values in another shape, or in other places."""
-    return Facts(
-        values=values,
-        elementwise=False,
-        monotone=never,
-        commutative=never,
-        signs=(),
-        part=part,
-        windows=None,
-        batch=batch,
-        keeps_parameters=keeps_parameters,
-        terms=one_term,
-        fuses_into="",
-    )
+    return replace(_PLAIN, values=values, part=part, batch=batch, keeps_parameters=keeps_parameters)
 
 
 def whole(*, batch: BatchRule | None) -> Facts:
     """What is computed whole: the device lacks it, or it is no operator at all."""
-    return Facts(
-        values=Values.COMPUTED,
-        elementwise=False,
-        monotone=never,
-        commutative=never,
-        signs=(),
-        part=inseparable,
-        windows=None,
-        batch=batch,
-        keeps_parameters=False,
-        terms=one_term,
-        fuses_into="",
-    )
+    return replace(_PLAIN, batch=batch)
 
 
 def product(*, fuses_into: str) -> Facts:
     """Rows times a matrix: `[..., K] @ [K, N]`."""
-    return Facts(
-        values=Values.COMPUTED,
-        elementwise=False,
-        monotone=never,
-        commutative=never,
-        signs=(),
-        part=rows_and_columns,
-        windows=None,
-        batch=rules.product,
-        keeps_parameters=False,
-        terms=lambda shapes: shapes[1][0],
-        fuses_into=fuses_into,
-    )
+    made = replace(_PLAIN, part=rows_and_columns, batch=rules.product, terms=lambda shapes: shapes[1][0])
+    return replace(made, fuses_into=fuses_into)
 
 
 def windowed(windows: WindowRule, *, part: PartRule, keeps_parameters: bool, terms: Terms, fuses_into: str) -> Facts:
     """What is computed from the pixels in a window."""
-    return Facts(
-        values=Values.COMPUTED,
-        elementwise=False,
-        monotone=never,
-        commutative=never,
-        signs=(),
-        part=part,
-        windows=windows,
-        batch=rules.images,
-        keeps_parameters=keeps_parameters,
-        terms=terms,
-        fuses_into=fuses_into,
-    )
+    made = replace(_PLAIN, windows=windows, part=part, batch=rules.images)
+    return replace(made, keeps_parameters=keeps_parameters, terms=terms, fuses_into=fuses_into)

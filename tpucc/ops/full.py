@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_number, require_shape
+from tpucc.ops import zeros
 from tpucc.ops.facts import given
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+from tpucc.ops.opdef import Array, Example, OpDef
+from tpucc.ops.rules import require_number, require_shape
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ OP = OpDef(
     attributes=FullAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
+    legalisation=zeros.OP.legalisation,
     facts=given(),
     examples=(
         Example("one whole tile", FullAttributes((256, 256), 0.5), ()),

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 from tpucc.ir.graph import Attributes, NoAttributes
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops import add
-from tpucc.ops.attributes import FLOAT32_MAX
 from tpucc.ops.opdef import Array, Clamp, OpDef, RuleError, Table
+from tpucc.ops.rules import FLOAT32_MAX
 
 Parameter = int | float | str | bool | None
 

@@ -9,11 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_flag
 from tpucc.ops.erf import erf
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
-from tpucc.ops.rules import applied, unary
+from tpucc.ops.rules import applied, require_flag, unary
 
 FLAT = 16.0
 """Past this magnitude the tangent of the approximation is 1 in float64."""

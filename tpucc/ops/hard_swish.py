@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import f32
 from tpucc.ops import hard_sigmoid
 from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
-from tpucc.ops.rules import applied, unary
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
+from tpucc.ops.rules import UNARY, applied, unary
 
 
 def function(_: NoAttributes, x: Array) -> Array:
@@ -27,5 +26,5 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
-    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+    examples=UNARY,
 )

@@ -3,28 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_shape
+from tpucc.ops import zeros
 from tpucc.ops.facts import given
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+from tpucc.ops.opdef import Array, OpDef
+from tpucc.ops.rules import require_shape
+from tpucc.ops.zeros import SHAPES, ShapeAttributes, infer
 
 
-@dataclass(frozen=True, slots=True)
-class OnesAttributes:
-    """`shape`: the sizes, all at least 1; none for a scalar."""
-
-    shape: tuple[int, ...]
-
-
-def infer(attributes: OnesAttributes, _: Sequence[TensorType]) -> TensorType:
-    return f32(*require_shape(attributes.shape))
-
-
-def reference(attributes: OnesAttributes, _: Sequence[Array]) -> Array:
+def reference(attributes: ShapeAttributes, _: Sequence[Array]) -> Array:
     return np.ones(require_shape(attributes.shape), np.float32)
 
 
@@ -33,14 +22,10 @@ OP = OpDef(
     summary="a constant of ones",
     documentation="`ones([2, 3])` is f32[2, 3]. NumPy: ones. ONNX: ConstantOfShape.",
     operands=(),
-    attributes=OnesAttributes,
+    attributes=ShapeAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
+    legalisation=zeros.OP.legalisation,
     facts=given(),
-    examples=(
-        Example("one whole tile", OnesAttributes((256, 256)), ()),
-        Example("ragged", OnesAttributes((3, 5, 257)), ()),
-        Example("a scalar", OnesAttributes(()), ()),
-    ),
+    examples=SHAPES,
 )

@@ -6,9 +6,10 @@ reference, the pictures and the documentation page follow from it. `OpDef` has n
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -26,9 +27,9 @@ Float64 = npt.NDArray[np.float64]
 class RuleError(Exception):
     """A shape or type rule that doesn't hold.
 
-    `code` is one of `tpucc.ops.rules.CODES`. `about` names the operands or the attribute to blame (an operand's index or an attribute's
-    name); `help` says what would do. `{0}`, `{1}` in the texts stand for the operands as the student named them (`x is f32[64, 128]` is
-    the label's business, not the rule's); the texts have no other braces.
+    `code` is one of E0301 to E0315: one code a kind of rule, the same for all operators. `about` names the operands or the attribute to
+    blame (an operand's index or an attribute's name); `help` says what would do. `{0}`, `{1}` in the texts stand for the operands as the
+    student named them (`x is f32[64, 128]` is the label's business, not the rule's); the texts have no other braces.
     """
 
     def __init__(self, code: str, message: str, *, about: tuple[int | str, ...] = (), help: str = "") -> None:
@@ -53,6 +54,9 @@ class Operand:
     name: str
     many: bool = False
     optional: bool = False
+
+    def __str__(self) -> str:
+        return f"[{self.name}, …]" if self.many else f"{self.name}?" if self.optional else self.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +164,11 @@ class OpDef(Generic[A]):
         for wrong in _contradictions(self):
             raise TypeError(f"the facts of operator {self.name} contradict each other: {wrong}")
 
+    @property
+    def signature(self) -> str:
+        """How a call looks, with the defaults: `max_pool(x, size=2, stride=None, padding="valid")`."""
+        return f"{self.name}({', '.join([*map(str, self.operands), *map(_written, fields(self.attributes))])})"
+
     def takes(self, count: int) -> bool:
         """Whether a node of this operator may have `count` operands."""
         if any(operand.many for operand in self.operands):
@@ -187,3 +196,9 @@ def _contradictions(operator: OpDef[Any]) -> Iterator[str]:
 def _named(text: str, names: Sequence[str]) -> str:
     """One walk over the text: a name that looks like `{1}` is no place for another."""
     return re.sub(r"\{(\d+)\}", lambda place: names[int(place[1])], text)
+
+
+def _written(field: Field[Any]) -> str:
+    if field.default is MISSING:
+        return field.name
+    return f"{field.name}={json.dumps(field.default) if isinstance(field.default, str) else field.default}"

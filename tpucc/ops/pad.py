@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_integer
-from tpucc.ops.batch import Case, Division, padded
+from tpucc.ops.batch import padded
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
-from tpucc.ops.rules import require_f32, require_sizes
+from tpucc.ops.rules import require_f32, require_integer, require_sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,6 @@ def _part(attributes: PadAttributes, shapes: Sequence[Shape], result: Shape, bou
     return Part((ends,), attributes)
 
 
-def _batch(case: Case) -> Division:
-    assert isinstance(case.node.attributes, PadAttributes)
-    return padded(case, case.node.attributes.pads)
-
-
 OP = OpDef(
     name="pad",
     summary="zeros around a tensor",
@@ -78,7 +72,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=Rearrangement(lambda attributes, shapes: ""),
-    facts=moving(Values.PADDED, part=_part, batch=_batch, keeps_parameters=False),
+    facts=moving(Values.PADDED, part=_part, batch=lambda case: padded(case, case.attributes.pads), keeps_parameters=False),
     examples=(
         Example("one whole tile", PadAttributes(((0, 2), (0, 56))), (f32(6, 200),)),
         Example("ragged", PadAttributes(((0, 0), (1, 2), (3, 0))), (f32(3, 5, 7),)),

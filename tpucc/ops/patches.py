@@ -9,12 +9,11 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_pair
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
-from tpucc.ops.rules import require_f32, require_rank
+from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes
 
 

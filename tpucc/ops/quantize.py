@@ -11,9 +11,9 @@ from tpucc.diagnostics import listed
 from tpucc.ir.dtypes import BY_BITS, INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import quantise
-from tpucc.ops.attributes import FLOAT32_NORMAL, require_integer, require_number, shown
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
+from tpucc.ops.rules import FLOAT32_NORMAL, require_integer, require_number, shown
 
 
 @dataclass(frozen=True, slots=True)

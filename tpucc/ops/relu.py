@@ -7,10 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import f32
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand
-from tpucc.ops.rules import unary
+from tpucc.ops.opdef import Array, Clamp, OpDef, Operand
+from tpucc.ops.rules import UNARY, unary
 
 
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
@@ -29,5 +28,5 @@ OP = OpDef(
     reference=reference,
     legalisation=Clamp(0.0, float("inf")),
     facts=of_one_value(monotone=always, keeps_parameters=True),
-    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+    examples=UNARY,
 )

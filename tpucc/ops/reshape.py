@@ -8,12 +8,11 @@ from dataclasses import dataclass
 
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_integers, require_shape
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
-from tpucc.ops.rules import reshaped
+from tpucc.ops.rules import require_integers, require_shape, reshaped
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
-"""Shape and type rules that several operators share, and the table of the codes that rules use."""
+"""Rules that several operators share: of shapes, types and attributes; with the examples of those that have no others."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,26 +13,8 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.opdef import A, Array, Example, RuleError
 
-CODES: Mapping[str, str] = MappingProxyType(
-    {
-        "E0301": "inner dimensions differ",
-        "E0302": "shapes don't broadcast",
-        "E0303": "wrong number of dimensions",
-        "E0304": "axis out of range",
-        "E0305": "wrong data type",
-        "E0306": "attribute of the wrong kind",
-        "E0307": "attribute out of its bounds",
-        "E0308": "size that isn't positive, or too large",
-        "E0309": "reshape to another number of elements",
-        "E0310": "not a permutation of the axes",
-        "E0311": "channels differ",
-        "E0312": "window larger than the image, or outside it",
-        "E0313": "slice or index out of range",
-        "E0314": "tensors of a list that don't fit together",
-        "E0315": "quantised twice, or not at all",
-    }
-)
-"""What each code of a `RuleError` stands for: one code a kind of rule, the same for all operators."""
+UNARY = (Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),)))
+"""The examples of functions of one value."""
 
 BROADCAST = (
     Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256))),
@@ -45,6 +27,8 @@ BROADCAST = (
 
 MAX_RANK = 32
 MAX_SIZE = 2**31 - 1
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+FLOAT32_NORMAL = float(np.finfo(np.float32).tiny)
 
 
 def require_f32(types: Sequence[TensorType]) -> None:
@@ -137,3 +121,69 @@ def applied(function: Callable[[A, Array], Array]) -> Callable[[A, Sequence[Arra
 def same(_: Any, operands: Sequence[Array]) -> Array:
     """The reference of inputs and weights: the array that was given."""
     return operands[0]
+
+
+# Attributes. They come from the source or from a graph in text form, and may be anything that can be written there: no type is trusted.
+
+
+def shown(value: object) -> str:
+    """`, found 2.5`: a wrong value at the end of a message, or nothing when it is long or would upset the text."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**18:
+        return ", found a number of more than 18 digits"
+    text = repr(value) if isinstance(value, bool | int | float | str | None) else f"a {type(value).__name__}"
+    return f", found {text}" if len(text) <= 40 and not set("{}") & set(text) else ""
+
+
+def is_integer(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def require_integer(value: Any, name: str, low: int, high: int = MAX_SIZE) -> int:
+    """The attribute `name` as an integer in low…high. Raises `RuleError`."""
+    if not is_integer(value):
+        raise RuleError("E0306", f"{name} must be an integer{shown(value)}", about=(name,))
+    if not low <= value <= high:
+        bounds = f"at least {low}" if value < low else f"at most {high:,}"
+        raise RuleError("E0307", f"{name} must be {bounds}{shown(value)}", about=(name,))
+    return int(value)
+
+
+def require_number(value: Any, name: str) -> float:
+    """The attribute `name` as a finite float32 number; integers are numbers, booleans aren't. Raises `RuleError`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise RuleError("E0306", f"{name} must be a number{shown(value)}", about=(name,))
+    if not (math.isfinite(value) if isinstance(value, float) else True) or abs(value) > FLOAT32_MAX:
+        raise RuleError("E0307", f"{name} must be a finite float32 number{shown(value)}", about=(name,))
+    return float(value)
+
+
+def require_flag(value: object, name: str) -> bool:
+    """The attribute `name` as True or False. Raises `RuleError`."""
+    if not isinstance(value, bool):
+        raise RuleError("E0306", f"{name} must be True or False{shown(value)}", about=(name,))
+    return value
+
+
+def require_integers(value: Any, name: str) -> tuple[int, ...]:
+    """The attribute `name`, an integer or a list of them, as a tuple. Raises `RuleError`."""
+    if is_integer(value):
+        return (value,)
+    if not isinstance(value, tuple | list) or not all(map(is_integer, value)):
+        raise RuleError("E0306", f"{name} must be a list of integers{shown(value)}", about=(name,))
+    return tuple(value)
+
+
+def require_shape(value: Any, name: str = "shape") -> tuple[int, ...]:
+    """The attribute `name` as a shape: sizes of at least 1; a lone integer is one size, as in NumPy. Raises `RuleError`."""
+    shape = require_integers(value, name)
+    require_sizes(shape, name)
+    return shape
+
+
+def require_pair(value: Any, name: str, high: int) -> tuple[int, int]:
+    """The attribute `name` as (height, width), both in 1…high; a lone integer stands for both. Raises `RuleError`."""
+    sizes = require_integers(value, name)
+    if not is_integer(value) and len(sizes) != 2:
+        raise RuleError("E0306", f"{name} must be an integer or a pair (height, width)", about=(name,))
+    height, width = (require_integer(size, name, 1, high) for size in (sizes[0], sizes[-1]))
+    return height, width

@@ -82,8 +82,7 @@ def _part(attributes: SliceAttributes, shapes: Sequence[Shape], result: Shape, b
 
 def _batch(case: Case) -> Division:
     """Along the batch, a slice takes all items."""
-    batch, attributes = case.only(0), case.node.attributes
-    assert isinstance(attributes, SliceAttributes)
+    batch, attributes = case.only(0), case.attributes
     bounds, whole = (attributes.starts[batch.axis], attributes.stops[batch.axis]), case.size * batch.inner
     if any(bound % whole for bound in bounds):
         raise MixedError(f"the slice takes {bounds[0]}:{bounds[1]} of axis {batch.axis}, which is a part of the batch")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.batch import Case, Division, beside
+from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
@@ -38,11 +38,6 @@ def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array
     return np.asarray(exponentials / exponentials.sum(axis=attributes.axis, keepdims=True))
 
 
-def _batch(case: Case) -> Division:
-    assert isinstance(case.node.attributes, SoftmaxAttributes)
-    return Division(beside(case, case.node.attributes.axis))
-
-
 OP = OpDef(
     name="softmax",
     summary="exp(x), divided by its sum along an axis",
@@ -52,7 +47,7 @@ OP = OpDef(
     infer=infer,
     reference=reference,
     legalisation=OnHost("the device has no sum along a row and no division"),
-    facts=whole(batch=_batch),
+    facts=whole(batch=lambda case: Division(beside(case, case.attributes.axis))),
     examples=(
         Example("one whole tile", SoftmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", SoftmaxAttributes(0), (f32(3, 5, 257),)),

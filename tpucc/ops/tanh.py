@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import f32
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
-from tpucc.ops.rules import applied, unary
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
+from tpucc.ops.rules import UNARY, applied, unary
 
 
 def function(_: NoAttributes, x: Array) -> Array:
@@ -25,5 +24,5 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    examples=(Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),))),
+    examples=UNARY,
 )

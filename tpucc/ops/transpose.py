@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_integers
 from tpucc.ops.batch import Batch, Case, Division
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
-from tpucc.ops.rules import reshaped
+from tpucc.ops.rules import require_integers, reshaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +51,7 @@ def _part(attributes: TransposeAttributes, shapes: Sequence[Shape], result: Shap
 
 
 def _batch(case: Case) -> Division:
-    batch, attributes = case.only(0), case.node.attributes
-    assert isinstance(attributes, TransposeAttributes)
+    batch, attributes = case.only(0), case.attributes
     rank = case.node.type.rank
     return Division(Batch([axis % rank for axis in attributes.perm].index(batch.axis), batch.inner))
 

@@ -55,4 +55,4 @@ def _type_faults(operator: OpDef[Any], node: Node, types: Sequence[TensorType]) 
 
 def _fault(code: str, node: Node, message: str, mend: str = "") -> Diagnostic:
     labels = node.origin.labels()
-    return Diagnostic(code, f"{node.name}: {message}", labels, (mend,) if mend else ())
+    return Diagnostic(code, f"{node.name}: {message}", labels, (mend,))

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import is_integer, require_integer, require_pair, shown
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import WindowRule
 from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.parts import Bounds, Part, PartRule, Shape
-from tpucc.ops.rules import require_f32, require_rank
+from tpucc.ops.rules import is_integer, require_f32, require_integer, require_pair, require_rank, shown
 
 MAX_STEP = 65_535
 """The largest window of a pool, and the largest stride and padding."""

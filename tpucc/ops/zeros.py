@@ -8,23 +8,31 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_shape
 from tpucc.ops.facts import given
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef
+from tpucc.ops.rules import require_shape
 
 
 @dataclass(frozen=True, slots=True)
-class ZerosAttributes:
+class ShapeAttributes:
     """`shape`: the sizes, all at least 1; none for a scalar."""
 
     shape: tuple[int, ...]
 
 
-def infer(attributes: ZerosAttributes, _: Sequence[TensorType]) -> TensorType:
+SHAPES = (
+    Example("one whole tile", ShapeAttributes((256, 256)), ()),
+    Example("ragged", ShapeAttributes((3, 5, 257)), ()),
+    Example("a scalar", ShapeAttributes(()), ()),
+)
+"""The examples of constants that are nothing but a shape."""
+
+
+def infer(attributes: ShapeAttributes, _: Sequence[TensorType]) -> TensorType:
     return f32(*require_shape(attributes.shape))
 
 
-def reference(attributes: ZerosAttributes, _: Sequence[Array]) -> Array:
+def reference(attributes: ShapeAttributes, _: Sequence[Array]) -> Array:
     return np.zeros(require_shape(attributes.shape), np.float32)
 
 
@@ -33,14 +41,10 @@ OP = OpDef(
     summary="a constant of zeros",
     documentation="`zeros([2, 3])` is f32[2, 3]. NumPy: zeros. ONNX: ConstantOfShape.",
     operands=(),
-    attributes=ZerosAttributes,
+    attributes=ShapeAttributes,
     infer=infer,
     reference=reference,
     legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
     facts=given(),
-    examples=(
-        Example("one whole tile", ZerosAttributes((256, 256)), ()),
-        Example("ragged", ZerosAttributes((3, 5, 257)), ()),
-        Example("a scalar", ZerosAttributes(()), ()),
-    ),
+    examples=SHAPES,
 )

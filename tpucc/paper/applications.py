@@ -12,13 +12,12 @@ from tpucc.driver import compile_source
 from tpucc.interop.sources import read_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.types import Range
-from tpucc.isa.program import Program
 from tpucc.options import Options
 from tpucc.paper.published import published
 from tpucc.passes.base import Context
 from tpucc.passes.calibrate import Calibrate, Probed
 from tpucc.sim.stats import stats
-from tpucc.sim.timing import Timeline, time_program
+from tpucc.sim.timing import time_program
 from tpucc.target import Target
 
 SUFFIX = ".tpu"
@@ -72,13 +71,10 @@ def measure(source: Source, folder: Path, target: Target, activation_bits: int |
     assert program is not None
     assert graph is not None
     timeline = time_program(program)
-    return Measured(graph.inputs[0].type.shape[0], stats(program, timeline), _fetched(program, timeline))
+    fetched = int(timeline.tiles.arrived.max(initial=0)) / program.target.clock_hz
+    return Measured(graph.inputs[0].type.shape[0], stats(program, timeline), fetched)
 
 
 def measure_file(path: Path, target: Target, level: int = 2) -> Measured:
     """`measure` of one of the paper's applications, with the activations that it has there."""
     return measure(read_source(path), path.parent, target, published().applications[path.stem].activation_bits, level)
-
-
-def _fetched(program: Program, timeline: Timeline) -> float:
-    return int(timeline.tiles.arrived.max(initial=0)) / program.target.clock_hz

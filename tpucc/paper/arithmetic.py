@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from tpucc.diagnostics import Source
@@ -40,7 +39,8 @@ def machine_section(target: Target) -> Section:
 def matrix_section(target: Target) -> Section:
     """Section 7's example, compiled for `target` and for one with a unit twice as wide."""
     paper = published().matrix_600
-    machines = target, scaled(target, _twice_as_wide())
+    wider = next(variant.scale for variant in published().variants if variant.name == "matrix")
+    machines = target, scaled(target, wider)
     narrow, wide = (_one_matrix(paper, machine) for machine in machines)
     small, large = (f"{machine.mxu}×{machine.mxu}" for machine in machines)
     parts = narrow.stats["breakdown"]
@@ -64,7 +64,3 @@ def matrix_section(target: Target) -> Section:
 def _one_matrix(paper: Matrix600, target: Target) -> Measured:
     text = _ONE_MATRIX.format(batch=paper.batch, size=paper.size)
     return measure(Source("matrix.tpu", text), Path(), target)
-
-
-def _twice_as_wide() -> Mapping[str, float]:
-    return next(variant.scale for variant in published().variants if variant.name == "matrix")

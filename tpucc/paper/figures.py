@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 LARGE_PERCENT = 10.0
@@ -13,19 +12,17 @@ LARGE_POINTS = 5.0
 """The same for shares, in percentage points."""
 LARGE_ABOUT = 25.0
 """The same, in percent, for what the paper says in words (`about three times`)."""
-_FORMATS: Mapping[str, str] = MappingProxyType(
-    {
-        "%": "z.1f",
-        "TOPS": ".2f",
-        "MiB": ".2f",
-        "µs": ".1f",
-        "×": ".2f",
-        "cycles": ",.0f",
-        "MACs/byte": ",.0f",
-        "tiles": ",.0f",
-        "1/s": ",.0f",
-    }
-)
+_FORMATS: Mapping[str, str] = {
+    "%": "z.1f",
+    "TOPS": ".2f",
+    "MiB": ".2f",
+    "µs": ".1f",
+    "×": ".2f",
+    "cycles": ",.0f",
+    "MACs/byte": ",.0f",
+    "tiles": ",.0f",
+    "1/s": ",.0f",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
-from types import MappingProxyType
 
 from tpucc.paper.figures import Figure, Section
 from tpucc.paper.published import published
@@ -88,46 +87,44 @@ def _for(key: str, rows: tuple[str, ...], columns: tuple[str, ...], way: str, re
     return {(key, row, column, way): reason for row, column in product(rows, columns)}
 
 
-REASONS: Mapping[tuple[str, str, str, str], str] = MappingProxyType(
-    {
-        **_for("table_3", ("4 weight stall",), ALL, "more", _SHARES),
-        **_for("table_3", ("6 non-matrix",), ALL, "less", _HIDDEN),
-        **_for("table_3", ("7  RAW stalls", "8  input stalls"), ALL, "less", _BLOCKS),
-        **_for("table_3", ("8  input stalls",), ALL, "more", _FIRST_INPUT),
-        **_for("table_3", ("1 array active", "2  useful MACs"), ("CNN0",), "more", _PRODUCTION),
-        **_for("table_3", ("6 non-matrix",), ("CNN0",), "less", _PRODUCTION),
-        **_for("table_3", ("9 TOPS",), ("CNN0",), "less", _COUNTERS),
-        **_for("table_3", ("9 TOPS",), ("LSTM0",), "more", _LSTM0),
-        **_for("table_3", ("9 TOPS",), ("LSTM1",), "more", _LSTM1),
-        **_for("table_3_plain", ("1 array active", "2  useful MACs", "8  input stalls", "9 TOPS"), ("CNN0",), "less", _IN_TURN),
-        **_for("table_3_plain", ("3  unused MACs", "6 non-matrix", "7  RAW stalls"), ("CNN0",), "more", _IN_TURN),
-        **_for("table_3_plain", ("7  RAW stalls",), ALL, "less", _BLOCKS),
-        **_for("table_3_plain", ("9 TOPS",), ("MLP1",), "less", _MLP1_COUNTERS),
-        **_for("table_3_plain", ("4 weight stall",), ("LSTM1",), "less", _SHAPES),
-        **_for("table_3_plain", ("6 non-matrix", "8  input stalls", "9 TOPS"), ("LSTM1",), "more", _SHAPES),
-        **_for("table_7", ("error in cycles",), ALL, "less", "the shapes were chosen to have the published weights and fill."),
-        **_for("table_7", ("error in cycles",), ("CNN0",), "more", _COUNTERS),
-        **_for("table_7", ("error in cycles",), ("LSTM0",), "more", _LSTM0),
-        **_for("table_7", ("error in cycles",), ("LSTM1",), "more", _LSTM1),
-        **_for("table_8", ("unified buffer",), ALL, "less", _BUFFER),
-        **_for("table_8", ("unified buffer",), ("CNN0",), "more", _BORDERS),
-        **_for("roofline", ("intensity", "roof there"), ALL, "less", _PADDING),
-        **_for("roofline", ("intensity", "roof there"), ("CNN0",), "less", _HALVES),
-        **_for("roofline", ("share of the roof",), ALL, "more", _HIDDEN),
-        **_for("roofline", ("reached", "share of the roof"), ("CNN0",), "less", _COUNTERS),
-        **_for("roofline", ("reached", "share of the roof"), ("LSTM0",), "more", _LSTM0),
-        **_for("roofline", ("reached", "share of the roof"), ("LSTM1",), "more", _LSTM1),
-        **_for("table_4", ("TPU",), ALL, "more", _HOST),
-        **_for("table_4", ("TPU, host 21 % more",), ALL, "more", _HOST_TIME),
-        **_for("figure_11", ("512×512 unit", "512×512, accumulators ×4"), ("LSTM1",), "less", _FOUR_STEPS),
-        **_for("figure_11", ("512×512 unit", "512×512, accumulators ×4"), ("CNN0",), "less", _QUARTER),
-        **_for("figure_11", ("weight memory ×4",), ("MLP1",), "less", _INPUT),
-        **_for("figure_11", ("weight memory ×4",), ("LSTM0", "LSTM1"), "more", _WEIGHTS_ONLY),
-        **_for("figure_11", ("clock ×4", "clock and accumulators ×4"), ("CNN0",), "less", _OTHER_LIMITS),
-        **_for("tpu_prime", ("geometric mean", "weighted mean"), ALL, "more", _WITHOUT_CNN1),
-        **_for("tpu_prime", ("geometric mean", "weighted mean"), ALL, "less", _LINK),
-    }
-)
+REASONS: Mapping[tuple[str, str, str, str], str] = {
+    **_for("table_3", ("4 weight stall",), ALL, "more", _SHARES),
+    **_for("table_3", ("6 non-matrix",), ALL, "less", _HIDDEN),
+    **_for("table_3", ("7  RAW stalls", "8  input stalls"), ALL, "less", _BLOCKS),
+    **_for("table_3", ("8  input stalls",), ALL, "more", _FIRST_INPUT),
+    **_for("table_3", ("1 array active", "2  useful MACs"), ("CNN0",), "more", _PRODUCTION),
+    **_for("table_3", ("6 non-matrix",), ("CNN0",), "less", _PRODUCTION),
+    **_for("table_3", ("9 TOPS",), ("CNN0",), "less", _COUNTERS),
+    **_for("table_3", ("9 TOPS",), ("LSTM0",), "more", _LSTM0),
+    **_for("table_3", ("9 TOPS",), ("LSTM1",), "more", _LSTM1),
+    **_for("table_3_plain", ("1 array active", "2  useful MACs", "8  input stalls", "9 TOPS"), ("CNN0",), "less", _IN_TURN),
+    **_for("table_3_plain", ("3  unused MACs", "6 non-matrix", "7  RAW stalls"), ("CNN0",), "more", _IN_TURN),
+    **_for("table_3_plain", ("7  RAW stalls",), ALL, "less", _BLOCKS),
+    **_for("table_3_plain", ("9 TOPS",), ("MLP1",), "less", _MLP1_COUNTERS),
+    **_for("table_3_plain", ("4 weight stall",), ("LSTM1",), "less", _SHAPES),
+    **_for("table_3_plain", ("6 non-matrix", "8  input stalls", "9 TOPS"), ("LSTM1",), "more", _SHAPES),
+    **_for("table_7", ("error in cycles",), ALL, "less", "the shapes were chosen to have the published weights and fill."),
+    **_for("table_7", ("error in cycles",), ("CNN0",), "more", _COUNTERS),
+    **_for("table_7", ("error in cycles",), ("LSTM0",), "more", _LSTM0),
+    **_for("table_7", ("error in cycles",), ("LSTM1",), "more", _LSTM1),
+    **_for("table_8", ("unified buffer",), ALL, "less", _BUFFER),
+    **_for("table_8", ("unified buffer",), ("CNN0",), "more", _BORDERS),
+    **_for("roofline", ("intensity", "roof there"), ALL, "less", _PADDING),
+    **_for("roofline", ("intensity", "roof there"), ("CNN0",), "less", _HALVES),
+    **_for("roofline", ("share of the roof",), ALL, "more", _HIDDEN),
+    **_for("roofline", ("reached", "share of the roof"), ("CNN0",), "less", _COUNTERS),
+    **_for("roofline", ("reached", "share of the roof"), ("LSTM0",), "more", _LSTM0),
+    **_for("roofline", ("reached", "share of the roof"), ("LSTM1",), "more", _LSTM1),
+    **_for("table_4", ("TPU",), ALL, "more", _HOST),
+    **_for("table_4", ("TPU, host 21 % more",), ALL, "more", _HOST_TIME),
+    **_for("figure_11", ("512×512 unit", "512×512, accumulators ×4"), ("LSTM1",), "less", _FOUR_STEPS),
+    **_for("figure_11", ("512×512 unit", "512×512, accumulators ×4"), ("CNN0",), "less", _QUARTER),
+    **_for("figure_11", ("weight memory ×4",), ("MLP1",), "less", _INPUT),
+    **_for("figure_11", ("weight memory ×4",), ("LSTM0", "LSTM1"), "more", _WEIGHTS_ONLY),
+    **_for("figure_11", ("clock ×4", "clock and accumulators ×4"), ("CNN0",), "less", _OTHER_LIMITS),
+    **_for("tpu_prime", ("geometric mean", "weighted mean"), ALL, "more", _WITHOUT_CNN1),
+    **_for("tpu_prime", ("geometric mean", "weighted mean"), ALL, "less", _LINK),
+}
 """By section, row, column, and whether ours is more or less."""
 
 

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 
 from tpucc.paper.applications import Measured
 from tpucc.paper.figures import Figure, Section
 from tpucc.paper.published import Application, published
 from tpucc.target import Target
 
-TABLE3: Mapping[str, str] = MappingProxyType(
-    {
-        "array_active": "1 array active",
-        "useful_macs": "2  useful MACs",
-        "unused_macs": "3  unused MACs",
-        "weight_stall": "4 weight stall",
-        "weight_shift": "5 weight shift",
-        "non_matrix": "6 non-matrix",
-        "raw_stall": "7  RAW stalls",
-        "input_stall": "8  input stalls",
-        "tops": "9 TOPS",
-    }
-)
+TABLE3: Mapping[str, str] = {
+    "array_active": "1 array active",
+    "useful_macs": "2  useful MACs",
+    "unused_macs": "3  unused MACs",
+    "weight_stall": "4 weight stall",
+    "weight_shift": "5 weight shift",
+    "non_matrix": "6 non-matrix",
+    "raw_stall": "7  RAW stalls",
+    "input_stall": "8  input stalls",
+    "tops": "9 TOPS",
+}
 """The rows of table 3 by the keys of `stats.json`."""
 MIB = 2**20
 Base = Mapping[str, Measured]
@@ -72,11 +69,23 @@ def table8_section(base: Base) -> Section:
 
 def roofline_section(base: Base, target: Target) -> Section:
     """Each application's point under the roof: intensity, the roof there, and how much of it is reached."""
+
+    def roof(intensity: float, peak_tops: float) -> float:
+        return min(peak_tops, 2 * intensity * target.weight_bandwidth / 1e12)
+
+    def theirs(paper: Application) -> float:
+        return roof(paper.macs_per_byte, target.peak_ops / 1e12)
+
+    def ours(measured: Measured) -> float:
+        return roof(measured.stats["macs_per_weight_byte"], measured.stats["peak_tops"])
+
     figures = [
         *_across(base, "intensity", "MACs/byte", lambda paper: paper.macs_per_byte, lambda ours: ours.stats["macs_per_weight_byte"]),
-        *_across(base, "roof there", "TOPS", lambda paper: _roof(paper.macs_per_byte, target, target.peak_ops / 1e12), _our_roof(target)),
+        *_across(base, "roof there", "TOPS", theirs, ours),
         *_across(base, "reached", "TOPS", lambda paper: paper.table3["tops"], lambda ours: ours.stats["tops"]),
-        *_across(base, "share of the roof", "%", lambda paper: _share(paper, target), lambda ours: _our_share(ours, target)),
+        *_across(
+            base, "share of the roof", "%", lambda p: 100 * p.table3["tops"] / theirs(p), lambda m: 100 * float(m.stats["tops"]) / ours(m)
+        ),
     ]
     notes = (
         f"The roof is the peak or 2 × intensity × {target.weight_bandwidth / 1e9:.4g} GB/s, whichever is less; the ridge is at "
@@ -129,19 +138,3 @@ def _table3(base: Base, name: str, key: str) -> float | None:
 
 def _cycle_error(name: str, ours: Measured) -> float:
     return 100 * abs(published().applications[name].table3["tops"] / float(ours.stats["tops"]) - 1)
-
-
-def _roof(intensity: float, target: Target, peak_tops: float) -> float:
-    return min(peak_tops, 2 * intensity * target.weight_bandwidth / 1e12)
-
-
-def _our_roof(target: Target) -> Callable[[Measured], float]:
-    return lambda ours: _roof(ours.stats["macs_per_weight_byte"], target, ours.stats["peak_tops"])
-
-
-def _share(paper: Application, target: Target) -> float:
-    return 100 * paper.table3["tops"] / _roof(paper.macs_per_byte, target, target.peak_ops / 1e12)
-
-
-def _our_share(ours: Measured, target: Target) -> float:
-    return 100 * float(ours.stats["tops"]) / _our_roof(target)(ours)

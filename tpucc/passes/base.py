@@ -2,7 +2,7 @@
 
 ```python
 @dataclass(frozen=True)
-class DropDeadCode:
+class DropDeadCode(Pass):
     name = "dead-code"
     summary = "removes nodes that no output needs"
 

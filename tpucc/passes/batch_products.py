@@ -9,27 +9,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import f32
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
-class BatchProducts:
+class BatchProducts(Pass):
     """Rewrites products of at least two different parts of x with the same constant weights w to parts of `x @ w`.
 
     A part is a slice of rows, reshaped or not; a part of such a product is one too, so that whole stacks of products are batched. The
     parts must have at least `coverage` of the rows of x: the others are multiplied in vain.
     """
 
-    name: ClassVar[str] = "batch-products"
-    summary: ClassVar[str] = "makes one product of those of many parts of a value with the same weights"
-    level: ClassVar[int] = 2
+    name = "batch-products"
+    summary = "makes one product of those of many parts of a value with the same weights"
+    level = 2
 
     coverage: float = 0.5
 
@@ -117,7 +116,7 @@ def _put_part(rewriter: Rewriter, node: Node, batch: _Batch) -> None:
     if rows.shape == node.type.shape:
         rewriter.put(replace(node, op="slice", operands=(product,), attributes=rows))
         return
-    part = rewriter.make(node.name, "slice", (product,), rows, f32(*rows.shape), node.origin)
+    part = rewriter.make(Node(node.name, "slice", (product,), rows, f32(*rows.shape), node.origin))
     rewriter.put(as_reshape(node, part.name))
 
 
@@ -127,5 +126,5 @@ def _product(rewriter: Rewriter, wanted: str, batch: _Batch) -> str:
         x = batch.x if isinstance(batch.x, str) else batch.x.product
         type_ = f32(*batch.shape[:-1], batch.weights.type.columns)
         origin = batch.origins[0].merged(*batch.origins[1:])
-        batch.product = rewriter.make(wanted, "matmul", (x, batch.weights.name), NoAttributes(), type_, origin).name
+        batch.product = rewriter.make(Node(wanted, "matmul", (x, batch.weights.name), NoAttributes(), type_, origin)).name
     return batch.product

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,4 +64,4 @@ class OpenSums(Rewriter):
         """Whether a constant added to the node ends in a product, and nothing else reads the node."""
         if node.name not in self._sums:
             return is_open_product(self, node)
-        return self.reads(node) == 1 and not is_pinned(node)
+        return self.is_free(node)

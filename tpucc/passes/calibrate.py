@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from tpucc.ops import OPS
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.model_inputs import Checked, checked, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 
@@ -36,16 +35,16 @@ SIGNIFICANT_BITS = 10
 
 
 @dataclass(frozen=True)
-class Calibrate:
+class Calibrate(Pass):
     """Gives a range to every value that needs one.
 
     `method` is "minmax", or "percentile": the smallest range that leaves out at most the largest and the smallest `100 - percentile` % of
     the values. At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all.
     """
 
-    name: ClassVar[str] = "calibrate"
-    summary: ClassVar[str] = "measures the range of each value on the calibration inputs"
-    level: ClassVar[int] = 0
+    name = "calibrate"
+    summary = "measures the range of each value on the calibration inputs"
+    level = 0
 
     method: str = "minmax"
     percentile: float = 99.99
@@ -76,7 +75,9 @@ class Calibrate:
 
     def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int) -> dict[str, Range]:
         """The ranges of what is measured, over `count` rounds of inputs."""
-        meters: dict[str, Meter] = {name: self._meter(probed.graph[name].type.size * count) for name in probed.measured}
+        percent = 0.0 if self.method == "minmax" else 100 - self.percentile
+        sizes = {name: probed.graph[name].type.size * count for name in probed.measured}
+        meters = {name: Tails(math.floor(percent / 100 * size + 1e-6)) for name, size in sizes.items()}
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
@@ -86,35 +87,11 @@ class Calibrate:
             evaluate(probed.graph, part, watch=measure)
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
-    def _meter(self, values: int) -> Meter:
-        return Extremes() if self.method == "minmax" else Tails(math.floor((100 - self.percentile) / 100 * values + 1e-6))
-
 
 _MADE_UP = (
     "no calibration inputs: ranges are measured on random inputs (standard normal, seed 0), and the accuracy means little; "
     'name examples in the source (calibration "FILE.npz") or with --calibrate'
 )
-
-
-class Meter(Protocol):
-    """What remembers of a value all that its range needs."""
-
-    def add(self, values: AnyArray, extremes: Range) -> None: ...
-
-    def range(self) -> Range: ...
-
-
-class Extremes:
-    """The smallest and the largest value."""
-
-    def __init__(self) -> None:
-        self._low, self._high = math.inf, -math.inf
-
-    def add(self, values: AnyArray, extremes: Range) -> None:
-        self._low, self._high = min(self._low, extremes.low), max(self._high, extremes.high)
-
-    def range(self) -> Range:
-        return Range(self._low, self._high)
 
 
 class Tails:
@@ -125,8 +102,9 @@ class Tails:
         self._lowest = self._highest = np.empty(0, np.float32)
 
     def add(self, values: AnyArray, extremes: Range) -> None:
-        self._lowest = self._least(np.concatenate([self._lowest, values.reshape(-1)]))
-        self._highest = -self._least(-np.concatenate([self._highest, values.reshape(-1)]))
+        values = values.reshape(-1) if self._cut else np.array((extremes.low, extremes.high), np.float32)
+        self._lowest = self._least(np.concatenate([self._lowest, values]))
+        self._highest = -self._least(-np.concatenate([self._highest, values]))
 
     def range(self) -> Range:
         return Range(float(self._lowest.max()), float(self._highest.min()))

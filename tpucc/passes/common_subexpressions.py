@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.attributes import identities
 from tpucc.ir.graph import Graph
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 
 
 @dataclass(frozen=True)
-class CommonSubexpressions:
+class CommonSubexpressions(Pass):
     """Merges nodes of one operator with equal operands, attributes and types (ranges and quantisation included).
 
     The first stays and takes the others' origins. Inputs are never equal.
     """
 
-    name: ClassVar[str] = "common-subexpressions"
-    summary: ClassVar[str] = "computes equal nodes once"
-    level: ClassVar[int] = 1
+    name = "common-subexpressions"
+    summary = "computes equal nodes once"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import INTEGER_FORMATS
@@ -14,12 +13,12 @@ from tpucc.layers.kinds import Conv, Fc, Layer, Requantise, Vector, looks_up
 from tpucc.layers.reference import look_up
 from tpucc.numerics import DeviceInts
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
 
 
 @dataclass(frozen=True)
-class ComposeTables:
+class ComposeTables(Pass):
     """Gives a layer the table of the look-up that alone reads it, and so on along the chain.
 
     Where every value has an entry of its own (int8: 256), the table of a function of a function is `second[first]`, entry by entry: not a
@@ -27,9 +26,9 @@ class ComposeTables:
     before the table; scale and zero point become those of the chain's end. What is interpolated between entries (int16) doesn't compose.
     """
 
-    name: ClassVar[str] = "compose-tables"
-    summary: ClassVar[str] = "makes one table of functions of functions, and applies it in the layer before"
-    level: ClassVar[int] = 1
+    name = "compose-tables"
+    summary = "makes one table of functions of functions, and applies it in the layer before"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)
@@ -60,12 +59,10 @@ def _only_look_up(graph: Graph, node: Node) -> Node | None:
     format, readers = INTEGER_FORMATS.get(node.type.dtype), graph.users[node.name]
     if format is None or not format.has_exact_tables or not isinstance(node.attributes, Fc | Conv | Vector):
         return None
-    alone = len(readers) == 1 and node.name not in graph.output_nodes
-    return readers[0] if alone and _is_look_up(readers[0]) else None
-
-
-def _is_look_up(node: Node) -> bool:
-    return isinstance(node.attributes, Vector) and node.attributes.function == "table"
+    if len(readers) != 1 or node.name in graph.output_nodes:
+        return None
+    reader = readers[0].attributes
+    return readers[0] if isinstance(reader, Vector) and reader.function == "table" else None
 
 
 def _compose(rewriter: Rewriter, root: Node, looked_up: list[Node]) -> None:

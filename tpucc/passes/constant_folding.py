@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -13,21 +12,21 @@ from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.ops.opdef import Given
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
 
 
 @dataclass(frozen=True)
-class ConstantFolding:
+class ConstantFolding(Pass):
     """Replaces an operator whose operands are all constants by its value, with the operator's own float reference.
 
     `largest` bounds the elements of a result that is larger than its operands. Weights must be constants for the device, also when the
     source computes them (`x @ transpose(w, (1, 0))`), so that compiling needs this pass. Values whose quantisation is fixed stay.
     """
 
-    name: ClassVar[str] = "constant-folding"
-    summary: ClassVar[str] = "computes what depends on constants only"
-    level: ClassVar[int] = 0
+    name = "constant-folding"
+    summary = "computes what depends on constants only"
+    level = 0
 
     largest: int = 2**24
 

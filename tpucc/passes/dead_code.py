@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from tpucc.ir.graph import Graph, Node
-from tpucc.passes.base import Context
+from tpucc.ir.dataflow import needed_values
+from tpucc.ir.graph import Graph
+from tpucc.passes.base import Context, Pass
 
 
 @dataclass(frozen=True)
-class DeadCode:
+class DeadCode(Pass):
     """Keeps the nodes that the outputs depend on, and every input: those are the model's interface."""
 
-    name: ClassVar[str] = "dead-code"
-    summary: ClassVar[str] = "removes nodes that no output needs"
-    level: ClassVar[int] = 1
+    name = "dead-code"
+    summary = "removes nodes that no output needs"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        needed = set(graph.output_nodes)
-        kept: list[Node] = []
-        for node in reversed(graph.nodes):
-            if node.name in needed or node.is_input:
-                needed.update(node.operands)
-                kept.append(node)
-        return graph.with_nodes(reversed(kept))
+        return live(graph)
+
+
+def live(graph: Graph) -> Graph:
+    """The inputs, and what the outputs need."""
+    needed = needed_values(graph)
+    return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)

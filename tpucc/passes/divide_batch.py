@@ -6,26 +6,34 @@ those of one in all but their leading sizes, and give the same bits.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
+from tpucc.diagnostics import CompileError, Diagnostic, Label, UsageError, counted
 from tpucc.ir.constants import Constant
+from tpucc.ir.dataflow import constant_values, needed_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.ops.batch import Batch
+from tpucc.layers.batch import BATCHES
+from tpucc.layers.kinds import LAYERS
+from tpucc.numerics import AnyArray
+from tpucc.ops import facts_of
+from tpucc.ops.batch import Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.passes.base import Context
-from tpucc.passes.cores.division import Divisions, batch_of, divisions, one_part
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
+
+Divisions = Mapping[str, Division]
+UNDIVIDED = "the batch can't be divided among"
 
 
 @dataclass(frozen=True)
-class DivideBatch:
+class DivideBatch(Pass):
     """Gives every value one core's part of the batch; a graph for one core is left as it is."""
 
-    name: ClassVar[str] = "divide-batch"
-    summary: ClassVar[str] = "divides the batch among cores, which all run the same program"
-    level: ClassVar[int] = 0
+    name = "divide-batch"
+    summary = "divides the batch among cores, which all run the same program"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
@@ -42,7 +50,6 @@ class _Parts(Rewriter):
         self._cores = cores
         self._size = batch_of(graph)
         self._divisions: Divisions = divisions(graph, cores)
-        self._divided: dict[tuple[str, Batch], str] = {}
 
     def divide(self, node: Node) -> bool:
         """Puts one core's part of a node, if its batch is divided."""
@@ -62,11 +69,99 @@ class _Parts(Rewriter):
 
     def _constant(self, name: str, batch: Batch) -> str:
         """The part of a constant that goes with one core's items."""
-        if (name, batch) not in self._divided:
+
+        def make() -> str:
             node = self.graph[name]
             assert isinstance(node.attributes, ConstantAttributes)
             part = one_part(node.attributes.value.data, batch, self._size, self._cores)
             assert part is not None
-            made = self.make(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)
-            self._divided[name, batch] = made.name
-        return self._divided[name, batch]
+            return self.make(Node(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)).name
+
+        return self.once((name, batch), make)
+
+
+def divisions(graph: Graph, cores: int) -> Divisions:
+    """For each node that depends on an input and leads to an output how its batch is divided, in the order of the graph.
+
+    The graph is one of operators or of layers. Raises `UsageError` E0508 for a batch that isn't divisible, `CompileError` E0830 when the
+    inputs have no batch in common, and E0831 with each operator that mixes its items.
+    """
+    size = batch_of(graph)
+    if size % cores:
+        raise UsageError(_indivisible(graph, size, cores))
+    left = needed_values(graph) - constant_values(graph)
+    found = {node.name: Division(Batch(0)) for node in graph.inputs}
+    errors: list[Diagnostic] = []
+    for node in graph:
+        refused = any(name in left and name not in found for name in node.operands)
+        if node.name in found or node.name not in left or refused:
+            continue
+        operands = graph.operands(node)
+        batches = [found[operand.name].result if operand.name in found else None for operand in operands]
+        try:
+            found[node.name] = _divided(Case(node, operands, batches, size, cores))
+        except MixedError as error:
+            errors.append(_mixed(node, str(error), cores))
+    if errors := errors or list(_outputs(graph, found, size, cores)):
+        raise CompileError(tuple({(error.span or error.message): error for error in reversed(errors)}.values())[::-1])
+    return found
+
+
+def batch_of(graph: Graph) -> int:
+    """The first size that all inputs share. Raises `CompileError` E0830."""
+    sizes = {node.type.shape[0] if node.type.shape else 0 for node in graph.inputs}
+    if len(sizes) == 1 and 0 not in sizes:
+        return sizes.pop()
+    if not graph.inputs:
+        raise CompileError(Diagnostic("E0830", "the model has no inputs, so that there is no batch to divide among cores"))
+    labels = tuple(Label(span, f"{node.name} is {node.type.brief}") for node in graph.inputs for span in node.origin.spans[:1])
+    text = "the inputs have no batch in common that could be divided among cores"
+    raise CompileError(Diagnostic("E0830", text, labels, ("the batch is the first size, the same one in every input",)))
+
+
+def one_part(value: AnyArray, batch: Batch, size: int, cores: int) -> AnyArray | None:
+    """The part of a constant that goes with one core's items, of `size` in all; None when it isn't the same for every core."""
+    before, after = value.shape[: batch.axis], value.shape[batch.axis + 1 :]
+    parts = value.reshape(*before, -1, cores, size // cores * batch.inner, *after)
+    first = parts.take(0, axis=batch.axis + 1)
+    same = (parts == parts.take([0], axis=batch.axis + 1)).all()
+    return first.reshape(*before, value.shape[batch.axis] // cores, *after) if same else None
+
+
+def rule_of(op: str) -> BatchRule | None:
+    """The rule of an operator or layer; None for what has no operands, or is neither."""
+    return BATCHES[LAYERS[op]] if op in LAYERS else facts_of(op).batch
+
+
+def _divided(case: Case) -> Division:
+    if (rule := rule_of(case.node.op)) is None:
+        raise MixedError(f"nothing is known of how {case.node.op} treats a batch")
+    division = rule(case)
+    for index, batch in division.constants.items():
+        operand = case.operands[index]
+        known = operand.attributes.value.data if isinstance(operand.attributes, ConstantAttributes) else None
+        if known is not None and one_part(known, batch, case.size, case.cores) is None:
+            raise MixedError(f"the constant {operand.name} differs from item to item, and all cores run the same program")
+    return division
+
+
+def _outputs(graph: Graph, found: Divisions, size: int, cores: int) -> Iterator[Diagnostic]:
+    """Outputs are joined along their first axis."""
+    for output in graph.outputs:
+        node = graph[output.node]
+        if node.name not in found:
+            yield _mixed(node, f"the output {output.name} depends on no input", cores)
+        elif (batch := found[node.name].result) != Batch(0, node.type.shape[0] // size):
+            yield _mixed(node, f"in the output {output.name}, {node.type.brief}, it is not the first axis but axis {batch.axis}", cores)
+
+
+def _indivisible(graph: Graph, size: int, cores: int) -> Diagnostic:
+    below, above = size // cores * cores, -(-size // cores) * cores
+    near = f"the nearest batches that are: {below:,} and {above:,}" if below else f"the smallest batch that is: {above:,}"
+    labels = tuple(label for node in graph.inputs[:1] for label in node.origin.labels())
+    return Diagnostic("E0508", f"batch {size:,} is not divisible by {counted(cores, 'core')}", labels, (near,))
+
+
+def _mixed(node: Node, why: str, cores: int) -> Diagnostic:
+    mend = "every core runs the same program on its own items of the batch; cores don't talk to each other"
+    return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", node.origin.trail(), (mend,))

@@ -8,31 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic
 from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import DEVICE_FORMATS, INTEGER_FORMATS, DeviceFormat, IntegerFormat
 from tpucc.ir.graph import Graph, Node, Output
 from tpucc.ir.types import Quantisation, Range, TensorType
-from tpucc.ops import OPS
-from tpucc.ops.opdef import View
 from tpucc.ops.quantize import QuantizeAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import require_placed
+from tpucc.passes.rewriter import is_view
 
 
 @dataclass(frozen=True)
-class ExplicitQuantisation:
+class ExplicitQuantisation(Pass):
     """Moves the parameters of `quantize` into the types of values that the device computes, and drops the pairs that are then idle.
 
     The first `quantize` of a value fixes its parameters. Another one with other parameters stays, and becomes a layer that requantises, as
     does the one of a value that is also read as it is; one whose integers are a result of the model stays; those on the host run there.
     """
 
-    name: ClassVar[str] = "explicit-quantisation"
-    summary: ClassVar[str] = "keeps the parameters that quantize fixes"
-    level: ClassVar[int] = 0
+    name = "explicit-quantisation"
+    summary = "keeps the parameters that quantize fixes"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `CompileError` E0807 for a `quantize` whose integers aren't those of the device."""
@@ -44,9 +42,11 @@ class ExplicitQuantisation:
         fixed = _fixed(graph)
         held = {node.name: fixed.get(node.name, node.type).quantisation for node in graph}
         idle = _idle_pairs(graph, held)
-        nodes = (_held(_reading(node, idle), fixed) for node in graph if node.name not in idle)
+        nodes = (_rewritten(node, idle, fixed) for node in graph if node.name not in idle)
         outputs = (Output(output.name, idle.get(output.node, output.node)) for output in graph.outputs)
-        return _without_idle(replace(graph, nodes=tuple(nodes), outputs=tuple(outputs)))
+        made = replace(graph, nodes=tuple(nodes), outputs=tuple(outputs))
+        read = made.output_nodes | {name for node in made for name in node.operands}
+        return made.with_nodes(node for node in made if node.op != "quantize" or node.name in read)
 
 
 def holding(type_: TensorType, quantisation: Quantisation, of: IntegerFormat) -> TensorType:
@@ -72,7 +72,7 @@ def _only_quantised(graph: Graph, value: Node) -> bool:
     waiting = [value]
     while waiting:
         node = waiting.pop()
-        views = [reader for reader in graph.users[node.name] if isinstance(OPS[reader.op].legalisation, View)]
+        views = [reader for reader in graph.users[node.name] if is_view(reader)]
         others = [reader for reader in graph.users[node.name] if reader.op != "quantize" and reader not in views]
         if others or node.name in graph.output_nodes:
             return False
@@ -90,7 +90,7 @@ def _only_for_device(graph: Graph, node: Node) -> bool:
 
 def _computed(graph: Graph, value: Node) -> Node:
     """The node whose result `value` is on the device: views have none of their own."""
-    while value.on_device and isinstance(OPS[value.op].legalisation, View):
+    while value.on_device and is_view(value):
         value = graph[value.operands[0]]
     return value
 
@@ -100,7 +100,7 @@ def _idle_pairs(graph: Graph, held: dict[str, Quantisation | None]) -> dict[str,
     idle: dict[str, str] = {}
     for node in graph:
         source = graph[node.operands[0]] if node.operands else node
-        if isinstance(OPS[node.op].legalisation, View):
+        if is_view(node):
             held[node.name] = held[node.name] or held[source.name]
         if node.op == "dequantize" and source.op == "quantize":
             value = idle.get(source.operands[0], source.operands[0])
@@ -109,17 +109,12 @@ def _idle_pairs(graph: Graph, held: dict[str, Quantisation | None]) -> dict[str,
     return idle
 
 
-def _reading(node: Node, idle: Mapping[str, str]) -> Node:
-    if not any(name in idle for name in node.operands):
-        return node
-    return replace(node, operands=tuple(idle.get(name, name) for name in node.operands))
-
-
-def _held(node: Node, fixed: Mapping[str, TensorType]) -> Node:
-    integers = fixed.get(node.name)
-    if integers is None or integers.quantisation is None:
-        return node
-    return replace(node, type=holding(node.type, integers.quantisation, INTEGER_FORMATS[integers.dtype]))
+def _rewritten(node: Node, idle: Mapping[str, str], fixed: Mapping[str, TensorType]) -> Node:
+    """The node as it reads past idle pairs, and is held as the source says."""
+    operands, type_ = tuple(idle.get(name, name) for name in node.operands), node.type
+    if (integers := fixed.get(node.name)) is not None and integers.quantisation is not None:
+        type_ = holding(type_, integers.quantisation, INTEGER_FORMATS[integers.dtype])
+    return node if operands == node.operands and type_ is node.type else replace(node, operands=operands, type=type_)
 
 
 def _require_formats(graph: Graph, constants: Set[str], format: DeviceFormat) -> None:
@@ -139,9 +134,3 @@ def _misfit(node: Node, wanted: DeviceFormat) -> Diagnostic:
     labels = node.origin.labels()
     help = (f"write bits={bits} and a scale for it, or leave quantize out: calibration finds the parameters",)
     return Diagnostic("E0807", f"quantize makes {found} of {node.operands[0]}, which the device holds as {wanted.name}", labels, help)
-
-
-def _without_idle(graph: Graph) -> Graph:
-    """The graph without `quantize` nodes whose integers nobody reads."""
-    used = graph.output_nodes
-    return graph.with_nodes(node for node in graph if node.op != "quantize" or node.name in used or graph.users[node.name])

@@ -8,28 +8,27 @@ pixel, for which each kernel position reads its own pixels. Nothing moves.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import needs_host
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_product, is_view
 
 
 @dataclass(frozen=True)
-class FlattenToConvolution:
+class FlattenToConvolution(Pass):
     """Rewrites `reshape(x) @ w`, where the reshape makes lanes of rows of x, to a reshape of `conv2d(x, w)`.
 
     Functions of one value between the two are applied to x itself. Only maps that the device computes are worth it: those after a
     product. The host flattens its own values for nothing.
     """
 
-    name: ClassVar[str] = "flatten-to-convolution"
-    summary: ClassVar[str] = "makes a product after a flatten a convolution as large as the map"
-    level: ClassVar[int] = 1
+    name = "flatten-to-convolution"
+    summary = "makes a product after a flatten a convolution as large as the map"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return _Flattener(graph, self.name).rewrite(_Flattener.visit)
@@ -73,8 +72,6 @@ class _Flattener(Rewriter):
         self._on_device = _on_device(graph)
         self._maps: dict[str, str] = {}
         """For each flattened value the name of its map."""
-        self._images: dict[tuple[str, int], Node] = {}
-        self._kernels: dict[tuple[str, tuple[int, ...]], str] = {}
 
     def visit(self, node: Node) -> bool:
         """Puts what is computed of a flattened map as computed of the map itself; says whether it did."""
@@ -118,16 +115,13 @@ class _Flattener(Rewriter):
         """The map as `count` images: as it is, or with all rows that make one as a line of pixels."""
         if map_.type.rank == 4 and map_.type.shape[0] == count:
             return map_
-        if (map_.name, count) not in self._images:
-            shape = (count, 1, map_.type.rows // count, map_.type.columns)
-            self._images[map_.name, count] = self.reshape(map_, shape)
-        return self._images[map_.name, count]
+        shape = (count, 1, map_.type.rows // count, map_.type.columns)
+        return self.once((map_.name, count), lambda: self.reshape(map_, shape))
 
     def _kernel(self, weights: Node, shape: tuple[int, ...]) -> str:
         """The weights as a kernel, made once for each shape."""
-        if (weights.name, shape) not in self._kernels:
-            value = constant_of(weights)
-            assert value is not None
-            made = self.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
-            self._kernels[weights.name, shape] = made.name
-        return self._kernels[weights.name, shape]
+        value = constant_of(weights)
+        assert value is not None
+        return self.once(
+            (weights.name, shape), lambda: self.constant(weights.name, Constant(value.data.reshape(shape)), weights.origin)
+        ).name

@@ -6,26 +6,25 @@ Both are zeros. A convolution's padding moves nothing, and a `pad` moves the who
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.windows import MAX_STEP
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, is_pinned
 
 
 @dataclass(frozen=True)
-class FoldPadding:
+class FoldPadding(Pass):
     """Rewrites `conv2d(pad(x, …), w)` to a `conv2d` of x with explicit padding, where only height and width are padded.
 
     A pad of a pad becomes one. Pools stay as they are: a maximum or an average isn't the same with zeros around.
     """
 
-    name: ClassVar[str] = "fold-padding"
-    summary: ClassVar[str] = "folds padding into the convolution after it"
-    level: ClassVar[int] = 1
+    name = "fold-padding"
+    summary = "folds padding into the convolution after it"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return Rewriter(graph, self.name).rewrite(_fold)

@@ -5,8 +5,8 @@ Sums and products are reassociated in float32, so that results may differ in the
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import Float32
 from tpucc.ops import facts_of
 from tpucc.ops.transpose import TransposeAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
 from tpucc.passes.rewriter import Rewriter, as_columns, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
-class FoldScales:
+class FoldScales(Pass):
     """Folds what only scales, shifts, reshapes or transposes.
 
     | before | after |
@@ -33,9 +33,9 @@ class FoldScales:
     | a reshape of a reshape, a transpose of a transpose | one of them, or none |
     """
 
-    name: ClassVar[str] = "fold-scales"
-    summary: ClassVar[str] = "folds scales into weights, and constants, reshapes and transposes into each other"
-    level: ClassVar[int] = 2
+    name = "fold-scales"
+    summary = "folds scales into weights, and constants, reshapes and transposes into each other"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return _Folder(graph, self.name).rewrite(_Folder.fold)
@@ -51,20 +51,12 @@ class _WithConstant:
     sign: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Folded:
-    """A node in another form, and the nodes that it swallowed: those that nothing else reads."""
-
-    node: Node
-    swallowed: tuple[Node, ...]
+Folded = tuple[Node, ...]
+"""A node in another form, and behind it the nodes that it swallowed: those that nothing else reads."""
 
 
 class _Folder(Rewriter):
     """Brings one node after the other into its simplest form."""
-
-    def __init__(self, graph: Graph, by: str) -> None:
-        super().__init__(graph, by)
-        self._scaled: dict[tuple[str, str], str | None] = {}
 
     def fold(self, node: Node) -> bool:
         """Applies rules until none holds; each swallows a node or drops this one, so that this ends."""
@@ -73,12 +65,12 @@ class _Folder(Rewriter):
             if isinstance(folded, str):
                 self.alias(node, folded)
                 return True
-            node = folded.node
-            swallowed.extend(folded.swallowed)
+            node, *others = folded
+            swallowed += others
         self.put(node, *swallowed)
         return True
 
-    def _simpler(self, node: Node) -> _Folded | str | None:
+    def _simpler(self, node: Node) -> Folded | str | None:
         """The node in a simpler form, or the name of the one that takes its place; None when no rule holds."""
         if facts_of(node.op).signs:
             return self._offset(node)
@@ -88,21 +80,21 @@ class _Folder(Rewriter):
             return self._reshape(node)
         return self._transpose(node) if isinstance(node.attributes, TransposeAttributes) else None
 
-    def _offset(self, node: Node) -> _Folded | str | None:
+    def _offset(self, node: Node) -> Folded | str | None:
         """`x + 0` and `(x + a) + b`, with their subtractions: `s2 * (s1 * x + c1) + c2 = (s2 * s1) * x + (s2 * c1 + c2)`."""
         outer = self._sum(node)
         if outer is None:
             return None
         if outer.sign > 0 and not outer.values.any() and _stays(node, outer.x):
             return outer.x.name
-        inner = self._sum(outer.x) if self._is_free(outer.x) else None
+        inner = self._sum(outer.x) if self.is_free(outer.x) else None
         if inner is None or (constant := self._joined(np.float32(outer.sign) * inner.values, outer, inner, np.add)) is None:
             return None
         if outer.sign * inner.sign > 0:
-            return _Folded(replace(node, op="add", operands=(inner.x.name, constant.name)), (outer.x,))
-        return _Folded(replace(node, op="sub", operands=(constant.name, inner.x.name)), (outer.x,))
+            return (replace(node, op="add", operands=(inner.x.name, constant.name)), outer.x)
+        return (replace(node, op="sub", operands=(constant.name, inner.x.name)), outer.x)
 
-    def _scale(self, node: Node) -> _Folded | str | None:
+    def _scale(self, node: Node) -> Folded | str | None:
         """`x * 1`, `(x * a) * b`, `(x @ w) * s` and `(x @ w + b) * s`."""
         outer = self._product(node)
         if outer is None:
@@ -113,21 +105,21 @@ class _Folder(Rewriter):
             return self._into_weights(node, outer)
         if facts_of(outer.x.op).signs:
             return self._past_bias(node, outer)
-        inner = self._product(outer.x) if self._is_free(outer.x) else None
+        inner = self._product(outer.x) if self.is_free(outer.x) else None
         if inner is None or (constant := self._joined(inner.values, outer, inner, np.multiply)) is None:
             return None
-        return _Folded(replace(node, operands=(inner.x.name, constant.name)), (outer.x,))
+        return (replace(node, operands=(inner.x.name, constant.name)), outer.x)
 
-    def _into_weights(self, node: Node, scale: _WithConstant) -> _Folded | None:
+    def _into_weights(self, node: Node, scale: _WithConstant) -> Folded | None:
         product = scale.x
         if product.type.shape != node.type.shape or (names := self._scaled_weights(product, scale.constant)) is None:
             return None
-        return _Folded(replace(node, op=product.op, operands=(product.operands[0], *names), attributes=product.attributes), (product,))
+        return (replace(node, op=product.op, operands=(product.operands[0], *names), attributes=product.attributes), product)
 
-    def _past_bias(self, node: Node, scale: _WithConstant) -> _Folded | None:
+    def _past_bias(self, node: Node, scale: _WithConstant) -> Folded | None:
         """`(x @ w + b) * s` as the sum of a product with `w * s` and `b * s`; `b - x @ w` stays."""
         total = scale.x
-        inner = self._sum(total) if self._is_free(total) else None
+        inner = self._sum(total) if self.is_free(total) else None
         if inner is None or inner.sign < 0 or not is_open_product(self, inner.x):
             return None
         if not node.type.shape == total.type.shape == inner.x.type.shape:
@@ -138,9 +130,9 @@ class _Folder(Rewriter):
             return None
         scaled = replace(inner.x, operands=(inner.x.operands[0], *names), origin=inner.x.origin.merged(scale.constant.origin))
         if (scale.values == 0).all():
-            return _Folded(replace(scaled, name=node.name, type=node.type, origin=node.origin), (total, inner.x))
+            return (replace(scaled, name=node.name, type=node.type, origin=node.origin), total, inner.x)
         product = self.put(replace(scaled, name=self.fresh(scaled.name)))
-        return _Folded(replace(node, op="add", operands=(product.name, bias.name)), (total, inner.x))
+        return (replace(node, op="add", operands=(product.name, bias.name)), total, inner.x)
 
     def _scaled_weights(self, product: Node, factor: Node) -> tuple[str, ...] | None:
         """The names of a product's weights, and its bias if it has one, with their columns scaled; None when that can't be."""
@@ -154,20 +146,21 @@ class _Folder(Rewriter):
 
     def _scaled_columns(self, node: Node, columns: Constant, factor: Node) -> str | None:
         """The name of a constant with its columns scaled, made once however many products share it; None when that overflows."""
-        if (node.name, factor.name) not in self._scaled:
+
+        def make() -> str | None:
             value = constant_of(node)
             scaled = None if value is None else _finite(np.multiply, value.data, columns.data)
-            made = None if scaled is None else self.constant(node.name, Constant(scaled), node.origin.merged(factor.origin))
-            self._scaled[node.name, factor.name] = None if made is None else made.name
-        return self._scaled[node.name, factor.name]
+            return None if scaled is None else self.constant(node.name, Constant(scaled), node.origin.merged(factor.origin)).name
 
-    def _reshape(self, node: Node) -> _Folded | str | None:
+        return self.once((node.name, factor.name), make)
+
+    def _reshape(self, node: Node) -> Folded | str | None:
         (x,) = self.operands(node)
         if _stays(node, x):
             return x.name
         return self._past(x, as_reshape(node, x.name)) if is_view(x) and not is_pinned(x) else None
 
-    def _transpose(self, node: Node) -> _Folded | str | None:
+    def _transpose(self, node: Node) -> Folded | str | None:
         (x,) = self.operands(node)
         perm = _perm(node)
         if perm == tuple(range(len(perm))) and _stays(node, x):
@@ -177,34 +170,26 @@ class _Folder(Rewriter):
         inner = _perm(x)
         return self._past(x, replace(node, attributes=TransposeAttributes(tuple(inner[axis] for axis in perm))))
 
-    def _past(self, x: Node, node: Node) -> _Folded:
+    def _past(self, x: Node, node: Node) -> Folded:
         """The node reads what its operand `x` reads."""
-        return _Folded(replace(node, operands=x.operands), (x,) if self._is_free(x) else ())
+        return (replace(node, operands=x.operands), *((x,) if self.is_free(x) else ()))
 
     def _sum(self, node: Node) -> _WithConstant | None:
         signs = facts_of(node.op).signs
         found = self._with_constant(node) if signs else None
         if found is None or min(signs) > 0:
             return found
-        if node.operands[1] == found.constant.name:
-            return replace(found, values=np.negative(found.values))
-        return replace(found, sign=-1)
+        turned = node.operands[1] == found.constant.name
+        return replace(found, values=np.negative(found.values)) if turned else replace(found, sign=-1)
 
     def _product(self, node: Node) -> _WithConstant | None:
         return self._with_constant(node) if node.op == "mul" else None
 
     def _with_constant(self, node: Node) -> _WithConstant | None:
-        a, b = self.operands(node)
-        left, right = constant_of(a), constant_of(b)
-        if left is None and right is not None:
-            return _WithConstant(a, b, right.data)
-        if left is not None and right is None:
-            return _WithConstant(b, a, left.data)
+        for x, constant in itertools.permutations(self.operands(node)):
+            if (value := constant_of(constant)) is not None and constant_of(x) is None:
+                return _WithConstant(x, constant, value.data)
         return None
-
-    def _is_free(self, node: Node) -> bool:
-        """Whether a node may be swallowed: one reader, and no fixed quantisation."""
-        return self.reads(node) == 1 and not is_pinned(node)
 
     def _joined(self, first: Float32, outer: _WithConstant, inner: _WithConstant, function: np.ufunc) -> Node | None:
         """One constant for two, named after the outer; None when it would be larger than both, or not finite."""

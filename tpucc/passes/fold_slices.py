@@ -7,7 +7,6 @@ block, and multiplying those by zero costs nothing. So grouped convolutions read
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -15,49 +14,49 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.fused import Fused
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned, is_product
 
 
 @dataclass(frozen=True)
-class FoldSlices:
+class FoldSlices(Pass):
     """Rewrites `x[..., a:b] @ w` to `x @ w'`, and convolutions likewise, where w' has the rows of w from row a on and zeros elsewhere.
 
     Only values that follow a product are worth it, for the host slices its own for nothing; and only lanes that lie in no more column
     blocks of x than they would fill by themselves.
     """
 
-    name: ClassVar[str] = "fold-slices"
-    summary: ClassVar[str] = "moves slices of lanes into the weights of the products that read them"
-    level: ClassVar[int] = 2
+    name = "fold-slices"
+    summary = "moves slices of lanes into the weights of the products that read them"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         rewriter = Rewriter(graph, self.name)
-        widened: dict[tuple[str, str], str] = {}
         after: set[str] = set()
         for node in rewriter:
             if is_product(node) and not isinstance(node.attributes, Fused) and node.operands[0] in after:
-                node = _folded(rewriter, node, context.target.mxu, widened)
+                node = _folded(rewriter, node, context.target.mxu)
             if is_product(node) or any(name in after for name in node.operands):
                 after.add(node.name)
             rewriter.put(node)
         return rewriter.build()
 
 
-def _folded(rewriter: Rewriter, node: Node, mxu: int, widened: dict[tuple[str, str], str]) -> Node:
-    """The product without the slice before it, if it is one of lanes; else as it is. `widened` has the weights made so far."""
+def _folded(rewriter: Rewriter, node: Node, mxu: int) -> Node:
+    """The product without the slice before it, if it is one of lanes; else as it is."""
     part, weights = rewriter.operands(node)
     lanes = _lanes(rewriter, part, mxu)
     value = constant_of(weights)
     if lanes is None or value is None:
         return node
     (x,) = rewriter.operands(part)
-    key = (part.name, weights.name)
-    if key not in widened:
+
+    def widened() -> Node:
         data = np.zeros((*value.shape[:-2], x.type.columns, value.shape[-1]), np.float32)
         data[..., lanes, :] = value.data
-        widened[key] = rewriter.constant(weights.name, Constant(data), weights.origin).name
-    return replace(node, operands=(x.name, widened[key]))
+        return rewriter.constant(weights.name, Constant(data), weights.origin)
+
+    return replace(node, operands=(x.name, rewriter.once((part.name, weights.name), widened).name))
 
 
 def _lanes(rewriter: Rewriter, part: Node, mxu: int) -> slice | None:

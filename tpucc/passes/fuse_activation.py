@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
+from tpucc.ops import legalisation_of
 from tpucc.ops.fused import Fused, fused_form, with_activation
-from tpucc.ops.opdef import Arithmetic, Clamp, Table
-from tpucc.passes.base import Context
+from tpucc.ops.opdef import Arithmetic, Table
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.fuse_bias import is_open_product
-from tpucc.passes.rewriter import Rewriter, is_pinned
+from tpucc.passes.rewriter import Rewriter, is_function
 
 
 @dataclass(frozen=True)
-class FuseActivation:
+class FuseActivation(Pass):
     """Rewrites a function of one value after a product to `linear` or `convolution` with that activation, where the product has no other
     use; after add, sub and mul to `arithmetic`.
 
@@ -23,9 +22,9 @@ class FuseActivation:
     applied to; the fused node keeps that range, as calibrated, in its attribute `pre`.
     """
 
-    name: ClassVar[str] = "fuse-activation"
-    summary: ClassVar[str] = "fuses the activation after a product into it"
-    level: ClassVar[int] = 1
+    name = "fuse-activation"
+    summary = "fuses the activation after a product into it"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return Rewriter(graph, self.name).rewrite(_fuse)
@@ -33,15 +32,14 @@ class FuseActivation:
 
 def _fuse(rewriter: Rewriter, node: Node) -> bool:
     """Puts `linear` in the place of an activation, if it is one after a product."""
-    legalisation = OPS[node.op].legalisation if node.op in OPS else None
-    if not isinstance(legalisation, Table | Clamp):
+    if not is_function(node):
         return False
     (before,) = rewriter.operands(node)
     form = _open_form(rewriter, before)
     if form is None:
         return False
     op, attributes = form
-    pre = before.type.range if isinstance(legalisation, Table) else None
+    pre = before.type.range if isinstance(legalisation_of(node.op), Table) else None
     fused = with_activation(attributes, node.op, node.attributes, pre)
     rewriter.put(Node(node.name, op, before.operands, fused, node.type, node.origin), before)
     return True
@@ -51,5 +49,5 @@ def _open_form(rewriter: Rewriter, node: Node) -> tuple[str, Fused] | None:
     """The operator that takes in an activation after `node`, and its attributes before it does; None when there is none."""
     if is_open_product(rewriter, node):
         return fused_form(node.op, node.attributes)
-    alone = node.op in OPS and isinstance(OPS[node.op].legalisation, Arithmetic) and not isinstance(node.attributes, Fused)
-    return fused_form(node.op, node.attributes) if alone and rewriter.reads(node) == 1 and not is_pinned(node) else None
+    alone = isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused) and rewriter.is_free(node)
+    return fused_form(node.op, node.attributes) if alone else None

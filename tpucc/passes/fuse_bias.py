@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -11,12 +10,12 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.fused import Fused, fused_form
-from tpucc.passes.base import Context
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_pinned, is_product
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product
 
 
 @dataclass(frozen=True)
-class FuseBias:
+class FuseBias(Pass):
     """Rewrites `x @ w + b`, `b + x @ w` and `x @ w - b` to `linear(x, w, b)` where w and b are constants and the product has no other use.
 
     A convolution becomes `convolution(x, w, b)` likewise.
@@ -24,9 +23,9 @@ class FuseBias:
     The activation unit adds the bias to the int32 sums, so that the product is rounded once. A second constant is added to the first.
     """
 
-    name: ClassVar[str] = "fuse-bias"
-    summary: ClassVar[str] = "fuses the constant added after a product into it"
-    level: ClassVar[int] = 1
+    name = "fuse-bias"
+    summary = "fuses the constant added after a product into it"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return Rewriter(graph, self.name).rewrite(_fuse)
@@ -59,8 +58,7 @@ def is_open_product(rewriter: Rewriter, node: Node) -> bool:
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
-    constant = all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
-    return constant and rewriter.reads(node) == 1 and not is_pinned(node)
+    return rewriter.is_free(node) and all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
 
 
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:

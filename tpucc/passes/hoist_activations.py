@@ -7,36 +7,35 @@ A function that never falls keeps the order of its values: the largest of them b
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.opdef import Pooling
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums
-from tpucc.passes.rewriter import is_function, is_pinned
+from tpucc.passes.rewriter import is_function
 
 
 @dataclass(frozen=True)
-class HoistActivations:
+class HoistActivations(Pass):
     """Rewrites `f(max_pool(x))` to `max_pool(f(x))` where f never falls, x is a product with or without a bias, and neither x nor the
     pool has another use.
     """
 
-    name: ClassVar[str] = "hoist-activations"
-    summary: ClassVar[str] = "moves activations from behind a max_pool to the product before it"
-    level: ClassVar[int] = 2
+    name = "hoist-activations"
+    summary = "moves activations from behind a max_pool to the product before it"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return OpenSums(graph, self.name).rewrite(_hoist)
 
 
 def _hoist(sums: OpenSums, node: Node) -> bool:
-    """Puts the pool under the name of the activation after it, and the activation before it."""
-    if not _never_falls(node):
+    """Puts the pool under the name of the activation after it, and the activation before it. gelu, silu and hard_swish fall somewhere."""
+    if not is_function(node) or not facts_of(node.op).monotone(node.attributes):
         return False
     (pool,) = sums.operands(node)
-    if not _is_maximum(pool) or sums.reads(pool) != 1 or is_pinned(pool):
+    if legalisation_of(pool.op) != Pooling("max") or not sums.is_free(pool):
         return False
     (x,) = sums.operands(pool)
     if not sums.takes_bias(x):
@@ -44,12 +43,3 @@ def _hoist(sums: OpenSums, node: Node) -> bool:
     moved = sums.put(replace(node, name=sums.fresh(node.name), operands=(x.name,), type=x.type.plain()))
     sums.put(replace(pool, name=node.name, operands=(moved.name,), type=node.type), pool)
     return True
-
-
-def _never_falls(node: Node) -> bool:
-    """Whether the node is an activation that keeps the order of its values; gelu, silu and hard_swish fall left of zero."""
-    return is_function(node) and facts_of(node.op).monotone(node.attributes)
-
-
-def _is_maximum(node: Node) -> bool:
-    return node.op in OPS and OPS[node.op].legalisation == Pooling("max")

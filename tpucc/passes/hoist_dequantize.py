@@ -8,28 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import facts_of
 from tpucc.ops.facts import UNCHANGED
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.rewriter import Rewriter
 
 
 @dataclass(frozen=True)
-class HoistDequantize:
+class HoistDequantize(Pass):
     """Rewrites `dequantize(m(q, …))` to `m(dequantize(q), …)` for what moves values only, through as many of these as there are.
 
     What else reads the integers keeps them.
     """
 
-    name: ClassVar[str] = "hoist-dequantize"
-    summary: ClassVar[str] = "moves dequantize before what only moves integers"
-    level: ClassVar[int] = 0
+    name = "hoist-dequantize"
+    summary = "moves dequantize before what only moves integers"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         needed = _needed(graph)
@@ -70,8 +69,8 @@ def _real(rewriter: Rewriter, node: Node, attributes: Attributes, reals: Mapping
     """The name of the real values of some integers, which is made here: the same move of real values, or a `dequantize`."""
     if _moves(node):
         operands = tuple(reals[name, attributes] for name in node.operands)
-        return rewriter.make(node.name, node.op, operands, node.attributes, _held(node), node.origin).name
-    return rewriter.make(node.name, "dequantize", (node.name,), attributes, f32(*node.type.shape), node.origin).name
+        return rewriter.make(Node(node.name, node.op, operands, node.attributes, _held(node), node.origin)).name
+    return rewriter.make(Node(node.name, "dequantize", (node.name,), attributes, f32(*node.type.shape), node.origin)).name
 
 
 def _held(move: Node) -> TensorType:

@@ -100,22 +100,22 @@ def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) ->
     for node in inputs:
         if node.name not in arrays:
             near = did_you_mean(node.name, arrays.keys() - wanted)
-            yield _diagnostic("E0441", f"the {what} has no array {node.name}, which the model takes as {node.type.brief}", near)
+            yield Diagnostic("E0441", f"the {what} has no array {node.name}, which the model takes as {node.type.brief}", help=(near,))
     for name in sorted(arrays.keys() - wanted):
         near = did_you_mean(name, wanted - arrays.keys())
-        yield _diagnostic("E0442", f"the {what} has an array {name}, but the model has no such input", near)
+        yield Diagnostic("E0442", f"the {what} has an array {name}, but the model has no such input", help=(near,))
 
 
 def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
     about = f"the {what}'s {node.name}"
     fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
     if array.ndim and not len(array):
-        yield _diagnostic("E0443", f"{about} has no rows", "one example at least is needed")
+        yield Diagnostic("E0443", f"{about} has no rows", help=("one example at least is needed",))
     elif not fits:
         rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
-        yield _diagnostic("E0443", f"{about} has shape {list(array.shape)}", f"the model takes {rest}")
+        yield Diagnostic("E0443", f"{about} has shape {list(array.shape)}", help=(f"the model takes {rest}",))
     elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
-        yield _diagnostic("E0444", f"{about} is of type {array.dtype}", f"the model takes {node.type.brief}")
+        yield Diagnostic("E0444", f"{about} is of type {array.dtype}", help=(f"the model takes {node.type.brief}",))
     elif node.type.dtype == "f32":
         yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {list(index)}")
     else:
@@ -140,7 +140,7 @@ def _at_first(wrong: AnyArray, code: str, message: Callable[[tuple[int, ...]], s
     count = int(np.count_nonzero(wrong))
     if count:
         index = place_of_largest(wrong)
-        yield _diagnostic(code, message(index), f"{counted(count, 'value')} like this" if count > 1 else "")
+        yield Diagnostic(code, message(index), help=(f"{counted(count, 'value')} like this" if count > 1 else "",))
 
 
 def _round_counts(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
@@ -148,7 +148,7 @@ def _round_counts(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: 
     several = {name: count for name, count in counts.items() if count > 1}
     if len(set(several.values())) > 1:
         sizes = ", ".join(f"{name} has {counted(arrays[name].shape[0], 'row')}" for name in several)
-        yield _diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}", "")
+        yield Diagnostic("E0447", f"the arrays of the {what} don't have the same number of examples: {sizes}")
 
 
 def _rounds_of(type_: TensorType, array: AnyArray, limit: int = 0) -> int:
@@ -170,12 +170,6 @@ def _limited(array: AnyArray, type_: TensorType, limit: int) -> AnyArray:
 def _round(array: AnyArray, type_: TensorType, number: int) -> AnyArray:
     if not type_.shape or array.shape == type_.shape:
         return array
-    batch, rows = type_.shape[0], array.shape[0]
-    if rows <= batch:
-        return np.resize(array, type_.shape)
-    part = array[number * batch : (number + 1) * batch]
+    batch = type_.shape[0]
+    part = array if len(array) <= batch else array[number * batch : (number + 1) * batch]
     return part if len(part) == batch else np.resize(part, type_.shape)
-
-
-def _diagnostic(code: str, message: str, help: str) -> Diagnostic:
-    return Diagnostic(code, message, (), (help,) if help else ())

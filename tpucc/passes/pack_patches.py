@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.attributes import require_pair
 from tpucc.ops.axis import Axis, sides
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.patches import PatchesAttributes
+from tpucc.ops.rules import require_pair
 from tpucc.ops.windows import MAX_STEP
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned
@@ -28,15 +27,15 @@ from tpucc.target import Target
 
 
 @dataclass(frozen=True)
-class PackPatches:
+class PackPatches(Pass):
     """Rewrites conv2d of a value of the host as one of its `patches`: whole windows, lines of windows, or just padded pixels.
 
     The cheapest by an estimate wins: cycles of the host link and of the matrix unit, which do not overlap before the first layer.
     """
 
-    name: ClassVar[str] = "pack-patches"
-    summary: ClassVar[str] = "packs the pixels of windows into rows on the host, for convolutions of few channels"
-    level: ClassVar[int] = 1
+    name = "pack-patches"
+    summary = "packs the pixels of windows into rows on the host, for convolutions of few channels"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
         if not any(node.op == "conv2d" for node in graph):
@@ -86,7 +85,7 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     prepared = f32(*best.image)
     if image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
-    patches = rewriter.make(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host")
+    patches = rewriter.make(Node(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host"))
     packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:

@@ -121,6 +121,4 @@ def _fits(value: object, default: object) -> bool:
 def unknown_name(kind: str, name: str, known: Sequence[str]) -> UsageError:
     """The error of a name that is none of `known`."""
     near = did_you_mean(name, known)
-    return UsageError(
-        Diagnostic("E0509", f"no {kind} is named {name}", help=tuple(t for t in (near, f"there are {', '.join(known)}") if t))
-    )
+    return UsageError(Diagnostic("E0509", f"no {kind} is named {name}", help=(near, f"there are {', '.join(known)}")))

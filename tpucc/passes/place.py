@@ -7,29 +7,28 @@ the middle, what the device can compute goes there, unless nothing but operators
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
 from tpucc.ir.dataflow import Relations
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
 
 @dataclass(frozen=True)
-class Place:
+class Place(Pass):
     """Gives every node its place, and refuses graphs that have no placement."""
 
-    name: ClassVar[str] = "place"
-    summary: ClassVar[str] = "decides what runs on the device and what on the host"
-    level: ClassVar[int] = 0
+    name = "place"
+    summary = "decides what runs on the device and what on the host"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         places = placement(graph)
@@ -55,21 +54,17 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     Raises `CompileError` with every `E0802` (a product of two computed operands), in the order of the graph; `ProgramError` E0806 for a
     layer graph.
     """
-    _require_operators(graph)
+    for node in graph:
+        if node.op not in OPS:
+            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
     relations = _Placing(graph)
-    if errors := list(_errors(relations)):
+    if errors := _errors(relations):
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
     device = {node.name for node in relations.computed if node.name not in on_host and _computes(node)}
     device |= _boundaries(relations, device, on_host)
     device |= _between(relations, device, on_host)
     return {node.name: "device" if node.name in device else "host" for node in graph}
-
-
-def _require_operators(graph: Graph) -> None:
-    for node in graph:
-        if node.op not in OPS:
-            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
 
 
 def needs_host(node: Node, graph: Graph) -> str:
@@ -162,15 +157,14 @@ def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[st
     return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
 
 
-def _errors(relations: _Placing) -> Iterable[Diagnostic]:
+def _errors(relations: _Placing) -> Collection[Diagnostic]:
     """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
-    told: set[tuple[str, object]] = set()
+    found: dict[object, Diagnostic] = {}
     for node in relations.computed:
         if node.name in relations.products and not any(name in relations.constants for name in node.operands):
-            found = _two_computed(relations, node)
-            if (found.code, found.span or node.name) not in told:
-                told.add((found.code, found.span or node.name))
-                yield found
+            error = _two_computed(relations, node)
+            found.setdefault(error.span or node.name, error)
+    return found.values()
 
 
 def _two_computed(relations: _Placing, node: Node) -> Diagnostic:

@@ -72,8 +72,8 @@ def _read(step: Any) -> tuple[str, str, int, str | None] | None:
     """What a pass says of itself, as plain values; None for what is no pass."""
     if isinstance(step, type) or not callable(getattr(step, "run", None)):
         return None
-    name, summary, after = (getattr(step, field, None) for field in ("name", "summary", "after"))
-    level = getattr(step, "level", 0)
+    name, summary, after, level = (getattr(step, field, None) for field in ("name", "summary", "after", "level"))
+    level = 0 if level is None else level
     if not (isinstance(name, str) and isinstance(summary, str) and isinstance(level, int) and isinstance(after, str | None)):
         return None
     return str.__str__(name), str.__str__(summary), int(level), None if after is None else str.__str__(after)

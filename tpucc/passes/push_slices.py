@@ -11,19 +11,18 @@ The pass works from the outputs to the inputs, and asks of each value which part
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import Diagnostic, LimitError, Origin
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import COPIED
 from tpucc.ops.opdef import Arithmetic, Clamp, Matrix, Pooling, Table
 from tpucc.ops.parts import Bounds, Part, all_of, shape_of
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Names, is_product
 
 COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
@@ -31,7 +30,7 @@ COMPUTING = (Matrix, Pooling, Table, Clamp, Arithmetic)
 
 
 @dataclass(frozen=True)
-class PushSlices:
+class PushSlices(Pass):
     """Pushes each slice between a product and something else that the device computes into weights, constants, and what the host computes.
 
     A slice at the edge stays: the host does it. With `rows` off, only parts of columns are pushed, and of a part of both the rows stay
@@ -40,9 +39,9 @@ class PushSlices:
     Raises `LimitError` (E0650).
     """
 
-    name: ClassVar[str] = "push-slices"
-    summary: ClassVar[str] = "moves slices between products into the weights"
-    level: ClassVar[int] = 1
+    name = "push-slices"
+    summary = "moves slices between products into the weights"
+    level = 1
 
     largest: int = 500_000
     rows: bool = True
@@ -78,7 +77,7 @@ def _below(graph: Graph) -> set[str]:
     """The values that something which the device computes depends on."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        if (node.op in OPS and isinstance(OPS[node.op].legalisation, COMPUTING)) or node.name in found:
+        if isinstance(legalisation_of(node.op), COMPUTING) or node.name in found:
             found.update(node.operands)
     return found
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.constants import Constant
-from tpucc.ir.dataflow import constant_values, needed_values
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Graph, Node, Output
-from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import is_layer
 from tpucc.layers.parameters import UnfitError
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
@@ -31,15 +30,15 @@ GRANULARITIES = ("per_channel", "per_tensor")
 
 
 @dataclass(frozen=True)
-class Quantise:
+class Quantise(Pass):
     """Makes the layer graph.
 
     `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor").
     """
 
-    name: ClassVar[str] = "quantise"
-    summary: ClassVar[str] = "makes integer layers of what runs on the device"
-    level: ClassVar[int] = 0
+    name = "quantise"
+    summary = "makes integer layers of what runs on the device"
+    level = 0
 
     granularity: str = "per_channel"
 
@@ -54,10 +53,10 @@ class Quantise:
         if any(is_layer(node) for node in graph):
             return graph
         require_placed(graph, "quantising")
-        live = _folded(_live(graph))
-        unplaced = live.with_nodes(replace(node, place=None) for node in live)
+        folded = _folded(live(graph))
+        unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
         layers = LayerGraph(unplaced, context.format, per_channel=self.granularity == "per_channel")
-        return _quantised(live, layers)
+        return _quantised(folded, layers)
 
 
 def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
@@ -81,33 +80,22 @@ def _layer(layers: LayerGraph, node: Node) -> Node:
         raise CompileError(Diagnostic(error.code, f"{node.name}: {error.message}", labels, (error.help,))) from None
 
 
-def _live(graph: Graph) -> Graph:
-    """The inputs, and what the outputs need."""
-    needed = needed_values(graph)
-    return graph.with_nodes(node for node in graph if node.name in needed or node.is_input)
-
-
 def _folded(graph: Graph) -> Graph:
     """The graph with a constant for everything that is computed from constants, which without optimisation is still there."""
     constants = constant_values(graph)
     values: dict[str, Node] = {}
-    nodes = []
     for node in graph:
         if node.op == "weight":
             raise ProgramError(Diagnostic("E0806", f"the weight {node.name} has no value: weights are bound before quantising"))
         values[node.name] = _constant(node, values) if node.name in constants and node.op != "constant" else node
-        nodes.append(values[node.name])
-    return _live(graph.with_nodes(nodes))
+    return live(graph.with_nodes(values.values()))
 
 
 def _constant(node: Node, values: Mapping[str, Node]) -> Node:
+    """The value of a node of constants; one that was dequantised keeps the parameters that the source gave it."""
     operands = [values[name] for name in node.operands]
     arrays = [o.attributes.value.data for o in operands if isinstance(o.attributes, ConstantAttributes)]
     value = Constant(compute(node, [operand.type for operand in operands], arrays))
-    return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=_constant_type(node, operands))
-
-
-def _constant_type(node: Node, operands: list[Node]) -> TensorType:
-    """The type of a folded node; one that was dequantised keeps the parameters that the source gave it."""
     given = operands[0].type.quantisation if node.op == "dequantize" else None
-    return holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
+    type_ = holding(node.type, given, INTEGER_FORMATS[operands[0].type.dtype]) if given else node.type
+    return replace(node, op="constant", operands=(), attributes=ConstantAttributes(value), type=type_)

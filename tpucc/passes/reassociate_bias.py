@@ -7,17 +7,15 @@ steps of a recurrent network share one), `b` would be added by the vector unit; 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import Biased, OpenSums, biased
-from tpucc.passes.rewriter import is_pinned
 
 
 @dataclass(frozen=True)
-class ReassociateBias:
+class ReassociateBias(Pass):
     """Moves constants with one value a column to a product that takes them in.
 
     | before | after |
@@ -29,9 +27,9 @@ class ReassociateBias:
     the constant. Sums are reassociated in float32, so that results may differ in the last bits.
     """
 
-    name: ClassVar[str] = "reassociate-bias"
-    summary: ClassVar[str] = "moves constants that are added to a sum to a product in it"
-    level: ClassVar[int] = 2
+    name = "reassociate-bias"
+    summary = "moves constants that are added to a sum to a product in it"
+    level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:
         return _Mover(graph, self.name).rewrite(_Mover.move)
@@ -87,5 +85,4 @@ class _Mover(OpenSums):
 
     def _is_free_sum(self, node: Node, reader: Node) -> bool:
         """Whether the operands of a sum may be regrouped with those of its reader."""
-        free = self.reads(node) == 1 and not is_pinned(node)
-        return free and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape
+        return self.is_free(node) and bool(facts_of(node.op).signs) and node.type.shape == reader.type.shape

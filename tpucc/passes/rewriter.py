@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from operator import is_
-from typing import Self
+from typing import Self, TypeVar, cast
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, Node, Output, Side
+from tpucc.ir.graph import Graph, Node, Output, Side
 from tpucc.ir.types import TensorType
-from tpucc.ops import OPS, facts_of
+from tpucc.ops import facts_of, legalisation_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Clamp, Matrix, Table
 from tpucc.ops.reshape import ReshapeAttributes
 
+T = TypeVar("T")
 _NUMBER = re.compile(r"(\.[0-9]+)+$")
 
 
@@ -39,6 +40,7 @@ class Rewriter:
         self._aliases: dict[str, str] = {}
         self._fused: dict[str, tuple[str, ...]] = {}
         self._names = Names(graph)
+        self._made: dict[Hashable, object] = {}
         self._constants: set[str] = set()
         self._place: Side | None = None
         self._reads = Counter(name for node in graph for name in node.operands)
@@ -77,27 +79,18 @@ class Rewriter:
             self._fused[node.name] = tuple(other.name for other in fused)
         return node
 
-    def make(
-        self,
-        wanted: str,
-        op: str,
-        operands: tuple[str, ...],
-        attributes: Attributes,
-        type_: TensorType,
-        origin: Origin,
-        place: Side | None = None,
-    ) -> Node:
-        """Adds a node that the source doesn't contain, on behalf of `origin`, under a name made from `wanted`."""
-        return self.put(Node(self.fresh(wanted), op, operands, attributes, type_, origin.by(self._by), place))
+    def make(self, node: Node) -> Node:
+        """Adds a node that the source doesn't contain, under a name made from its own."""
+        return self.put(replace(node, name=self.fresh(node.name), origin=node.origin.by(self._by)))
 
     def constant(self, wanted: str, value: Constant, origin: Origin) -> Node:
         """Adds a constant that the pass computed."""
-        return self.make(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin)
+        return self.make(Node(wanted, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape), origin))
 
     def reshape(self, of: Node, shape: tuple[int, ...]) -> Node:
         """Adds a value in another shape."""
         type_ = replace(of.type, shape=shape)
-        return self.make(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin)
+        return self.make(Node(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin))
 
     def alias(self, node: Node, other: str) -> None:
         """Drops a node: whoever reads it reads `other` from now on."""
@@ -108,6 +101,16 @@ class Rewriter:
     def reads(self, node: Node) -> int:
         """How often the node is read, by operands and outputs."""
         return self._reads[node.name]
+
+    def is_free(self, node: Node) -> bool:
+        """Whether the one node that reads this one may take it in: nothing else does, and the source doesn't fix how it is quantised."""
+        return self._reads[node.name] == 1 and not is_pinned(node)
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for each `key`: several nodes share it."""
+        if key not in self._made:
+            self._made[key] = make()
+        return cast(T, self._made[key])
 
     def fresh(self, wanted: str) -> str:
         """`wanted.1`, `wanted.2`, …: the first that neither graph has; a number at the end of `wanted` gives way."""
@@ -189,12 +192,12 @@ def is_view(node: Node) -> bool:
 
 def is_product(node: Node) -> bool:
     """Whether the node is computed by the matrix unit, weights and all."""
-    return node.op in OPS and isinstance(OPS[node.op].legalisation, Matrix)
+    return isinstance(legalisation_of(node.op), Matrix)
 
 
 def is_function(node: Node) -> bool:
     """Whether the node is an activation: a function of one value, element by element."""
-    return node.op in OPS and isinstance(OPS[node.op].legalisation, Table | Clamp)
+    return isinstance(legalisation_of(node.op), Table | Clamp)
 
 
 def as_columns(value: Constant, type_: TensorType) -> Constant | None:

@@ -8,7 +8,6 @@ stands at the edges of the graph, where the host turns rows into columns.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, NoAttributes, Node
@@ -17,7 +16,7 @@ from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_product
 
 Permutation = tuple[int, ...]
@@ -25,20 +24,20 @@ SWAPPED = (1, 0)
 
 
 @dataclass(frozen=True)
-class SinkTransposes:
+class SinkTransposes(Pass):
     """Makes every product one with its constant on the right, and cancels transposes below products in pairs."""
 
-    name: ClassVar[str] = "sink-transposes"
-    summary: ClassVar[str] = "turns products with a constant on the left around, and moves transposes to the edges"
-    level: ClassVar[int] = 0
+    name = "sink-transposes"
+    summary = "turns products with a constant on the left around, and moves transposes to the edges"
+    level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
         sinker = _Sinker(graph, self.name)
-        for node in sinker.rewriter:
+        for node in sinker:
             sinker.visit(node)
         for output in graph.outputs:
             sinker.straight(output.node)
-        return sinker.rewriter.build()
+        return sinker.build()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +49,11 @@ class _Turned:
     perm: Permutation
 
 
-class _Sinker:
+class _Sinker(Rewriter):
     """Visits the nodes in order and keeps back every transpose that follows a product, until something needs it."""
 
     def __init__(self, graph: Graph, by: str) -> None:
-        self.rewriter = Rewriter(graph, by)
+        super().__init__(graph, by)
         self._turned: dict[str, _Turned] = {}
         self._turns: dict[tuple[str, Permutation], str] = {}
         self._below: set[str] = set()
@@ -64,7 +63,7 @@ class _Sinker:
         turned = any(name in self._turned for name in node.operands)
         if is_product(node) or any(name in self._below for name in node.operands):
             self._below.add(node.name)
-        if node.op == "matmul" and self._is_left_constant(node):
+        if node.op == "matmul" and self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1]):
             self._turn_product(node)
         elif node.op == "matmul" and self._turns_rows_only(node):
             self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
@@ -80,20 +79,17 @@ class _Sinker:
     def straight(self, name: str) -> None:
         """Makes sure that the new graph has the value itself."""
         turned = self._turned.get(name)
-        if turned is not None and name not in self.rewriter.nodes:
+        if turned is not None and name not in self.nodes:
             attributes = TransposeAttributes(turned.perm)
-            self.rewriter.put(replace(turned.node, op="transpose", operands=(turned.base,), attributes=attributes))
+            self.put(replace(turned.node, op="transpose", operands=(turned.base,), attributes=attributes))
 
     def _keep(self, node: Node) -> None:
         for name in node.operands:
             self.straight(name)
-        self.rewriter.put(node)
-
-    def _is_left_constant(self, node: Node) -> bool:
-        return self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1])
+        self.put(node)
 
     def _is_constant(self, name: str) -> bool:
-        return name not in self._turned and constant_of(self.rewriter.nodes[name]) is not None
+        return name not in self._turned and constant_of(self.nodes[name]) is not None
 
     def _turns_rows_only(self, node: Node) -> bool:
         """Whether a product's rows come in another order, and nothing else is turned: its result is then turned likewise."""
@@ -103,17 +99,17 @@ class _Sinker:
 
     def _turn_product(self, node: Node) -> None:
         """`C @ x` [R, N] as the transpose of `transpose(x) @ transpose(C)` [N, R]; other ranks of C are reshaped to two."""
-        left = self.rewriter.nodes[node.operands[0]]
+        left = self.nodes[node.operands[0]]
         rows, columns = node.type.rows, node.type.columns
         weights = self._turned_constant(left, (left.type.rows, left.type.columns))
         x = self.turn(node.operands[1], SWAPPED)
         type_ = replace(node.type, shape=(columns, rows))
-        product = self.rewriter.put(Node(self.rewriter.fresh(node.name), "matmul", (x, weights), NoAttributes(), type_, node.origin))
+        product = self.put(Node(self.fresh(node.name), "matmul", (x, weights), NoAttributes(), type_, node.origin))
         if node.type.rank == 2:
             self._turned[node.name] = _Turned(node, product.name, SWAPPED)
             return
         back = self.turn(product.name, SWAPPED)
-        self.rewriter.put(as_reshape(node, back))
+        self.put(as_reshape(node, back))
 
     def _sink_through(self, node: Node) -> None:
         """`f(transpose(a), transpose(b))` as `transpose(f(a, b))`, when each operand can be turned for nothing."""
@@ -137,7 +133,7 @@ class _Sinker:
 
     def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation, original: Node | None = None) -> None:
         type_ = _permuted_type(node.type, _inverse(perm))
-        base = self.rewriter.put(replace(node, name=self.rewriter.fresh(node.name), operands=operands, type=type_))
+        base = self.put(replace(node, name=self.fresh(node.name), operands=operands, type=type_))
         self._turned[node.name] = _Turned(original or node, base.name, perm)
 
     def _transpose(self, node: Node, attributes: TransposeAttributes) -> None:
@@ -161,14 +157,14 @@ class _Sinker:
         """An operand of an element-wise operator in turned form; NumPy's broadcasting first gives it all axes."""
         if name in self._turned:
             return self.turn(name, perm)
-        node = self.rewriter.nodes[name]
+        node = self.nodes[name]
         full = (1,) * (rank - node.type.rank) + node.type.shape
         if node.type.size == 1 and node.type.rank <= 1:
             return name
         if constant_of(node) is not None:
             return self._turned_constant(node, full, perm)
         if full != node.type.shape:
-            name = self.rewriter.reshape(node, full).name
+            name = self.reshape(node, full).name
         return self.turn(name, perm)
 
     def turn(self, name: str, perm: Permutation) -> str:
@@ -178,9 +174,9 @@ class _Sinker:
         if perm == tuple(range(len(perm))):
             return name
         if (name, perm) not in self._turns:
-            node = self.rewriter.nodes[name]
+            node = self.nodes[name]
             type_ = _permuted_type(node.type, perm)
-            made = self.rewriter.make(name, "transpose", (name,), TransposeAttributes(perm), type_, node.origin)
+            made = self.make(Node(name, "transpose", (name,), TransposeAttributes(perm), type_, node.origin))
             self._turns[name, perm] = made.name
         return self._turns[name, perm]
 
@@ -190,7 +186,7 @@ class _Sinker:
             attributes = node.attributes
             assert isinstance(attributes, ConstantAttributes)
             value = Constant(attributes.value.data.reshape(shape).transpose(perm))
-            self._turns[node.name, perm] = self.rewriter.constant(node.name, value, node.origin).name
+            self._turns[node.name, perm] = self.constant(node.name, value, node.origin).name
         return self._turns[node.name, perm]
 
 

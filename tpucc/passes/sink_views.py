@@ -7,31 +7,26 @@ it is only another way to count the same rows.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.biases import OpenSums, biased
 from tpucc.passes.rewriter import as_reshape, is_function, is_pinned, is_view
 
 
 @dataclass(frozen=True)
-class SinkViews:
+class SinkViews(Pass):
     """Rewrites `reshape(p) + b` to `reshape(p + b)` and `f(reshape(p))` to `reshape(f(p))`.
 
     Here p is a product with or without a bias, the reshape keeps its columns, and neither has another use.
     """
 
-    name: ClassVar[str] = "sink-views"
-    summary: ClassVar[str] = "moves reshapes from between a product and what fuses with it"
-    level: ClassVar[int] = 1
+    name = "sink-views"
+    summary = "moves reshapes from between a product and what fuses with it"
+    level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        return OpenSums(graph, self.name).rewrite(_sink)
-
-
-def _sink(sums: OpenSums, node: Node) -> bool:
-    return _sink_below_bias(sums, node) or _sink_below_function(sums, node)
+        return OpenSums(graph, self.name).rewrite(lambda sums, node: _sink_below_bias(sums, node) or _sink_below_function(sums, node))
 
 
 def _sink_below_bias(sums: OpenSums, node: Node) -> bool:
@@ -60,7 +55,7 @@ def _sink_below_function(sums: OpenSums, node: Node) -> bool:
 
 def _behind_view(sums: OpenSums, view: Node) -> Node | None:
     """The product that a reshape of rows reads; None when the node is no such view, or either has another use."""
-    if not is_view(view) or sums.reads(view) != 1 or is_pinned(view):
+    if not is_view(view) or not sums.is_free(view):
         return None
     (product,) = sums.operands(view)
     return product if view.type.columns == product.type.columns and sums.takes_bias(product) else None

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 from tpucc.diagnostics import counted
 from tpucc.ir.graph import Attributes, Graph, Node
@@ -26,23 +25,23 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.opdef import Matrix
 from tpucc.ops.slice import SliceAttributes
-from tpucc.passes.base import Context
+from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
 from tpucc.passes.rewriter import Names
 
 
 @dataclass(frozen=True)
-class SplitMaps:
+class SplitMaps(Pass):
     """Replaces each exit of a run by the concat of bands of it, which copies of the run compute from slices of the entries.
 
     Runs, and the number of their bands, are chosen by an estimate of rows and cycles. A graph whose operators fit stays as it is, and so
     does an operator of which not even a line fits. `most` is the most bands of a run; 1 leaves all maps whole.
     """
 
-    name: ClassVar[str] = "split-maps"
-    summary: ClassVar[str] = "computes maps that don't fit the unified buffer in bands of lines"
-    level: ClassVar[int] = 0
+    name = "split-maps"
+    summary = "computes maps that don't fit the unified buffer in bands of lines"
+    level = 0
 
     most: int = 1024
 
@@ -169,15 +168,14 @@ class _Splitter:
         return Node(node.name, "concat", pieces, ConcatAttributes(1), self._held_type(node), node.origin.by(self._by), node.place)
 
     def _held_type(self, node: Node) -> TensorType:
-        """The node's type, with what says how its copies are held: then joining them rounds nothing."""
-        held = self._held(node)
-        return replace(node.type, range=held.range, quantisation=held.quantisation)
+        """The node's type, with what says how its copies are held: then joining them rounds nothing.
 
-    def _held(self, node: Node) -> TensorType:
-        """The type whose parameters a value has on the device: that of its operand, for operators that only choose among its values."""
-        while node.type.quantisation is None and node.on_device and facts_of(node.op).keeps_parameters:
-            node = self._graph[node.operands[0]]
-        return node.type
+        That are the parameters of its operand, for operators that only choose among its values.
+        """
+        held = node
+        while held.type.quantisation is None and held.on_device and facts_of(held.op).keeps_parameters:
+            held = self._graph[held.operands[0]]
+        return replace(node.type, range=held.type.range, quantisation=held.type.quantisation)
 
 
 def _with_lines(type_: TensorType, lines: Lines) -> TensorType:

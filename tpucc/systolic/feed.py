@@ -73,7 +73,8 @@ class Shift:
 
     def step(self, number: int) -> tuple[int, Lanes]:
         """The tile that is shifted in cycle `number`, and the row of weights that leaves the FIFO."""
-        if not self.left and not self.ready and self._next_has_arrived(number):
+        following = self.tiles[self.current + 1 : self.current + 2]
+        if not self.left and not self.ready and following and following[0].arrived <= number:
             self.current, self.left = self.current + 1, self.shape[0]
         weights = empty(self.shape[1], WEIGHT)
         if not self.left:
@@ -82,9 +83,6 @@ class Shift:
         self.ready = not self.left
         weights["value"], weights["row"], weights["tile"] = self.tiles[self.current].weights[self.left], self.left, self.current
         return self.current, weights
-
-    def _next_has_arrived(self, number: int) -> bool:
-        return self.current + 1 < len(self.tiles) and self.tiles[self.current + 1].arrived <= number
 
 
 @dataclass(slots=True)

@@ -47,7 +47,7 @@ class Word(NamedTuple):
 
 
 def line_error(code: str, message: str, span: Span, *help: str) -> LineError:
-    return LineError(Diagnostic(code, message, (Label(span),), tuple(text for text in help if text)))
+    return LineError(Diagnostic(code, message, (Label(span),), help))
 
 
 def words(text: str, line: int) -> Iterator[Word]:

@@ -13,6 +13,7 @@ from tpucc.ir.types import Quantisation, TensorType
 from tpucc.numerics import AnyArray, affine_parameters, quantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.parts import Shape
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 
@@ -54,9 +55,8 @@ class LayerGraph:
         operands: tuple[str, ...],
         attributes: Attributes,
         y: Quantisation,
-        *,
         name: str = "",
-        shape: tuple[int, ...] | None = None,
+        shape: Shape | None = None,
     ) -> Node:
         """Adds a node of the device on behalf of an operator, whose name and shape it has unless others are given."""
         type_ = self.held(node.type.shape if shape is None else shape, y)

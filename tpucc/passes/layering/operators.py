@@ -6,11 +6,13 @@ from typing import assert_never
 
 from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.graph import Node
-from tpucc.ops import OPS
+from tpucc.layers.kinds import Pool, Requantise
+from tpucc.layers.parameters import scaling
+from tpucc.ops import OPS, facts_of
+from tpucc.ops.axis import sides
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.layering.elementwise import arithmetic, boundary, clamp, function, requantised
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
-from tpucc.passes.layering.pooling import pool
 from tpucc.passes.layering.products import product
 from tpucc.passes.layering.rearranging import rearranged
 
@@ -31,7 +33,7 @@ def _computed(layers: LayerGraph, node: Node) -> Node:
         case Matrix():
             return product(layers, node)
         case Pooling(kind):
-            return pool(layers, node, kind)
+            return _pool(layers, node, kind)
         case Table(real):
             return function(layers, node, lambda x: real(node.attributes, x))
         case Clamp(low, high):
@@ -48,3 +50,23 @@ def _computed(layers: LayerGraph, node: Node) -> Node:
             raise ProgramError(Diagnostic("E0806", f"{node.name} was placed on the device, which has no {node.op}"))
         case _:
             assert_never(legalisation)
+
+
+def _pool(layers: LayerGraph, node: Node, function: str) -> Node:
+    """The layer of max_pool, avg_pool or global_avg_pool. A maximum is one of its operands, and held as they are."""
+    x = layers.for_device(node.operands[0])
+    held, image = parameters_of(x), x.type.shape
+    windows = facts_of(node.op).windows
+    assert windows is not None
+    height, width = windows(node.attributes, (image,))
+    y = held if function == "max" else layers.quantisation_of(node)
+    attributes = Pool(
+        function,
+        (height.window, width.window),
+        (height.stride, width.stride),
+        sides(height, width),
+        None if function == "max" else Requantise(y.zero_point, scales=(scaling(held.scale, 1.0, y.scale),), zeros=(held.zero_point,)),
+    )
+    shape = (image[0], height.outputs, width.outputs, image[3])
+    made = layers.layer(node, "pool", (x.name,), attributes, y, shape=shape)
+    return made if shape == node.type.shape else reshaped(layers, node, made)
