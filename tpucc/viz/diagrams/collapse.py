@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -153,10 +153,7 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     home = {index: place for place, indices in enumerate(members) for index in indices}
     times = [repeats.get(indices[0], 1) if len(stretch) == 1 else 1 for stretch, indices in zip(stretches, members, strict=True)]
     kept = {cluster: number for number, cluster in enumerate(i for i, c in enumerate(diagram.clusters) if not c.layer)}
-    beside: dict[int, list[Box]] = defaultdict(list)
-    for box in diagram.boxes:
-        beside[box.beside].append(box)
-    boxes = [_box(diagram, indices, count, kept, beside) for indices, count in zip(members, times, strict=True)]
+    boxes = [_box(diagram, indices, count, kept) for indices, count in zip(members, times, strict=True)]
     edges = _edges(diagram, home)
     small = _with_small(diagram, members, boxes, edges)
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
@@ -167,8 +164,8 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
 
-def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int], beside: Mapping[int, Sequence[Box]]) -> Box:
-    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes `beside` them."""
+def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int]) -> Box:
+    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes beside them."""
     boxes = [diagram.boxes[index] for index in members]
     clusters = {box.cluster for box in boxes}
     cluster = kept.get(boxes[0].cluster, -1) if len(clusters) == 1 else -1
@@ -176,8 +173,8 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
         return replace(boxes[0], cluster=cluster)
     kind = Counter(box.kind for box in boxes).most_common(1)[0][0]
     kind = next((box.kind for box in boxes if box.kind == "matrix"), kind)
-    parts = itertools.chain(boxes, *(beside.get(index, ()) for index in members))
-    origins = tuple(dict.fromkeys(origin for box in parts for origin in box.origins))
+    parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
+    origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
     head = _name(diagram, members)
     if count > 1:

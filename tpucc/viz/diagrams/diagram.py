@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -116,6 +117,20 @@ class Diagram:
     def main_boxes(self) -> tuple[int, ...]:
         """The boxes that aren't small."""
         return tuple(index for index, box in enumerate(self.boxes) if not box.small)
+
+    @cached_property
+    def small_boxes(self) -> Mapping[int, list[int]]:
+        """For each box that has small ones beside it, which those are."""
+        found: dict[int, list[int]] = {}
+        for index, box in enumerate(self.boxes):
+            if box.small:
+                found.setdefault(box.beside, []).append(index)
+        return found
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """For each box its cluster or -1; that of a small box is the one of the box it stands beside."""
+        return tuple(self.boxes[box.beside].cluster if box.small else box.cluster for box in self.boxes)
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

@@ -27,37 +27,28 @@ def dot_source(diagram: Diagram) -> str:
     graph.attr("graph", nodesep="0.22", nslimit="4", mclimit="2", **direction)
     graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=f"{SMALL:g}", margin="0")
     graph.attr("edge", fontname=FONTS, fontsize=f"{SMALL:g}", arrowsize="0.7", color=INKS["soft"].light)
-    beside = _small_ones(diagram)
     for index, cluster in enumerate(diagram.clusters):
         with graph.subgraph(name=f"cluster_{index}") as inner:
             inner.attr(label=_sized((cluster.label,), 7.0 * len(shown(cluster.label)), 14.0), style="rounded", color=INKS["rule"].light)
-            _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index], beside)
-    _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0], beside)
+            _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index])
+    _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0])
     fan = Counter(edge.tail for edge in diagram.edges)
     for index, edge in enumerate(diagram.edges):
         graph.edge(f"n{edge.tail}", f"n{edge.head}", _attributes=_edge_attributes(diagram, index, edge, fan[edge.tail]))
     return str(graph.source)
 
 
-def _small_ones(diagram: Diagram) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for index, box in enumerate(diagram.boxes):
-        if box.small:
-            found.setdefault(box.beside, []).append(index)
-    return found
-
-
-def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int], beside: dict[int, list[int]]) -> None:
+def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int]) -> None:
     """The boxes; one with small boxes is in an unseen cluster with them, on one rank, so that nothing comes between."""
     for index in boxes:
-        if index not in beside:
+        if index not in diagram.small_boxes:
             _add_box(graph, diagram, index)
             continue
         with graph.subgraph(name=f"cluster_b{index}") as close:
             close.attr(label="", style="invis", margin="0")
             with close.subgraph(None) as rank:
                 rank.attr(rank="same")
-                for small in (*beside[index], index):
+                for small in (*diagram.small_boxes[index], index):
                     _add_box(rank, diagram, small)
 
 

@@ -68,22 +68,18 @@ class _Stubs:
 
 
 class Whole:
-    """A diagram of which parts are wanted: its edges and its small boxes, by box."""
+    """A diagram of which parts are wanted: its edges by box."""
 
     def __init__(self, diagram: Diagram) -> None:
         self.diagram = diagram
         self.edges: list[list[int]] = [[] for _ in diagram.boxes]
-        self.small: dict[int, list[int]] = {}
         for number, edge in enumerate(diagram.edges):
             self.edges[edge.tail].append(number)
             self.edges[edge.head].append(number)
-        for index, box in enumerate(diagram.boxes):
-            if box.small:
-                self.small.setdefault(box.beside, []).append(index)
 
     def part(self, key: str, title: str, period: Period) -> Part:
         """What is shown of `period`. Each of its boxes has the origins of its likes in all periods, so that it lights up with each."""
-        inner = sorted([*period.shown, *(small for index in period.shown for small in self.small.get(index, ()))])
+        inner = sorted([*period.shown, *(small for index in period.shown for small in self.diagram.small_boxes.get(index, ()))])
         held = set(inner)
         edges = [self.diagram.edges[number] for number in sorted({number for index in inner for number in self.edges[index]})]
         words = period.names()
