@@ -20,6 +20,10 @@ const pointed = []; const held = []; const listeners = [];
 let chosen = null; let found = null; let holding = null;
 const selection = {
   point: (wanted) => pointed.push(wanted), hold: (wanted) => held.push(wanted), listen: (listener) => listeners.push(listener),
+  follow: (panel, view, find, click = (wanted) => wanted && held.push(wanted)) => {
+    panel.addEventListener("mousemove", (event) => pointed.push(find(event)));
+    panel.addEventListener("click", (event) => click(find(event), event));
+  },
   current: () => chosen, lit: () => found, held: () => holding, same: (a, b) => JSON.stringify(a) === JSON.stringify(b),
 };
 const colours = { of: (name) => (name === "band" ? "#ffffff" : "#000000"), hatch: () => "#000000" };

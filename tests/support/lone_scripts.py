@@ -37,7 +37,7 @@ def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = 
     parts = [
         f"const model = {json.dumps({**MODEL, **other})};",
         stubs,
-        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in names),
+        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("dom", *names)),
     ]
     scripts = "\n".join(parts)
     return open_page(f'<!doctype html><meta charset="utf-8"><title>alone</title>{body}<script>"use strict";\n{scripts}</script>')

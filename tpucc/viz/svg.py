@@ -83,6 +83,11 @@ def picture(key: str, name: str, width: float, height: float, *children: Markup)
     return tag("svg", style, ink_rect("paper", 0, 0, width, height), *children, attributes=attributes) + "\n"
 
 
+def inlined(svg: str) -> Markup:
+    """An SVG file of ours as a part of a page, whose style sheet has the colours of all of them."""
+    return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
+
+
 def _value(value: str | float | int) -> str:
     return escaped(value) if isinstance(value, str) else number_text(value)
 

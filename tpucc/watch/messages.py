@@ -11,8 +11,8 @@ from string import Template
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain import explain
+from tpucc.viz.palette import theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
-from tpucc.viz.theme import theme
 
 EXPLAIN = "/explain/"
 

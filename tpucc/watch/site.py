@@ -91,7 +91,7 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
 def followed(page: bytes, place: str) -> bytes:
     """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none.
 
-    What the script shows has the colours of the page: the variables of `tpucc.viz.theme`, which all pages have.
+    What the script shows has the colours of the page: the variables of `tpucc.viz.palette`, which all pages have.
     """
     style, script = _script()
     data = {"data-place": place, "data-digest": digest(page)}

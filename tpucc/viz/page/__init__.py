@@ -15,20 +15,19 @@ import msgspec
 from tpucc.diagnostics import counted, printable
 from tpucc.sim.durations import duration
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
-from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
+from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.statistics import Statistics
-from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import percent, shown
-from tpucc.viz.theme import theme
 
 __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Waits", "page", "script"]
 
 SCRIPTS = (
-    "decode", "model", "links", "selection", "insides", "words", "source", "zooming", "diagrams", "tiles", "list", "assembly", "passes",
-    "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
+    "decode", "dom", "model", "links", "selection", "insides", "words", "source", "zooming", "diagrams", "tiles", "list", "assembly",
+    "passes", "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}

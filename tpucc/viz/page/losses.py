@@ -9,8 +9,7 @@ from tpucc.diagnostics import printable
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.page.inline import inlined
-from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import number, percent, shown
 
 HEADS = ("value", "line", "", "as it runs", "alone", "scale", "saturates")

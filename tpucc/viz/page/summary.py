@@ -9,9 +9,8 @@ from tpucc.sim.durations import duration
 from tpucc.viz.charts.breakdown import breakdown_svg
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.inline import inlined
 from tpucc.viz.statistics import LayerStatistics, Statistics
-from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import percent, shown
 
 MOST_LAYERS = 60

@@ -9,9 +9,8 @@ from importlib import resources
 from string import Template
 
 from tpucc.diagnostics import counted
-from tpucc.viz.palette import WAVES
+from tpucc.viz.palette import WAVES, theme
 from tpucc.viz.svg import escaped, number_text
-from tpucc.viz.theme import theme
 from tpucc.viz.waves.geometry import fitting
 from tpucc.viz.waves.payload import payload
 from tpucc.viz.waves.picture import busiest

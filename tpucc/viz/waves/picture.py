@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.viz.palette import wave_style_sheet
+from tpucc.viz.palette import WAVE_RULES, style_sheet
 from tpucc.viz.svg import Markup, joined, label, picture, tag
 from tpucc.viz.text import LARGE, NORMAL, text_width
 from tpucc.viz.waves.geometry import MARGIN, roomy
@@ -37,7 +37,7 @@ def waves_svg(work: Demo, still: int | None = None) -> str:
     drawn = [list(layer) for layer in layers(work, geometry)]
     body = joined(film.layer(_kept(layer, still)) for layer in drawn)
     css = "" if still is not None else film.style_sheet(show for layer in drawn for show, _ in layer)
-    style = tag("style", Markup(wave_style_sheet() + css))
+    style = tag("style", Markup(style_sheet(WAVE_RULES) + css))
     width = max(geometry.width, text_width(_title(work), LARGE, bold=True) + 2 * MARGIN, text_width(_SUBTITLE, NORMAL) + 2 * MARGIN)
     whole = tag("g", scaffold(work, geometry), body, transform=f"translate({round((width - geometry.width) / 2)} {HEAD:.0f})")
     return picture(KEY, _title(work), width, geometry.height + HEAD, style, _heading(work), whole)

@@ -92,9 +92,7 @@ const buffer = (() => {
 
   function start() {
     view = axis.attach(canvas, draw);
-    canvas.addEventListener("mousemove", (event) => selection.point(under(event), "buffer"));
-    canvas.addEventListener("mouseleave", () => selection.point(null, "buffer"));
-    canvas.addEventListener("click", (event) => selection.hold(under(event), "buffer"));
+    selection.follow(canvas, "buffer", under, (wanted) => selection.hold(wanted, "buffer"));
     selection.listen(light);
   }
 

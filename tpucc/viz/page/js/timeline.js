@@ -121,20 +121,14 @@ const timeline = (() => {
   function legend() {
     document.getElementById("legend").replaceChildren(...lanes.stalls.map(({ cause }) => {
       const { meaning, kind, angle } = model.waits.causes[cause];
-      const entry = document.createElement("span");
-      const swatch = document.createElement("i");
-      swatch.className = `hatch h-${kind} a-${angle}`;
-      entry.append(swatch, meaning);
-      return entry;
+      return dom.make("span", {}, dom.make("i", { class: `hatch h-${kind} a-${angle}` }), meaning);
     }));
   }
 
   function start() {
     canvas.style.height = `${bottom + SCALE}px`;
     view = axis.attach(canvas, draw);
-    canvas.addEventListener("mousemove", (event) => selection.point(under(event), "timeline"));
-    canvas.addEventListener("mouseleave", () => selection.point(null, "timeline"));
-    canvas.addEventListener("click", (event) => selection.hold(under(event), "timeline"));
+    selection.follow(canvas, "timeline", under, (wanted) => selection.hold(wanted, "timeline"));
     selection.listen(light);
     legend();
   }
