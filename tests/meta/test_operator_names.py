@@ -107,7 +107,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
     "viz/diagrams/operators.py": ("batch_norm, weight", "a layer for the eye has its batch norm; the word weight"),
     "viz/diagrams/values.py": ("constant, slice, weight", NODES),
-    "viz/waves/payload.py": ("input", OTHER),
+    "viz/waves/page.py": ("input", OTHER),
 }
 HELP = (
     "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "

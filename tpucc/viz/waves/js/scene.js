@@ -26,20 +26,16 @@ const scene = (() => {
   const chips = (inside, right, down) =>
     bare ? null : grid(data.rows, data.columns, (i, j) => new Box(inside, within(i, j, right, down), chipSize));
 
-  /** A lattice without numbers, for what stands still. */
-  const dots = (lattice, rows, columns, inside) => {
-    for (let i = 0; i < rows; i += 1) {
-      for (let j = 0; j < columns(i); j += 1) {
-        const { x, y } = middle(lattice, i, j);
-        element("circle", { cx: x, cy: y, r: Math.min(2.2, lattice.width / 6), class: "dot" }, inside);
-      }
-    }
+  /** An empty place of a lattice. */
+  const dot = (lattice, i, j, inside) => {
+    const { x, y } = middle(lattice, i, j);
+    element("circle", { cx: x, cy: y, r: Math.min(2.2, lattice.width / 6), class: "dot" }, inside);
   };
 
   const back = layer("back");
-  dots(setup, data.rows, (i) => i + 1, back);
-  dots(accumulators, data.count, () => data.columns, back);
-  for (const rowOfBoxes of boxesOf({ ...array, font: 0 }, data.rows, data.columns, back)) for (const box of rowOfBoxes) box.show(0, "place");
+  grid(data.rows, data.rows, (i, j) => j <= i && dot(setup, i, j, back));
+  grid(data.count, data.columns, (i, j) => dot(accumulators, i, j, back));
+  for (const box of boxesOf({ ...array, font: 0 }, data.rows, data.columns, back).flat()) box.show(0, "place");
 
   const parts = {
     ground: boxesOf({ ...array, font: 0, radius: 8 }, data.rows, data.columns, layer("grounds")),
@@ -61,8 +57,8 @@ const scene = (() => {
 
   /** An equals sign for each row of results. */
   const equals = Array.from({ length: accumulators.font ? data.count : 0 }, (_, i) => {
-    const { x, y } = { x: array.x - shares.gap / 2, y: middle(accumulators, i, 0).y + 5 };
-    const sign = element("text", { x, y, "text-anchor": "middle", class: "equals", "font-size": 15 }, svg);
+    const place = { x: array.x - shares.gap / 2, y: middle(accumulators, i, 0).y + 5 };
+    const sign = element("text", { ...place, "text-anchor": "middle", class: "equals", "font-size": 15 }, svg);
     sign.textContent = "=";
     return sign;
   });
@@ -72,12 +68,9 @@ const scene = (() => {
     shown?.forEach((line, i) =>
       line.forEach((box, j) => {
         const now = what(i, j);
-        if (!now) {
-          box.hide();
-          return;
-        }
-        box.show(now.value, now.look);
-        if (now.from) box.slide(now.from, duration);
+        if (now) box.show(now.value, now.look);
+        else box.hide();
+        if (now?.from) box.slide(now.from, duration);
       }),
     );
   };
@@ -137,11 +130,7 @@ const scene = (() => {
     });
   };
 
-  /**
-   * Shows a cycle.
-   * @param {number} number
-   * @param {number} duration - of the way from the cycle before, in milliseconds; 0 stands for no way
-   */
+  /** Shows a cycle; `duration` is that of the way from the cycle before, in milliseconds; 0 stands for no way. */
   const show = (number, duration) => {
     const state = data.cycles[number];
     drawInput(state, duration);
