@@ -62,7 +62,7 @@ def darkness(page: Page, canvas: str, places: list[tuple[int, int]]) -> list[int
 
 
 def stay(row: int, rows: int, begin: int, end: int) -> dict[str, Any]:
-    return {"name": "", "layer": 0, "row": row, "rows": rows, "first": 0, "last": 0, "from": begin, "to": end}
+    return {"name": "", "kind": "host", "layer": 0, "row": row, "rows": rows, "first": 0, "last": 0, "from": begin, "to": end}
 
 
 def test_of_two_stays_at_one_place_the_later_is_found(open_page: OpenPage) -> None:

@@ -105,8 +105,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),
     "viz/diagrams/dot.py": ("weight*2", "an attribute of Graphviz"),
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
-    "viz/diagrams/operators.py": ("batch_norm, weight", "a layer for the eye has its batch norm; the word weight"),
-    "viz/diagrams/values.py": ("constant, slice, weight", NODES),
+    "viz/diagrams/operators.py": ("batch_norm, constant, slice, weight*2", "a layer for the eye has its batch norm; constants and slices"),
     "viz/waves/page.py": ("input", OTHER),
 }
 HELP = (

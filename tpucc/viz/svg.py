@@ -65,6 +65,16 @@ def title(text: str) -> Markup:
     return tag("title", escaped(text)) if text else NOTHING
 
 
+def row(cells: Iterable[Markup], name: str = "td", **more: Value) -> Markup:
+    """A row of an HTML table."""
+    return tag("tr", joined(tag(name, cell) for cell in cells), attributes=None, **more)
+
+
+def table(head: Iterable[str], rows: Iterable[Markup], **more: Value) -> Markup:
+    top = tag("thead", row(map(escaped, head), "th")) if head else NOTHING
+    return tag("table", top, tag("tbody", joined(rows)), attributes=None, **more)
+
+
 def picture(key: str, name: str, width: float, height: float, *children: Markup) -> str:
     """A whole SVG file: `name` is read aloud in its place, `key` begins all of its ids."""
     width, height = round(width + 0.5), round(height + 0.5)

@@ -220,7 +220,7 @@ def _wait(name: str, share: float) -> Piece:
 
 def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
     """The layers' names where they begin to compute, as far as there is room."""
-    spans = sorted(layer_spans(program, times), key=lambda span: span[1])
+    spans = layer_spans(program, times)
     places = [int(start / times.cycles * canvas.cells) for _, start, _ in spans]
     return (Piece(named("layer") + placed(places, [shown(program.layers[n].name, 20) for n, _, _ in spans], canvas.cells)),)
 

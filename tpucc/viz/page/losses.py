@@ -9,7 +9,7 @@ from tpucc.diagnostics import printable
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import number, percent, shown
 
 HEADS = ("value", "line", "", "as it runs", "alone", "scale", "saturates")
@@ -19,10 +19,8 @@ def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
     finite = [ratio for error in drawn for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
-    rows = joined(_row(error, max([10.0, *finite])) for error in drawn)
-    head = tag("tr", joined(tag("th", escaped(words)) for words in HEADS))
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="losses")
-    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", table, class_="scroll"), *_left_out(errors, drawn)])
+    body = table(HEADS, [_row(error, max([10.0, *finite])) for error in drawn], class_="losses")
+    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", body, class_="scroll"), *_left_out(errors, drawn)])
 
 
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
@@ -49,14 +47,10 @@ def _row(error: LayerError, most: float) -> Markup:
     bar, ring = (100 * min(max(ratio, 0.0), most) / most for ratio in (error.sqnr, error.own_sqnr))
     marks = joined([tag("b", class_=f"bar {error.kind}", style=f"width:{bar:.1f}%"), tag("i", style=f"left:{ring:.1f}%")])
     beyond = tag("strong", escaped(percent(error.saturated, 1))) if error.saturated else escaped("–")
-    cells = [
-        tag("td", escaped(f"{shown(error.name)} ({error.kind})")),
-        tag("td", escaped(str(error.line) if error.line else "–")),
-        tag("td", tag("div", marks)),
-        *(tag("td", escaped(text)) for text in (decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale))),
-        tag("td", beyond),
-    ]
-    return tag("tr", joined(cells), title=facts(error), data_layers=_layer(error))
+    first = f"{shown(error.name)} ({error.kind})", str(error.line) if error.line else "–"
+    numbers = decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale)
+    cells = [*map(escaped, first), tag("div", marks), *map(escaped, numbers), beyond]
+    return row(cells, title=facts(error), data_layers=_layer(error))
 
 
 def _cell(error: LayerError, place: int) -> Markup:

@@ -19,7 +19,8 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.errors import decibels
-from tpucc.viz.charts.timeline import Times
+from tpucc.viz.charts.memory import kind_of
+from tpucc.viz.charts.timeline import Times, layer_spans
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
@@ -51,6 +52,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
         "shifts": deltas(given.times.shift_starts),
+        "spans": layer_spans(program, given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
@@ -157,6 +159,7 @@ def _buffers(program: Program) -> dict[str, Any]:
     stays = program.residents
     return {
         "name": "\n".join(printable(stay.name) for stay in stays),
+        "kind": " ".join(kind_of(program, stay) for stay in stays),
         "layer": deltas([stay.layer for stay in stays]),
         "start": deltas([stay.start for stay in stays]),
         "rows": plain([stay.rows for stay in stays]),

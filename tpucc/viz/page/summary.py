@@ -10,7 +10,7 @@ from tpucc.viz.charts.breakdown import breakdown_svg
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.statistics import LayerStatistics, Statistics
-from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import percent, shown
 
 MOST_LAYERS = 60
@@ -22,11 +22,12 @@ def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], 
     """The tab as HTML."""
     parts = [
         tag("p", escaped(_lead(stats, accuracy)), class_="lead"),
-        tag("dl", joined(_number(*fact) for fact in _facts(stats)), class_="numbers"),
+        tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
         tag("h2", escaped("Where the matrix unit's cycles go")),
         inlined(breakdown_svg(stats.breakdown)),
         tag("h2", escaped("Layers")),
-        _layers(stats),
+        tag("div", layer_table(stats), class_="scroll"),
+        left_out(stats),
         tag("ul", joined(tag("li", escaped(printable(note))) for note in notes), class_="notes") if notes else Markup(""),
         tag("p", escaped(_footer(stats, renderer)), class_="footer"),
     ]
@@ -50,7 +51,7 @@ def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
     return printable(" ".join(f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences))
 
 
-def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
+def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     """Name, value, and a remark, of each number at the head of the page."""
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
@@ -69,26 +70,24 @@ def _number(name: str, value: str, remark: str) -> Markup:
     return tag("div", tag("dt", escaped(name)), body)
 
 
-def _layers(stats: Statistics) -> Markup:
-    """A table: the layers, their size, their cycles, and where those go."""
+def layer_table(stats: Statistics) -> Markup:
+    """The layers, their size, their cycles, and where those go; of many, those that take the most cycles."""
     chosen = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)[:MOST_LAYERS]
-    rows = joined(_layer_row(index, stats.layers[index], stats.cycles) for index in sorted(chosen))
-    head = tag("tr", joined(tag("th", escaped(words)) for words in HEADS))
-    table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
-    if len(stats.layers) <= MOST_LAYERS:
-        return table
+    return table(HEADS, (_layer_row(index, stats.layers[index], stats.cycles) for index in sorted(chosen)))
+
+
+def left_out(stats: Statistics) -> Markup:
+    """What the table leaves out; nothing when it has all layers."""
     words = f"{counted(len(stats.layers), 'layer')}; the table has the {MOST_LAYERS} that take the most cycles."
-    return joined([table, tag("p", escaped(words))])
+    return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
 
 
 def _layer_row(index: int, layer: LayerStatistics, total: int) -> Markup:
     found = layer.breakdown
-    line = str(layer.line) if layer.line else "–"
-    numbers = (line, f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
-    shares = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
-    cells = [*numbers, *(percent(share, 100) for share in shares)]
-    name = tag("td", escaped(f"{shown(layer.name)} ({printable(layer.kind)})"))
-    return tag("tr", name, joined(tag("td", escaped(cell)) for cell in cells), data_layers=index)
+    name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
+    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
+    shares = (percent(share, 100) for share in (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix))
+    return row(map(escaped, (name, line, *numbers, *shares)), data_layers=index)
 
 
 def _footer(stats: Statistics, renderer: str) -> str:

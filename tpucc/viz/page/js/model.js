@@ -34,11 +34,12 @@ const model = (() => {
 
   /** The stays of buffers, by rows of the unified buffer [row, row + rows) and instructions [first, last]. */
   function stays(buffers) {
-    const names = buffers.name.split("\n");
+    const [names, kinds] = [buffers.name.split("\n"), buffers.kind.split(" ")];
     const [layer, start, first, last] = [buffers.layer, buffers.start, buffers.first, buffers.last].map(decode.deltas);
     const rows = decode.plain(buffers.rows);
     return Array.from(start, (_, index) => ({
       name: names[index],
+      kind: kinds[index],
       layer: layer[index],
       row: start[index],
       rows: rows[index],
