@@ -19,7 +19,7 @@ MODEL: dict[str, Any] = {
     "buffers": [{"name": "X.i8", "layer": 0}],
     "texts": ["nop", "read_weights Tile"],
     "code": {"count": 2, "start": [0, 5], "end": [0, 13], "layer": [0, 0], "buffers": [[-1, -1]]},
-    "spans": [],
+    "layer_spans": [],
     "fetches": [],
     "fetchOf": [-1, -1],
     "diagrams": {},

@@ -52,7 +52,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
         "shifts": deltas(given.times.shift_starts),
-        "spans": layer_spans(program, given.times),
+        "layer_spans": layer_spans(program, given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},

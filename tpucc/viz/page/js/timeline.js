@@ -64,9 +64,9 @@ const timeline = (() => {
   }
 
   function names(context, x, width) {
-    const starts = [...model.spans.map(([, from]) => x(from)), width];
+    const starts = [...model.layer_spans.map(([, from]) => x(from)), width];
     context.fillStyle = colours.of("soft");
-    model.spans.forEach(([layer, , to], index) => {
+    model.layer_spans.forEach(([layer, , to], index) => {
       const room = starts[index + 1] - starts[index] - 6;
       const left = Math.max(starts[index], axis.LEFT);
       const { name } = model.layers[layer];
