@@ -128,6 +128,15 @@ class Diagram:
         return found
 
     @cached_property
+    def edges_at(self) -> tuple[list[int], ...]:
+        """For each box the edges that come or go there, in order."""
+        found: tuple[list[int], ...] = tuple([] for _ in self.boxes)
+        for number, edge in enumerate(self.edges):
+            found[edge.tail].append(number)
+            found[edge.head].append(number)
+        return found
+
+    @cached_property
     def owners(self) -> tuple[int, ...]:
         """For each box its cluster or -1; that of a small box is the one of the box it stands beside."""
         return tuple(self.boxes[box.beside].cluster if box.small else box.cluster for box in self.boxes)
