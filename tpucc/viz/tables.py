@@ -110,7 +110,7 @@ def roofline_table(runtime: Runtime) -> str:
     head = f"{printable(model.name)} on {target.name}: intensity in multiply-accumulates for each byte of weights, speed in TOPS"
     works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
     text = table(("layer", "intensity", "speed", "roof"), (_work_row(work, target) for work in works))
-    early = any(work.rate(target) > _roof(work, target) for work in works)
+    early = any(work.rate(target) > work.roof(target) for work in works)
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
     return f"{wrapped(head)}\n\n{text}{_more(rest)}{note}"
 
@@ -165,12 +165,7 @@ def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _work_row(work: RooflinePoint, target: Target) -> tuple[str, ...]:
-    return work.name, f"{work.intensity:,.1f}", f"{work.rate(target) / 1e12:.2f}", f"{_roof(work, target) / 1e12:.2f}"
-
-
-def _roof(work: RooflinePoint, target: Target) -> float:
-    """Operations a second: no more than the peak, and than the weights come for (Williams, Waterman and Patterson, 2009)."""
-    return min(target.peak_ops, 2 * work.intensity * target.weight_bandwidth)
+    return work.name, f"{work.intensity:,.1f}", f"{work.rate(target) / 1e12:.2f}", f"{work.roof(target) / 1e12:.2f}"
 
 
 def _cell(text: str) -> Text:

@@ -34,7 +34,7 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     kinds = kinds_of(drawn)
     about = headline(name, errors)
     head = heading(about, MARKS + ALONE, kinds)
-    note = _note(errors, drawn)
+    note = lowest(errors, drawn)
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)
     scale = _scale(drawn)
@@ -107,10 +107,9 @@ def signed(value: float) -> str:
     return number(value).replace("-", "−")
 
 
-def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    if len(drawn) == len(errors):
-        return ""
-    return f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
+def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
+    """What isn't drawn, in words."""
+    return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
 
 
 def _scale(errors: Sequence[LayerError]) -> Scale:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
 from tpucc.layers.error import LayerError
-from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, worst
+from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, lowest, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
+from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import number, percent, shown
 
 HEADS = ("value", "line", "", "as it runs", "alone", "scale", "saturates")
@@ -20,14 +20,16 @@ def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
     drawn = worst(errors, MOST)
     finite = [ratio for error in drawn for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
     body = table(HEADS, [_row(error, max([10.0, *finite])) for error in drawn], class_="losses")
-    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", body, class_="scroll"), *_left_out(errors, drawn)])
+    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
 
 
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
     """A histogram for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
     cells = joined(_cell(error, place) for place, error in enumerate(drawn))
-    return joined([_lead(histograms_headline(name, errors)), _soft(READING), tag("div", cells, class_="cells"), *_left_out(errors, drawn)])
+    return joined(
+        [_lead(histograms_headline(name, errors)), _soft(READING), tag("div", cells, class_="cells"), _soft(lowest(errors, drawn))]
+    )
 
 
 def _lead(words: str) -> Markup:
@@ -35,12 +37,7 @@ def _lead(words: str) -> Markup:
 
 
 def _soft(words: str) -> Markup:
-    return tag("p", escaped(words), class_="soft")
-
-
-def _left_out(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> list[Markup]:
-    few = len(drawn) == len(errors)
-    return [] if few else [_soft(f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program.")]
+    return tag("p", escaped(words), class_="soft") if words else NOTHING
 
 
 def _row(error: LayerError, most: float) -> Markup:

@@ -6,15 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
 from tpucc.sim.durations import duration
-from tpucc.viz.charts.breakdown import breakdown_svg
+from tpucc.viz.charts.chart import STALLS, hatch_fill, hatches
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.statistics import LayerStatistics, Statistics
-from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
-from tpucc.viz.text import percent, shown
+from tpucc.viz.palette import Kind, solid_paint
+from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
+from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, table, tag, title
+from tpucc.viz.text import SMALL, fitted, percent, shown
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
+BAR_WIDTH, BAR, BAR_LINE = 600.0, 28.0, 20.0
+KEY = "breakdown"
+ROUNDING = 1e-9
+"""Percent: a share below it is what subtracting floats has left."""
 HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "rest")
 
 
@@ -63,6 +68,31 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     yield "unified buffer", bytes_text(stats.ub_peak_bytes), f"at the peak; lower bound {bytes_text(stats.ub_lower_bound_bytes)}"
     way_in, out = (bytes_text(stats.host_bytes.get(way, 0)) for way in ("in", "out"))
     yield "host transfers", f"{way_in} in", f"{out} out"
+
+
+def breakdown_svg(found: Breakdown) -> str:
+    """The array's work and its stalls; they add up to all cycles. The order of data and the inputs are parts of the rest."""
+    rest = found.non_matrix - found.raw_stall - found.input_stall
+    stalls = {"weight_stall": found.weight_stall, "weight_shift": found.weight_shift, "raw_stall": found.raw_stall}
+    stalls |= {"input_stall": found.input_stall, "other": rest}
+    shares = [(name, share) for name, share in stalls.items() if share > ROUNDING]
+    parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
+    active = BAR_WIDTH * found.array_active / 100
+    words = f"works, {percent(found.array_active, 100)} of cycles"
+    parts.append(tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=0, y=0, width=active, height=BAR))
+    x, y = active, BAR + 10
+    parts.append(_entry(tag("rect", attributes=solid_paint(Kind.MATRIX), x=0, y=y, width=16, height=12), words, y))
+    for name, share in shares:
+        width = BAR_WIDTH * share / 100
+        words = f"{STALLS[name].meaning}, {percent(share, 100)}"
+        parts.append(tag("rect", title(words), x=x, y=0, width=width, height=BAR, fill=hatch_fill(KEY, name)))
+        x, y = x + width, y + BAR_LINE
+        parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y))
+    return picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, y + BAR_LINE, *parts)
+
+
+def _entry(swatch: Markup, words: str, y: float) -> Markup:
+    return joined([swatch, label(fitted(words, SMALL, BAR_WIDTH - 24), 24, y + 10)])
 
 
 def _number(name: str, value: str, remark: str) -> Markup:

@@ -20,7 +20,7 @@ from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER
 from tpucc.viz.waves.picture import busiest
 from tpucc.viz.waves.work import Demo, Frame
 
-SCRIPTS = ("data", "boxes", "words", "scene", "captions", "targets", "player")
+SCRIPTS = ("data", "boxes", "words", "scene", "targets", "player")
 """The files of `js/` in the order in which they become one script."""
 
 REGISTERS = (
