@@ -34,9 +34,6 @@ DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
 INSIDES_LIMIT = 5.0
 """Seconds for laying out what opens in them."""
-CHARTS = ("tiles", "memory", "timeline", "roofline")
-LOSSES = ("histograms", "error")
-"""Charts of the layers' errors, for which there must be examples."""
 STALLED = {
     "weight_stall": Cause.WEIGHT_STALL,
     "weight_shift": Cause.WEIGHT_SHIFT,
@@ -44,7 +41,6 @@ STALLED = {
     "input_stall": Cause.INPUT_STALL,
     "other": Cause.OTHER,
 }
-KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
 
 
 def graph_svg(graph: Graph) -> str:
@@ -98,21 +94,15 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     return dict(zip(there, render_all(list(there.values())), strict=True))
 
 
-def draw_chart(kind: str, runtime: Runtime) -> str:
-    """One picture of `CHARTS`."""
-    charts: Mapping[str, Callable[[Runtime], str]] = {
-        "tiles": lambda r: draw_tiles(r.program),
-        "memory": memory_of,
-        "timeline": timeline_of,
-        "roofline": roofline_of,
-    }
-    return charts[kind](runtime)
-
-
-def draw_losses(kind: str, runtime: Runtime, errors: Sequence[LayerError]) -> str:
-    """One picture of `LOSSES`, of one layer at least."""
-    charts: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
-    return charts[kind](runtime.program.title, errors)
+CHARTS: Mapping[str, Callable[[Runtime], str]] = {
+    "tiles": lambda runtime: draw_tiles(runtime.program),
+    "memory": memory_of,
+    "timeline": timeline_of,
+    "roofline": roofline_of,
+}
+LOSSES: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
+"""Charts of the errors of a model's layers, for which there must be examples; of one layer at least."""
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
 
 
 def page(

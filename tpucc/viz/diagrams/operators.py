@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from typing import assert_never
 
 from tpucc.diagnostics import Origin, counted, listed, printable
 from tpucc.ir.constants import Constant
@@ -15,7 +16,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import number
@@ -82,15 +83,19 @@ def kind_of(op: str) -> Kind:
         return Kind.WEIGHTS
     if facts_of(op).values in MOVED:
         return Kind.MOVE
-    definition = OPS.get(op)
-    match definition.legalisation if definition else None:
+    if op not in OPS:
+        return Kind.HOST
+    match OPS[op].legalisation:
         case Matrix():
             return Kind.MATRIX
         case Table() | Clamp() | Arithmetic() | Pooling():
             return Kind.VECTOR
         case Boundary():
             return Kind.BOUNDARY
-    return Kind.HOST
+        case OnHost() | Given() | View() | Rearrangement():
+            return Kind.HOST
+        case other:
+            assert_never(other)
 
 
 def _counts(graph: Graph) -> str:
