@@ -9,7 +9,7 @@ on canvases read them with `getComputedStyle`, which would give them the functio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -90,6 +90,12 @@ PAGE_INKS: Mapping[str, Ink] = {
 }
 """What only pages have: `warning` for text; `mark` behind what is selected and `glow` around it; `come` and `gone` behind lines of a
 difference."""
+
+
+def in_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:
+    """These kinds, each once, in the palette's order: a legend."""
+    present = set(kinds)
+    return tuple(kind for kind in Kind if kind in present)
 
 
 _PAIRS = {**{str(kind): colour for kind, colour in KINDS.items()}, **{f"row-{i}": wave for i, wave in enumerate(WAVES)}}

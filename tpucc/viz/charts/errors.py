@@ -10,7 +10,7 @@ from tpucc.diagnostics import counted
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, ink_line, solid_paint
+from tpucc.viz.palette import Kind, in_order, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, number, percent, shown
 
@@ -31,9 +31,8 @@ KIND_OF: dict[str, Kind] = {"fc": Kind.MATRIX, "conv": Kind.MATRIX, "quantize": 
 def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
-    kinds = kinds_of(drawn)
     about = headline(name, errors)
-    head = heading(about, MARKS + ALONE, kinds)
+    head = heading(about, MARKS + ALONE, in_order(map(kind_of, drawn)))
     note = lowest(errors, drawn)
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)
@@ -75,12 +74,6 @@ def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
     """All of them, or the `most` with the lowest ratios, in the order of the program."""
     chosen = heapq.nsmallest(most, range(len(errors)), key=lambda place: (errors[place].sqnr, place))
     return [errors[place] for place in sorted(chosen)]
-
-
-def kinds_of(errors: Sequence[LayerError]) -> tuple[Kind, ...]:
-    """The kinds among them, for the legend."""
-    found = {kind_of(error) for error in errors}
-    return tuple(kind for kind in Kind if kind in found)
 
 
 def kind_of(error: LayerError) -> Kind:

@@ -9,7 +9,7 @@ from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
 from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis, row_axis
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
@@ -30,8 +30,7 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int) -> str
     `starts` and `ends` are the cycles of each instruction, `cycles` the makespan.
     """
     drawn = _largest(program, starts, ends)
-    kinds = tuple(kind for kind in Kind if any(kind_of(program, resident) is kind for resident in drawn))
-    head = heading(_title(program), _subtitle(program, len(drawn)), kinds)
+    head = heading(_title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn))
     top, height = EDGE + head.height + 26, _height(program)
     across = Scale(0, max(1, cycles), LEFT, WIDTH - RIGHT)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)

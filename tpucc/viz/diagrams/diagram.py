@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpucc.diagnostics import Origin
-from tpucc.viz.palette import Kind
+from tpucc.viz.palette import Kind, in_order
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
 PADDING_X, PADDING_Y = 12.0, 7.0
@@ -159,6 +159,4 @@ class Diagram:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that occur, in the palette's order: the legend."""
-        present = {box.kind for box in self.boxes}
-        return tuple(kind for kind in Kind if kind in present)
+        return in_order(box.kind for box in self.boxes)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from itertools import takewhile
 from typing import assert_never
 
 from tpucc.diagnostics import Origin, counted, listed, printable
@@ -154,18 +155,10 @@ def _layer_name(graph: Graph, first: str, members: Iterable[str]) -> str:
     """What the weights' keys have in common (`fc1` of `fc1.w` and `fc1.b`), else the product's own name; and the line."""
     nodes = [graph[name] for name in members]
     keys = [_key(operand) for node in nodes for operand in graph.operands(node) if operand.op in CONSTANTS]
-    common = _common(keys)
+    levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)
+    common = ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
     line = graph[first].origin.line
     return f"{printable(common) or first}{f' · line {line}' if line else ''}"
-
-
-def _common(keys: Sequence[str]) -> str:
-    """What all the keys begin with, in whole words: `fc1` of `fc1.w` and `fc1.b`."""
-    words = [key.split(".")[:-1] for key in keys]
-    if not words:
-        return ""
-    same = next((n for n, level in enumerate(zip(*words, strict=False)) if len(set(level)) > 1), min(map(len, words)))
-    return ".".join(words[0][:same])
 
 
 def _key(node: Node) -> str:

@@ -64,6 +64,16 @@ const axis = (() => {
     return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
   }
 
+  /** Paints what is cut off where the window begins and ends. */
+  function clipped(context, width, height, paint) {
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, width - LEFT - RIGHT, height);
+    context.clip();
+    paint();
+    context.restore();
+  }
+
   /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */
   function handled(canvas, timeAt, inside) {
     canvas.addEventListener("wheel", (event) => {
@@ -80,5 +90,5 @@ const axis = (() => {
   }
 
   const all = () => show(whole.from, whole.to);
-  return { LEFT, RIGHT, attach, ticks, zoom, pan, reveal, show, all, window: () => [from, to], listen: (listener) => listeners.push(listener) };
+  return { LEFT, RIGHT, attach, clipped, ticks, zoom, pan, reveal, show, all, window: () => [from, to], listen: (listener) => listeners.push(listener) };
 })();

@@ -11,17 +11,14 @@ const buffer = (() => {
     const y = (row) => height - 6 - (row / highest) * (height - 6 - TOP);
     context.fillStyle = colours.of("band");
     context.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, height - 6 - TOP);
-    context.save();
-    context.beginPath();
-    context.rect(axis.LEFT, 0, width - axis.LEFT - axis.RIGHT, height);
-    context.clip();
     const [from, to] = axis.window();
-    buffers.forEach((stay, index) => {
-      if (stay.to >= from && stay.from <= to) block(context, stay, index, x, y, width);
+    axis.clipped(context, width, height, () => {
+      buffers.forEach((stay, index) => {
+        if (stay.to >= from && stay.from <= to) block(context, stay, index, x, y, width);
+      });
+      limit(context, width, y(machine.peak_rows), []);
+      if (machine.lower_bound_rows && machine.lower_bound_rows !== machine.peak_rows) limit(context, width, y(machine.lower_bound_rows), [6, 4]);
     });
-    limit(context, width, y(machine.peak_rows), []);
-    if (machine.lower_bound_rows && machine.lower_bound_rows !== machine.peak_rows) limit(context, width, y(machine.lower_bound_rows), [6, 4]);
-    context.restore();
     labels(context, height, y);
   }
 

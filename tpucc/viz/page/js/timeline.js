@@ -16,16 +16,13 @@ const timeline = (() => {
       context.fillStyle = colours.of("ink");
       context.fillText(lane.name, 12, tops[index] + 13);
     });
-    context.save();
-    context.beginPath();
-    context.rect(axis.LEFT, 0, width - axis.LEFT - axis.RIGHT, height);
-    context.clip();
-    context.globalAlpha = lit ? FADED : 1;
-    rows(context, lanes, x);
-    context.globalAlpha = 1;
-    if (lit) rows(context, lit, x);
-    names(context, x, width);
-    context.restore();
+    axis.clipped(context, width, height, () => {
+      context.globalAlpha = lit ? FADED : 1;
+      rows(context, lanes, x);
+      context.globalAlpha = 1;
+      if (lit) rows(context, lit, x);
+      names(context, x, width);
+    });
     scale(context, width, x);
   }
 
