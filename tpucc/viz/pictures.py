@@ -9,7 +9,6 @@ import numpy as np
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
-from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
@@ -17,7 +16,7 @@ from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.roofline import RooflinePoint, roofline_svg
-from tpucc.viz.charts.tiles import tiles_svg as draw_tiles
+from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
@@ -53,10 +52,6 @@ def layers_svg(layers: Graph, title: str = "") -> str:
 
 def program_svg(program: Program) -> str:
     return render(program_diagram(program)).svg
-
-
-def tiles_svg(tiles: TileProgram | Program) -> str:
-    return draw_tiles(tiles)
 
 
 def timeline_of(runtime: Runtime) -> str:
@@ -95,7 +90,7 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
 
 
 CHARTS: Mapping[str, Callable[[Runtime], str]] = {
-    "tiles": lambda runtime: draw_tiles(runtime.program),
+    "tiles": lambda runtime: tiles_svg(runtime.program),
     "memory": memory_of,
     "timeline": timeline_of,
     "roofline": roofline_of,

@@ -227,14 +227,13 @@ def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
 
 def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
     """What the letters of the waits mean, as many to a line as fit."""
-    there = [name for name in LETTERS if name in times.stalls and len(times.stalls[name][0])]
     pieces, used = [Piece(named(""))], NAMES
-    for name in there:
+    for name in times.causes:
         words = f"{LETTERS[name]} {STALLS[name].meaning}   "
         if used + len(words.rstrip()) > NAMES + canvas.cells + SHARES:
             yield tuple(pieces)
             pieces, used = [Piece(named(""))], NAMES
         pieces += [Piece(words[0], STALLS[name].kind), Piece(words[1:])]
         used += len(words)
-    if there:
+    if times.causes:
         yield tuple(pieces)

@@ -46,9 +46,9 @@ class _Part:
     height: float
 
 
-def tiles_svg(program: Program | TileProgram, layers: Sequence[int] | None = None) -> str:
-    """The grids of these layers (indices), or of the three largest, side by side as long as there is room."""
-    chosen = largest_layers(program) if layers is None else list(layers)
+def tiles_svg(program: Program | TileProgram) -> str:
+    """The grids of the three largest layers, side by side as long as there is room."""
+    chosen = largest_layers(program)
     order = order_of(program)
     head = heading(_title(program), SUBTITLE, (Kind.WEIGHTS,) if chosen else ())
     grids = [_grid(program.layers[index], program.target.mxu, order.get(index, ())) for index in chosen]

@@ -42,6 +42,11 @@ class Times:
     stalls: Mapping[str, tuple[Int64, Int64]]
     cycles: int
 
+    @property
+    def causes(self) -> list[str]:
+        """The stalls that there are, in the order of `chart.STALLS`."""
+        return [name for name in STALLS if name in self.stalls and len(self.stalls[name][0])]
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Lane:
@@ -59,7 +64,7 @@ def timeline_svg(program: Program, times: Times) -> str:
     head = heading(headline(program.title, times), _subtitle(program, times), ())
     scale = Scale(0, max(1, times.cycles), LEFT, WIDTH - EDGE)
     top = EDGE + head.height
-    names = [name for name in STALLS if name in times.stalls and len(times.stalls[name][0])]
+    names = times.causes
     parts = [hatches(KEY, names), head.markup, stall_legend(KEY, names, EDGE, top)]
     top += 30 if names else 0
     parts.append(_layers(program, times, scale, top, top + 28 + 5 * (LANE + LANE_GAP)))

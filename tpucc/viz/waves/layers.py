@@ -22,9 +22,7 @@ from tpucc.viz.waves.marks import (
     pill_paint,
     signed,
     sum_mark,
-    sum_middle,
     weight_mark,
-    within,
 )
 from tpucc.viz.waves.motion import Show, Shown
 from tpucc.viz.waves.work import Demo, Frame
@@ -139,7 +137,7 @@ def _activations(work: Demo, geometry: Geometry) -> Iterator[Shown]:
         cycle = frame.cycle
         for i, j in np.argwhere(cycle.busy).tolist():
             leaves = j == work.columns - 1
-            x, y = within(lattice, i, j, LEFT, UPPER)
+            x, y = lattice.within(i, j, LEFT, UPPER)
             paint = wave_solid_paint(int(cycle.row[i, j]) % work.count)
             shape = chip(x, y, geometry.chip, lattice.font * CHIP, paint)
             step = lattice.across * (0.8 if leaves else 1.0)
@@ -154,7 +152,7 @@ def _sums(work: Demo, geometry: Geometry) -> Iterator[Shown]:
         cycle = frame.cycle
         for i, j in np.argwhere(cycle.busy).tolist():
             row = int(cycle.row[i, j]) % work.count
-            x, y = sum_middle(geometry, i, j)
+            x, y = geometry.sum_middle(i, j)
             shape = chip(x, y, geometry.pill, lattice.font * CHIP, pill_paint(row), rx=9)
             text = number_mark(int(cycle.sums[i, j]), x, y, lattice.font, font_weight="bold")
             yield Show(cycle.number, cycle.number + 1, *_fall(geometry, work, i, j, row)), joined([shape, text, _said(frame, i, j)])
@@ -164,7 +162,7 @@ def _fall(geometry: Geometry, work: Demo, i: int, j: int, row: int) -> tuple[flo
     """Where a sum goes next."""
     if i < work.rows - 1:
         return 0.0, geometry.array.down
-    x, y = sum_middle(geometry, i, j)
+    x, y = geometry.sum_middle(i, j)
     to_x, to_y = geometry.accumulators.middle(row, j)
     return to_x - x, to_y - y
 
