@@ -7,6 +7,7 @@ again free of cycles.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -93,32 +94,21 @@ def _runs(signatures: Sequence[str]) -> list[Run]:
     """Where three or more equal stretches follow each other, the longest such runs first from the left; single groups between."""
     known: dict[str, int] = {}
     marks = np.array([known.setdefault(signature, len(known)) for signature in signatures], np.int64)
-    ahead = _next_equal(marks)
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, mark in enumerate(marks.tolist()):
+        places[mark].append(place)
     runs, at = [], 0
     while at < len(marks):
-        found = (_run(marks, at, period) for period in _periods(ahead, at))
+        found = (_run(marks, at, period) for period in _periods(places[int(marks[at])], at))
         runs.append(max((run for run in found if run[2] >= 3), key=lambda run: run[1] * run[2], default=(at, 1, 1)))
         at += runs[-1][1] * runs[-1][2]
     return runs
 
 
-def _next_equal(marks: Int64) -> list[int]:
-    """For each place the next one with the same mark, or -1."""
-    last: dict[int, int] = {}
-    ahead = [-1] * len(marks)
-    for at in range(len(marks) - 1, -1, -1):
-        ahead[at] = last.get(int(marks[at]), -1)
-        last[int(marks[at])] = at
-    return ahead
-
-
-def _periods(ahead: Sequence[int], at: int) -> list[int]:
-    found: list[int] = []
-    place = ahead[at]
-    while place >= 0 and len(found) < TRIES and place - at <= LONGEST_PERIOD:
-        found.append(place - at)
-        place = ahead[place]
-    return found
+def _periods(places: list[int], at: int) -> list[int]:
+    """How far the next ones of these places, which ascend, are from `at`."""
+    first = bisect_right(places, at)
+    return [place - at for place in places[first : first + TRIES] if place - at <= LONGEST_PERIOD]
 
 
 def _run(marks: Int64, start: int, period: int) -> Run:
@@ -204,24 +194,19 @@ def _span(boxes: Sequence[Box]) -> tuple[str, ...]:
 
 def _edges(diagram: Diagram, home: dict[int, int]) -> list[Edge]:
     """One edge between two boxes, however many values it stands for."""
-    values: dict[tuple[int, int], dict[tuple[str, ...], None]] = defaultdict(dict)
-    tails: dict[tuple[int, int], set[int]] = defaultdict(set)
-    thick: dict[tuple[int, int], bool] = {}
+    between: dict[tuple[int, int], list[Edge]] = defaultdict(list)
     for edge in diagram.edges:
-        if diagram.boxes[edge.tail].small or home[edge.tail] == home[edge.head]:
-            continue
-        ends = home[edge.tail], home[edge.head]
-        values[ends][edge.label] = None
-        tails[ends].add(edge.tail)
-        thick[ends] = thick.get(ends, False) or edge.quantised
-    return [Edge(*ends, _edge_label(list(labels), len(tails[ends])), thick[ends]) for ends, labels in values.items()]
+        if not diagram.boxes[edge.tail].small and home[edge.tail] != home[edge.head]:
+            between[home[edge.tail], home[edge.head]].append(edge)
+    return [Edge(*ends, _edge_label(edges), any(edge.quantised for edge in edges)) for ends, edges in between.items()]
 
 
-def _edge_label(labels: list[tuple[str, ...]], tails: int) -> tuple[str, ...]:
+def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
+    labels, tails = list(dict.fromkeys(edge.label for edge in edges)), len({edge.tail for edge in edges})
     if len(labels) == 1 and tails == 1:
         return labels[0]
-    shapes = list(dict.fromkeys(label[0] for label in labels if label))
-    return (f"{tails} × {shapes[0]}" if len(shapes) == 1 else counted(tails, "value"),)
+    shapes = {label[0] for label in labels if label}
+    return (f"{tails} × {shapes.pop()}" if len(shapes) == 1 else counted(tails, "value"),)
 
 
 def _with_small(diagram: Diagram, members: list[tuple[int, ...]], boxes: list[Box], edges: list[Edge]) -> list[int]:
