@@ -294,6 +294,6 @@ def test_explanations_are_served_as_text_for_the_codes_at_hand_only() -> None:
 
 def test_a_state_is_one_line_of_json(model: Path) -> None:
     outcome = built(model)
-    text = view_of("small.tpu", outcome, outcome).state.encoded()
+    text = msgspec.json.encode(view_of("small.tpu", outcome, outcome).state)
     assert b"\n" not in text
     assert msgspec.json.decode(text)["pages"][HOME] == digest(REPORT_PAGE)

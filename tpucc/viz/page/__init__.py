@@ -41,7 +41,7 @@ def page(given: PageInput) -> str:
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
         version=escaped(printable(stats.tpucc)),
         theme=theme(),
-        style=_style(),
+        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         facts=escaped(" · ".join(_facts(given))),
         source=_source(given.program.source_text, stats),
@@ -58,10 +58,6 @@ def script() -> str:
     folder = resources.files(__package__).joinpath("js")
     files = "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
     return f'"use strict";\n(() => {{\n{files}\n}})();'
-
-
-def _style() -> str:
-    return picture_rules() + "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
 
 
 def _facts(given: PageInput) -> Iterator[str]:
