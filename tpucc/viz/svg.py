@@ -29,7 +29,8 @@ def tag(name: str, *children: Markup, attributes: Mapping[str, Value] | None = N
     """An element. An attribute that is None is left out; `class_` and `stroke_width` stand for `class` and `stroke-width`."""
     pairs = dict(attributes or {})
     pairs.update((key.rstrip("_").replace("_", "-"), value) for key, value in more.items())
-    written = "".join(f' {key}="{_value(value)}"' for key, value in pairs.items() if value is not None)
+    texts = {key: escaped(value) if isinstance(value, str) else number_text(value) for key, value in pairs.items() if value is not None}
+    written = "".join(f' {key}="{text}"' for key, text in texts.items())
     body = "".join(children)
     return Markup(f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>")
 
@@ -96,10 +97,6 @@ def picture(key: str, name: str, width: float, height: float, *children: Markup)
 def inlined(svg: str) -> Markup:
     """An SVG file of ours as a part of a page, whose style sheet has the colours of all of them."""
     return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
-
-
-def _value(value: str | float | int) -> str:
-    return escaped(value) if isinstance(value, str) else number_text(value)
 
 
 def _legal(character: str) -> str:

@@ -61,7 +61,7 @@ def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[G
     layers = _layers(diagram, inner)
     if len(layers) <= readable:
         return [[layer] for layer in layers], {}
-    runs = _runs([_signature(diagram, layer) for layer in layers])
+    runs = _runs(["\n".join(diagram.boxes[index].signature for index in layer) for layer in layers])
     groups, repeats = _repeated(layers, runs)
     return _stretches(groups, readable), repeats
 
@@ -84,10 +84,6 @@ def _layers(diagram: Diagram, inner: Group) -> list[Group]:
             found[index] = [index]
     found.update((group[-1], group) for group in members.values())
     return [found[last] for last in sorted(found)]
-
-
-def _signature(diagram: Diagram, group: Group) -> str:
-    return "\n".join(diagram.boxes[index].signature for index in group)
 
 
 def _runs(signatures: Sequence[str]) -> list[Run]:

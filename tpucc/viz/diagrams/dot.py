@@ -10,7 +10,7 @@ from html import escape
 
 import graphviz
 
-from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
 from tpucc.viz.text import NORMAL, SMALL, shown
@@ -53,11 +53,8 @@ def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int]) -> N
 
 
 def _add_box(graph: graphviz.Digraph, diagram: Diagram, index: int) -> None:
-    graph.node(f"n{index}", _box_label(diagram.boxes[index]), _attributes=_box_attributes(diagram, index))
-
-
-def _box_label(box: Box) -> str:
-    return str(graphviz.nohtml("\\n".join(graphviz.escape(text) for text in box.texts)))
+    label = graphviz.nohtml("\\n".join(graphviz.escape(text) for text in diagram.boxes[index].texts))
+    graph.node(f"n{index}", str(label), _attributes=_box_attributes(diagram, index))
 
 
 def _box_attributes(diagram: Diagram, index: int) -> dict[str, str]:

@@ -48,7 +48,7 @@ def page(given: PageInput) -> str:
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
         insides=joined(_template(opening) for opening in given.openings if opening.svg),
-        data=_data(given),
+        data=msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c"),  # nothing in it can end the script element
         script=script(),
     )
 
@@ -122,8 +122,3 @@ def _line(number: int, text: str, cycles: int, most: int, total: int) -> Markup:
         bar = tag("span", title=words, style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
     gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
     return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{escaped(text)}</code></div>\n')
-
-
-def _data(given: PageInput) -> str:
-    """The data as JSON inside a script element, which nothing in it can end."""
-    return msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c")

@@ -26,7 +26,8 @@ def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
     """A histogram for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
-    cells = joined(_cell(error, place) for place, error in enumerate(drawn))
+    pictures = [inlined(histogram_svg(error, f"histogram-{place}")) for place, error in enumerate(drawn)]
+    cells = joined(tag("div", drawing, data_layers=_layer(error)) for drawing, error in zip(pictures, drawn, strict=True))
     return joined(
         [_lead(histograms_headline(name, errors)), _soft(READING), tag("div", cells, class_="cells"), _soft(lowest(errors, drawn))]
     )
@@ -48,10 +49,6 @@ def _row(error: LayerError, most: float) -> Markup:
     numbers = decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale)
     cells = [*map(escaped, first), tag("div", marks), *map(escaped, numbers), beyond]
     return row(cells, title=facts(error), data_layers=_layer(error))
-
-
-def _cell(error: LayerError, place: int) -> Markup:
-    return tag("div", inlined(histogram_svg(error, f"histogram-{place}")), data_layers=_layer(error))
 
 
 def _layer(error: LayerError) -> int | None:
