@@ -63,15 +63,8 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = ()) -> Diagr
     sizes = counted(count, "instruction"), counted(len(program.tiles), "weight tile"), counted(len(program.layers), "layer")
     title = f"{program.title}: {', '.join(sizes)}"
     clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)
-    return Diagram(
-        "program",
-        "instruction" if small else "layer",
-        title,
-        FINE if small else COARSE,
-        tuple(boxes),
-        tuple(edges),
-        clusters if small else (),
-    )
+    noun, subtitle, frames = ("instruction", FINE, clusters) if small else ("layer", COARSE, ())
+    return Diagram("program", noun, title, subtitle, tuple(boxes), tuple(edges), frames)
 
 
 FINE = "Instructions in the order of the data; an arrow names the memory rows that one writes and another reads."
