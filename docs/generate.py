@@ -142,10 +142,10 @@ def draw() -> None:
     (DOCS / "pictures" / "cnn-layers.svg").write_text(cnn.layers._repr_svg_(), "utf-8")
     assert cnn.compilation is not None
     errors = fidelity(cnn.compilation, cnn.runtime)
-    for kind in pictures.LOSSES:
-        (DOCS / "pictures" / f"cnn-{kind}.svg").write_text(pictures.draw_losses(kind, cnn.runtime, errors), "utf-8")
+    for kind, draw in pictures.LOSSES.items():
+        (DOCS / "pictures" / f"cnn-{kind}.svg").write_text(draw(cnn.runtime.program.title, errors), "utf-8")
     (DOCS / "pictures" / "systolic.svg").write_text(waves_svg(random_work(4, 4, 6)), "utf-8")
-    (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.draw_chart("roofline", exe.runtime), "utf-8")
+    (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.roofline_of(exe.runtime), "utf-8")
 
 
 def run_notebook() -> str:

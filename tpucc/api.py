@@ -25,6 +25,7 @@ from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
+from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
 
@@ -121,7 +122,7 @@ class Executable:
     def tiles(self) -> Shown:
         """The tile program."""
         tiles = self._stage("tiles")
-        return self._shown(tiles, "tile program", lambda data: print_tiles(tiles, data), lambda: pictures.tiles_svg(tiles))
+        return self._shown(tiles, "tile program", lambda data: print_tiles(tiles, data), lambda: tiles_svg(tiles))
 
     @property
     def program(self) -> Shown:

@@ -20,6 +20,10 @@ const pointed = []; const held = []; const listeners = [];
 let chosen = null; let found = null; let holding = null;
 const selection = {
   point: (wanted) => pointed.push(wanted), hold: (wanted) => held.push(wanted), listen: (listener) => listeners.push(listener),
+  follow: (panel, view, find, click = (wanted) => wanted && held.push(wanted)) => {
+    panel.addEventListener("mousemove", (event) => pointed.push(find(event)));
+    panel.addEventListener("click", (event) => click(find(event), event));
+  },
   current: () => chosen, lit: () => found, held: () => holding, same: (a, b) => JSON.stringify(a) === JSON.stringify(b),
 };
 const colours = { of: (name) => (name === "band" ? "#ffffff" : "#000000"), hatch: () => "#000000" };
@@ -58,7 +62,7 @@ def darkness(page: Page, canvas: str, places: list[tuple[int, int]]) -> list[int
 
 
 def stay(row: int, rows: int, begin: int, end: int) -> dict[str, Any]:
-    return {"name": "", "layer": 0, "row": row, "rows": rows, "first": 0, "last": 0, "from": begin, "to": end}
+    return {"name": "", "kind": "host", "layer": 0, "row": row, "rows": rows, "first": 0, "last": 0, "from": begin, "to": end}
 
 
 def test_of_two_stays_at_one_place_the_later_is_found(open_page: OpenPage) -> None:

@@ -101,9 +101,8 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),
     "viz/diagrams/dot.py": ("weight*2", "an attribute of Graphviz"),
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
-    "viz/diagrams/operators.py": ("batch_norm, weight", "a layer for the eye has its batch norm; the word weight"),
-    "viz/diagrams/values.py": ("constant, slice, weight", NODES),
-    "viz/waves/payload.py": ("input", OTHER),
+    "viz/diagrams/operators.py": ("batch_norm, constant, slice, weight*2", "a layer for the eye has its batch norm; constants and slices"),
+    "viz/waves/page.py": ("input", OTHER),
 }
 HELP = (
     "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "

@@ -19,6 +19,7 @@ MODEL: dict[str, Any] = {
     "buffers": [{"name": "X.i8", "layer": 0}],
     "texts": ["nop", "read_weights Tile"],
     "code": {"count": 2, "start": [0, 5], "end": [0, 13], "layer": [0, 0], "buffers": [[-1, -1]]},
+    "layer_spans": [],
     "fetches": [],
     "fetchOf": [-1, -1],
     "diagrams": {},
@@ -37,7 +38,7 @@ def with_scripts(open_page: OpenPage, *names: str, body: str = "", stubs: str = 
     parts = [
         f"const model = {json.dumps({**MODEL, **other})};",
         stubs,
-        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in names),
+        *(folder.joinpath(f"{name}.js").read_text("utf-8") for name in ("dom", *names)),
     ]
     scripts = "\n".join(parts)
     return open_page(f'<!doctype html><meta charset="utf-8"><title>alone</title>{body}<script>"use strict";\n{scripts}</script>')

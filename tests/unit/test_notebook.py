@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -29,26 +30,27 @@ def small() -> Executable:
 
 
 def cells(text: str) -> list[list[str]]:
-    rows = re.findall(r"<tr>(.*?)</tr>", text)
+    rows = re.findall(r"<tr[^>]*>(.*?)</tr>", text)
     return [[html.unescape(cell) for cell in re.findall(r"<t[dh]>(.*?)</t[dh]>", row)] for row in rows]
 
 
 def test_an_executable_shows_its_numbers_and_its_layers(small: Executable) -> None:
     stats = small.stats
     found = cells(small._repr_html_())
-    assert ["bottleneck", stats["bottleneck"]] in found
-    assert next(row for row in found if row[0] == "time")[1].startswith(f"{stats['cycles']:,} cycles, ")
+    assert next(row for row in found if row[0] == "bottleneck")[1] == stats["bottleneck"]
+    assert next(row for row in found if row[0] == "time")[1] == f"{stats['cycles']:,} cycles"
     layers = found[found.index(next(row for row in found if row[0] == "layer")) + 1 :]
-    assert [(row[0], row[2], row[3]) for row in layers] == [(x["name"], str(x["line"]), f"{x['cycles']:,}") for x in stats["layers"]]
-    assert sum(float(row[4]) for row in layers) == pytest.approx(100, abs=0.2)
+    wanted = [(f"{x['name']} ({x['kind']})", str(x["line"]), f"{x['cycles']:,}") for x in stats["layers"]]
+    assert [(row[0], row[1], row[3]) for row in layers] == wanted
+    assert sum(float(row[4].removesuffix(" %")) for row in layers) == pytest.approx(100, abs=0.6)
 
 
 def test_a_large_model_shows_the_layers_of_most_cycles(small: Executable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notebook, "MOST_LAYERS", 1)
+    monkeypatch.setattr(import_module("tpucc.viz.page.summary"), "MOST_LAYERS", 1)
     text = small._repr_html_()
     largest = max(small.stats["layers"], key=lambda layer: layer["cycles"])
-    assert [row[0] for row in cells(text)][-1] == largest["name"]
-    assert "and 1 layer with fewer cycles" in text
+    assert [row[0] for row in cells(text)][-1] == f"{largest['name']} ({largest['kind']})"
+    assert "2 layers; the table has the 1 that take the most cycles." in text
 
 
 @pytest.mark.parametrize("name", VIEWS)

@@ -13,15 +13,13 @@ from tests.support.pictures import BIDI
 from tpucc.diagnostics import Origin, Span, printable
 from tpucc.ir.types import Quantisation
 from tpucc.layers.error import Histogram, LayerError
-from tpucc.viz.charts.breakdown import breakdown_svg
 from tpucc.viz.charts.errors import MOST
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
-from tpucc.viz.page.summary import MOST_LAYERS, summary
-from tpucc.viz.palette import style_sheet
+from tpucc.viz.page.summary import MOST_LAYERS, breakdown_svg, summary
+from tpucc.viz.palette import picture_rules, style_sheet
 from tpucc.viz.statistics import Breakdown, Statistics, read_statistics
-from tpucc.viz.svg import ink_rect, picture
+from tpucc.viz.svg import ink_rect, inlined, picture
 
 LAYER = {
     "name": "fc", "kind": "conv", "line": 7, "cycles": 500, "macs": 3, "tiles": 1234, "tops": 0.25,

@@ -19,7 +19,7 @@ from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.weight import WeightAttributes
 from tpucc.viz.diagrams import dataflow
 from tpucc.viz.diagrams.dataflow import program_diagram
-from tpucc.viz.diagrams.values import attribute_label, constant_label, edge_label
+from tpucc.viz.diagrams.operators import attribute_label, constant_label, edge_label
 from tpucc.viz.palette import Kind
 
 

@@ -17,7 +17,7 @@ from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.insides import BUDGET, LISTED, Inside, insides
 from tpucc.viz.diagrams.layergraph import layer_diagram
 from tpucc.viz.diagrams.operators import operator_diagram
-from tpucc.viz.diagrams.part import MOST_STUBS, Period, Whole
+from tpucc.viz.diagrams.part import MOST_STUBS, Period
 from tpucc.viz.diagrams.render import VARIABLE, render_all
 from tpucc.viz.palette import Kind
 
@@ -143,7 +143,7 @@ def test_past_a_few_the_boxes_outside_are_one() -> None:
     readers = MOST_STUBS + 5
     boxes = (Box("source", Kind.MATRIX, name="source"), *(Box("add", Kind.VECTOR, name=f"r{i}") for i in range(readers)))
     full = Diagram("graph", "operator", "", "", boxes, tuple(Edge(0, i + 1, ("f32[2]",)) for i in range(readers)))
-    part = Whole(full).part("graph-0", "source", Period([0])).diagram
+    part = Period(full, [0]).part("graph-0", "source").diagram
     outside = [box.title for box in part.boxes if box.outside]
     assert outside == [*(f"r{i}" for i in range(MOST_STUBS - 1)), "6 others"]
     assert [edge.label for edge in part.edges] == [("f32[2]",)] * (MOST_STUBS - 1) + [()]

@@ -9,8 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from tpucc.viz.charts.chart import STALLS
-from tpucc.viz.palette import INKS, KINDS, Kind
-from tpucc.viz.theme import variables
+from tpucc.viz.palette import INKS, KINDS, VARIABLES, Kind
 
 Colour = npt.NDArray[np.float64]
 
@@ -71,7 +70,7 @@ def test_text_stands_out_on_every_fill(theme: str) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_text_of_pages_stands_out(theme: str) -> None:
     """Messages and links on the page and in boxes; lines of a source or of a graph that are marked."""
-    colours = {name: getattr(colour, theme) for name, colour in variables().items()}
+    colours = {name: getattr(colour, theme) for name, colour in VARIABLES.items()}
     pairs = [(text, under) for text in ("alarm", "warning", "accent") for under in ("paper", "band")]
     pairs += [(text, under) for text in ("ink", "soft") for under in ("mark", "come", "gone")]
     found = {pair: contrast(*(colours[name] for name in pair)) for pair in pairs}

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.pictures import BIDI, HOSTILE, branching, dense_chain, hostile, layer_chain, recurrent
+from tests.support.pictures import BIDI, HOSTILE, assert_readable, branching, dense_chain, hostile, layer_chain, recurrent
 from tpucc.viz.diagrams.collapse import collapsed
 from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
 from tpucc.viz.diagrams.graphviz_layout import read_layouts
 from tpucc.viz.diagrams.layergraph import layer_diagram
-from tpucc.viz.diagrams.layout import Layout, box_rect, label_rect, layered
+from tpucc.viz.diagrams.layout import Layout, layered
 from tpucc.viz.diagrams.operators import operator_diagram
 from tpucc.viz.diagrams.render import BUILT_IN, VARIABLE, render, render_all, renderers
 from tpucc.viz.diagrams.wrap import WIDTH, split, wrapped
@@ -72,6 +72,11 @@ def test_boxes_do_not_overlap_and_lie_in_the_picture(chain: str, name: str) -> N
     rects = [rect_of(group) for group in root.iter(f"{SVG}g") if "box" in group.get("class", "").split()]
     assert len(rects) == len(DIAGRAMS[name].boxes)
     assert not [1 for i, rect in enumerate(rects) for other in rects[:i] if rect.meets(other)]
+
+
+@pytest.mark.parametrize("name", ["iris", "layers", "branching", "loop", "deep", "collapsed"])
+def test_no_text_lies_on_another_or_is_cut(chain: str, name: str) -> None:
+    assert_readable(render(DIAGRAMS[name]).svg)
 
 
 def rect_of(group: ET.Element) -> Rect:
@@ -213,11 +218,11 @@ def test_long_diagrams_are_cut_into_lines(chain: str) -> None:
 def test_wrapping_moves_every_box_into_the_width_without_overlaps() -> None:
     diagram = DIAGRAMS["deep"]
     layout = wrapped(diagram, layered(diagram), 600.0)
-    rects = [box_rect(diagram, layout, index) for index in range(len(diagram.boxes))]
+    rects = layout.boxes
     assert max(rect.right for rect in rects) < 700
     assert not [1 for i, rect in enumerate(rects) for other in rects[:i] if rect.meets(other)]
     assert {route.edge for route in layout.routes} == set(range(len(diagram.edges)))
-    assert sum(label_rect(diagram, route) is not None for route in layout.routes) == sum(bool(edge.label) for edge in diagram.edges)
+    assert sum(route.label is not None for route in layout.routes) == sum(bool(edge.label) for edge in diagram.edges)
 
 
 def test_splitting_a_curve_keeps_its_ends() -> None:
@@ -240,6 +245,6 @@ def test_long_edges_bend_around_what_lies_between() -> None:
     diagram = Diagram("graph", "operator", "", "", chain, edges)
     layout = layered(diagram)
     assert isinstance(layout, Layout)
-    middle = box_rect(diagram, layout, 1)
+    middle = layout.boxes[1]
     passing = layout.routes[3].points
     assert not any(middle.left < x < middle.right and middle.top < y < middle.bottom for x, y in passing)

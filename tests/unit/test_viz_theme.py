@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import tpucc
-from tpucc.viz.palette import INKS, KINDS, PAGE_INKS, WAVES, Kind
-from tpucc.viz.theme import theme, variables
+from tpucc.viz.palette import INKS, KINDS, PAGE_INKS, VARIABLES, WAVES, Kind, theme
 
 PACKAGE = Path(tpucc.__file__).parent
 SHEETS = sorted(PACKAGE.glob("**/*.css"))
@@ -62,11 +61,11 @@ def test_style_sheets_ask_for_variables_that_are_there(sheet: Path) -> None:
     own = set(re.findall(r"--([-\w]+):", text)) | {"fill", "line", "share"}  # the waves set these at elements
     used = set(re.findall(r"var\(--([-\w]+)", text))
     assert used
-    assert used - own - set(variables()) == set()
+    assert used - own - set(VARIABLES) == set()
 
 
 def test_scripts_that_paint_ask_for_variables_that_are_there() -> None:
     texts = [path.read_text("utf-8") for path in SCRIPTS]
     used = {name for text in texts for name in re.findall(r'colours\.of\("([-\w]+)"\)', text)}
     assert {"ink", "soft", "band", "alarm"} <= used
-    assert used - set(variables()) == set()
+    assert used - set(VARIABLES) == set()

@@ -17,7 +17,7 @@ from tpucc.viz.palette import WAVES
 from tpucc.viz.waves import MOST, SCRIPTS, Demo, random_work, waves_page, waves_svg
 from tpucc.viz.waves.geometry import Geometry, Lattice, fitting, roomy
 from tpucc.viz.waves.motion import Film, Show
-from tpucc.viz.waves.payload import REGISTERS
+from tpucc.viz.waves.page import REGISTERS
 from tpucc.viz.waves.terminal import conclusion, terminal_frame
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "waves"

@@ -17,12 +17,10 @@ from tpucc.diagnostics import CompileError, Diagnostic, InternalError, Label, Li
 from tpucc.explain import explain
 from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime
-from tpucc.watch import changes
 from tpucc.watch.build import Built, Failed, attempt
-from tpucc.watch.changes import differ, look, named_files
 from tpucc.watch.messages import Messages, messages_page, remarks
 from tpucc.watch.server import Board
-from tpucc.watch.session import Session
+from tpucc.watch.session import ABSENT, Session, differ, look, named_files
 from tpucc.watch.site import HOME, ICON, MESSAGES, REPORT, digest, view_of, waiting
 
 
@@ -59,7 +57,7 @@ def test_other_bytes_are_a_change_and_another_time_is_none(tmp_path: Path) -> No
 
 
 def test_a_large_file_is_read_again_only_when_its_stamp_differs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "SMALL", 2)
+    monkeypatch.setattr("tpucc.watch.session.SMALL", 2)
     path = tmp_path / "a"
     path.write_bytes(b"one")
     first = look([path], {})
@@ -85,7 +83,7 @@ def test_coming_and_going_are_changes(tmp_path: Path) -> None:
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 def test_a_pipe_is_never_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert look([tmp_path / "pipe", tmp_path], {}) == {tmp_path / "pipe": changes.ABSENT, tmp_path: changes.ABSENT}
+    assert look([tmp_path / "pipe", tmp_path], {}) == {tmp_path / "pipe": ABSENT, tmp_path: ABSENT}
 
 
 def test_the_archives_that_a_source_names(model: Path) -> None:
@@ -296,6 +294,6 @@ def test_explanations_are_served_as_text_for_the_codes_at_hand_only() -> None:
 
 def test_a_state_is_one_line_of_json(model: Path) -> None:
     outcome = built(model)
-    text = view_of("small.tpu", outcome, outcome).state.encoded()
+    text = msgspec.json.encode(view_of("small.tpu", outcome, outcome).state)
     assert b"\n" not in text
     assert msgspec.json.decode(text)["pages"][HOME] == digest(REPORT_PAGE)

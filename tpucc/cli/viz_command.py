@@ -15,7 +15,7 @@ from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.interop.files import write_file
 from tpucc.layers.error import LayerError
 from tpucc.runtime.fidelity import fidelity
-from tpucc.viz.pictures import CHARTS, KINDS, LOSSES, draw_chart, draw_diagrams, draw_losses
+from tpucc.viz.pictures import CHARTS, KINDS, LOSSES, draw_diagrams
 from tpucc.viz.tables import wrapped
 
 
@@ -41,9 +41,9 @@ def command(model: Path, kind: str, output: Path | None, quiet: bool, **given: A
 def _drawn(exe: Executable, model: Path, kind: str, as_dot: bool) -> tuple[str, str]:
     """The picture as text, and in words what laid it out."""
     if kind in CHARTS:
-        return draw_chart(kind, exe.runtime), ""
+        return CHARTS[kind](exe.runtime), ""
     if kind in LOSSES:
-        return draw_losses(kind, exe.runtime, _errors(exe, model)), ""
+        return LOSSES[kind](exe.runtime.program.title, _errors(exe, model)), ""
     made = exe.compilation
     graph, layers = (made.graph, made.layers) if made is not None else (None, None)
     drawn = draw_diagrams((kind,), graph, layers, exe.runtime)

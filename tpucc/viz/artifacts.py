@@ -75,8 +75,8 @@ def _with_pictures(
     errors = fidelity(compilation, runtime)
     if "svg" in kinds:
         files |= {f"{kind}.svg": drawn.svg.encode() for kind, drawn in diagrams.items()}
-        files |= {f"{kind}.svg": pictures.draw_chart(kind, runtime).encode() for kind in pictures.CHARTS}
-        files |= {f"{kind}.svg": pictures.draw_losses(kind, runtime, errors).encode() for kind in pictures.LOSSES if errors}
+        files |= {f"{kind}.svg": draw(runtime).encode() for kind, draw in pictures.CHARTS.items()}
+        files |= {f"{kind}.svg": draw(runtime.program.title, errors).encode() for kind, draw in pictures.LOSSES.items() if errors}
         files |= {f"{kind}.dot": drawn.dot.encode() for kind, drawn in diagrams.items()}
     if "report" in kinds:
         files["report.html"] = pictures.page(runtime, diagrams, _stages(compilation), accuracy, _notes(compilation), errors).encode()

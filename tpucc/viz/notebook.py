@@ -6,20 +6,17 @@ Notebooks strip style sheets and scripts from what they don't trust: the summary
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpucc.diagnostics import counted, printable
+from tpucc.diagnostics import printable
 from tpucc.interop.files import write_file
 from tpucc.runtime.runtime import Runtime
-from tpucc.sim.durations import duration
-from tpucc.viz.statistics import LayerStatistics, Statistics, read_statistics
-from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
+from tpucc.viz.page.summary import facts, layer_table, left_out
+from tpucc.viz.statistics import read_statistics
+from tpucc.viz.svg import Markup, escaped, row, table, tag
 from tpucc.viz.tables import size
 
-MOST_LAYERS = 20
-"""Rows of the summary; a larger model shows those that take the most cycles."""
 MOST_PAGE = 8 << 20
 """Characters of a report that a notebook is asked to hold; a larger one belongs into a file."""
 HEIGHT = 800
@@ -52,37 +49,8 @@ def summary_html(runtime: Runtime) -> str:
     stats = read_statistics(runtime.stats)
     verdict = f"{stats.bottleneck} bound. " if stats.bottleneck != "nothing" else ""
     head = tag("p", tag("strong", _text(f"{stats.model} on {stats.machine}")), _text(f": {verdict}{stats.explanation}"))
-    return tag("div", head, _table(_facts(stats)), _layers(stats))
-
-
-def _facts(stats: Statistics) -> Iterator[tuple[str, ...]]:
-    yield "time", f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
-    yield "speed", f"{stats.tops:.3g} TOPS, {100 * stats.utilization:.1f} % of peak"
-    yield "bottleneck", stats.bottleneck
-    yield "work", f"{stats.macs:,} multiply-accumulates in {counted(len(stats.layers), 'layer')}"
-    yield "weights", f"{counted(stats.tiles, 'tile')}, {size(stats.weight_bytes)}"
-    yield "instructions", f"{stats.instructions:,}"
-    yield "unified buffer", f"{size(stats.ub_peak_bytes)} at the peak"
-
-
-def _layers(stats: Statistics) -> Markup:
-    """The layers in their order; of many, those that take the most cycles."""
-    chosen = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)[:MOST_LAYERS]
-    head = ("layer", "kind", "line", "cycles", "share, %", "TOPS", "array active, %", "weight stall, %")
-    table = _table((_row(stats.layers[index], stats.cycles) for index in sorted(chosen)), head)
-    rest = len(stats.layers) - len(chosen)
-    return joined([table, tag("p", _text(f"and {counted(rest, 'layer')} with fewer cycles")) if rest else NOTHING])
-
-
-def _row(layer: LayerStatistics, total: int) -> tuple[str, ...]:
-    shares = (100 * layer.cycles / max(1, total), layer.breakdown.array_active, layer.breakdown.weight_stall)
-    share, active, stall = (f"{value:.1f}" for value in shares)
-    return layer.name, layer.kind, str(layer.line), f"{layer.cycles:,}", share, f"{layer.tops:.2f}", active, stall
-
-
-def _table(rows: Iterator[tuple[str, ...]], head: tuple[str, ...] = ()) -> Markup:
-    top = tag("thead", tag("tr", joined(tag("th", _text(cell)) for cell in head))) if head else NOTHING
-    return tag("table", top, tag("tbody", joined(tag("tr", joined(tag("td", _text(cell)) for cell in row)) for row in rows)))
+    numbers = table((), (row(map(_text, fact)) for fact in facts(stats)))
+    return tag("div", head, numbers, layer_table(stats), left_out(stats))
 
 
 def _text(text: str) -> Markup:

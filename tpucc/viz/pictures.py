@@ -9,7 +9,6 @@ import numpy as np
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
-from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.segments import Cause, Segments, matrix_segments
@@ -17,7 +16,7 @@ from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.roofline import RooflinePoint, roofline_svg
-from tpucc.viz.charts.tiles import tiles_svg as draw_tiles
+from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.charts.timeline import Times, timeline_svg
 from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
@@ -34,9 +33,6 @@ DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
 INSIDES_LIMIT = 5.0
 """Seconds for laying out what opens in them."""
-CHARTS = ("tiles", "memory", "timeline", "roofline")
-LOSSES = ("histograms", "error")
-"""Charts of the layers' errors, for which there must be examples."""
 STALLED = {
     "weight_stall": Cause.WEIGHT_STALL,
     "weight_shift": Cause.WEIGHT_SHIFT,
@@ -44,7 +40,6 @@ STALLED = {
     "input_stall": Cause.INPUT_STALL,
     "other": Cause.OTHER,
 }
-KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
 
 
 def graph_svg(graph: Graph) -> str:
@@ -57,10 +52,6 @@ def layers_svg(layers: Graph, title: str = "") -> str:
 
 def program_svg(program: Program) -> str:
     return render(program_diagram(program)).svg
-
-
-def tiles_svg(tiles: TileProgram | Program) -> str:
-    return draw_tiles(tiles)
 
 
 def timeline_of(runtime: Runtime) -> str:
@@ -98,21 +89,15 @@ def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | Non
     return dict(zip(there, render_all(list(there.values())), strict=True))
 
 
-def draw_chart(kind: str, runtime: Runtime) -> str:
-    """One picture of `CHARTS`."""
-    charts: Mapping[str, Callable[[Runtime], str]] = {
-        "tiles": lambda r: draw_tiles(r.program),
-        "memory": memory_of,
-        "timeline": timeline_of,
-        "roofline": roofline_of,
-    }
-    return charts[kind](runtime)
-
-
-def draw_losses(kind: str, runtime: Runtime, errors: Sequence[LayerError]) -> str:
-    """One picture of `LOSSES`, of one layer at least."""
-    charts: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
-    return charts[kind](runtime.program.title, errors)
+CHARTS: Mapping[str, Callable[[Runtime], str]] = {
+    "tiles": lambda runtime: tiles_svg(runtime.program),
+    "memory": memory_of,
+    "timeline": timeline_of,
+    "roofline": roofline_of,
+}
+LOSSES: Mapping[str, Callable[[str, Sequence[LayerError]], str]] = {"histograms": histograms_svg, "error": error_svg}
+"""Charts of the errors of a model's layers, for which there must be examples; of one layer at least."""
+KINDS = ("graph", "layers", "tiles", "program", "memory", "timeline", "roofline", *LOSSES)
 
 
 def page(

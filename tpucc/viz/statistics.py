@@ -10,11 +10,9 @@ from tpucc.target import machine_name
 
 
 class Breakdown(msgspec.Struct, frozen=True):
-    """Percentages of cycles, as `stats.json` defines them; `useful_macs` and `unused_macs` are parts of `array_active`."""
+    """Percentages of cycles, as `stats.json` defines them."""
 
     array_active: float = 0.0
-    useful_macs: float = 0.0
-    unused_macs: float = 0.0
     weight_stall: float = 0.0
     weight_shift: float = 0.0
     non_matrix: float = 0.0
@@ -27,9 +25,7 @@ class LayerStatistics(msgspec.Struct, frozen=True):
     kind: str
     line: int = 0
     cycles: int = 0
-    macs: int = 0
     tiles: int = 0
-    instructions: int = 0
     tops: float = 0.0
     breakdown: Breakdown = Breakdown()
 
@@ -53,7 +49,6 @@ class Statistics(msgspec.Struct, frozen=True):
     layers: list[LayerStatistics]
     tpucc: str = ""
     explanation: str = ""
-    tile_fetches: int = 0
     cores: int = 1
 
     @property

@@ -29,7 +29,8 @@ def tag(name: str, *children: Markup, attributes: Mapping[str, Value] | None = N
     """An element. An attribute that is None is left out; `class_` and `stroke_width` stand for `class` and `stroke-width`."""
     pairs = dict(attributes or {})
     pairs.update((key.rstrip("_").replace("_", "-"), value) for key, value in more.items())
-    written = "".join(f' {key}="{_value(value)}"' for key, value in pairs.items() if value is not None)
+    texts = {key: escaped(value) if isinstance(value, str) else number_text(value) for key, value in pairs.items() if value is not None}
+    written = "".join(f' {key}="{text}"' for key, text in texts.items())
     body = "".join(children)
     return Markup(f"<{name}{written}>{body}</{name}>" if body else f"<{name}{written}/>")
 
@@ -65,6 +66,16 @@ def title(text: str) -> Markup:
     return tag("title", escaped(text)) if text else NOTHING
 
 
+def row(cells: Iterable[Markup], name: str = "td", **more: Value) -> Markup:
+    """A row of an HTML table."""
+    return tag("tr", joined(tag(name, cell) for cell in cells), attributes=None, **more)
+
+
+def table(head: Iterable[str], rows: Iterable[Markup], **more: Value) -> Markup:
+    top = tag("thead", row(map(escaped, head), "th")) if head else NOTHING
+    return tag("table", top, tag("tbody", joined(rows)), attributes=None, **more)
+
+
 def picture(key: str, name: str, width: float, height: float, *children: Markup) -> str:
     """A whole SVG file: `name` is read aloud in its place, `key` begins all of its ids."""
     width, height = round(width + 0.5), round(height + 0.5)
@@ -83,8 +94,9 @@ def picture(key: str, name: str, width: float, height: float, *children: Markup)
     return tag("svg", style, ink_rect("paper", 0, 0, width, height), *children, attributes=attributes) + "\n"
 
 
-def _value(value: str | float | int) -> str:
-    return escaped(value) if isinstance(value, str) else number_text(value)
+def inlined(svg: str) -> Markup:
+    """An SVG file of ours as a part of a page, whose style sheet has the colours of all of them."""
+    return Markup(svg.strip().replace(tag("style", Markup(style_sheet())), "", 1))
 
 
 def _legal(character: str) -> str:

@@ -10,8 +10,7 @@ from tpucc.diagnostics import printable
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.counts import WAYS
 from tpucc.sim.durations import duration
-from tpucc.target import Target, machine_name
-from tpucc.viz.charts.roofline import RooflinePoint
+from tpucc.target import machine_name
 from tpucc.viz.pictures import works_of
 
 if TYPE_CHECKING:
@@ -109,8 +108,9 @@ def roofline_table(runtime: Runtime) -> str:
     shown, rest = _largest(drawable, "cycles")
     head = f"{printable(model.name)} on {target.name}: intensity in multiply-accumulates for each byte of weights, speed in TOPS"
     works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
-    text = table(("layer", "intensity", "speed", "roof"), (_work_row(work, target) for work in works))
-    early = any(work.rate(target) > _roof(work, target) for work in works)
+    rows = ((w.name, f"{w.intensity:,.1f}", f"{w.rate(target) / 1e12:.2f}", f"{w.roof(target) / 1e12:.2f}") for w in works)
+    text = table(("layer", "intensity", "speed", "roof"), rows)
+    early = any(work.rate(target) > work.roof(target) for work in works)
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
     return f"{wrapped(head)}\n\n{text}{_more(rest)}{note}"
 
@@ -162,15 +162,6 @@ def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
         f"{layer['tops']:.2f}",
         *shares,
     )
-
-
-def _work_row(work: RooflinePoint, target: Target) -> tuple[str, ...]:
-    return work.name, f"{work.intensity:,.1f}", f"{work.rate(target) / 1e12:.2f}", f"{_roof(work, target) / 1e12:.2f}"
-
-
-def _roof(work: RooflinePoint, target: Target) -> float:
-    """Operations a second: no more than the peak, and than the weights come for (Williams, Waterman and Patterson, 2009)."""
-    return min(target.peak_ops, 2 * work.intensity * target.weight_bandwidth)
 
 
 def _cell(text: str) -> Text:

@@ -79,12 +79,9 @@ def _built(recipe: Recipe) -> Built:
     warnings = compilation.model.warnings
     placed = {warning.render(source) for warning in warnings}
     notes = tuple(note for note in compilation.warnings if note not in placed)
-    return Built(source, files, _summary(runtime), warnings, notes)
-
-
-def _summary(runtime: Runtime) -> str:
     stats = runtime.stats
-    return f"{stats['cycles']:,} cycles, {duration(stats['seconds'])}, {stats['bottleneck']} bound"
+    summary = f"{stats['cycles']:,} cycles, {duration(stats['seconds'])}, {stats['bottleneck']} bound"
+    return Built(source, files, summary, warnings, notes)
 
 
 def _source(path: Path) -> Source | None:

@@ -11,8 +11,8 @@ from string import Template
 
 from tpucc.diagnostics import Diagnostic, Label, Source, printable
 from tpucc.explain import explain
+from tpucc.viz.palette import theme
 from tpucc.viz.svg import NOTHING, Markup, escaped, joined, tag
-from tpucc.viz.theme import theme
 
 EXPLAIN = "/explain/"
 
@@ -31,7 +31,7 @@ class Remark:
 @dataclass(frozen=True, slots=True)
 class Messages:
     """All that the page shows: a heading, a sentence under it, the messages and the source they speak of, notes, and links as words by
-    address."""
+    address, to other views of the same model: the page's script takes the selection along."""
 
     heading: str
     lead: str = ""
@@ -52,7 +52,7 @@ def messages_page(given: Messages) -> str:
         theme=theme(),
         style=folder.joinpath("messages.css").read_text("utf-8"),
         lead=tag("p", _text(given.lead)) if given.lead else NOTHING,
-        links=joined(_link(address, words) for address, words in given.links.items()),
+        links=joined(tag("a", escaped(words), attributes={"data-keep-hash": "", "href": link}) for link, words in given.links.items()),
         messages=joined([*map(_box, loose), *(tag("div", _text(note), class_="box") for note in given.notes)]),
         source=_listing(source, placed) if source is not None else NOTHING,
     )
@@ -121,11 +121,6 @@ def _box(message: Diagnostic) -> Markup:
     head = tag("p", tag("strong", escaped(message.severity)), Markup(" "), code, Markup(": "), _text(message.message))
     helps = joined(tag("p", _text(f"help: {text}"), class_="help") for text in message.help)
     return tag("div", head, helps, class_=f"box {message.severity}")
-
-
-def _link(address: str, words: str) -> Markup:
-    """A way to another view of the same model; the page's script takes the selection along."""
-    return tag("a", escaped(words), attributes={"data-keep-hash": ""}, href=address)
 
 
 def _text(text: str) -> Markup:

@@ -11,6 +11,8 @@ from socketserver import TCPServer, ThreadingMixIn
 from threading import Condition
 from urllib.parse import unquote
 
+import msgspec
+
 from tpucc.diagnostics import Diagnostic, UsageError, reason
 from tpucc.watch.site import PLAIN, Content, View
 
@@ -148,7 +150,7 @@ class Handler(BaseHTTPRequestHandler):
         while whole and (found := self.server.board.after(number, HEARTBEAT)) is not None:
             news = found[0] != number
             number, view = found
-            self.wfile.write(b"event: state\ndata: " + view.state.encoded() + b"\n\n" if news else b":\n\n")
+            self.wfile.write(b"event: state\ndata: " + msgspec.json.encode(view.state) + b"\n\n" if news else b":\n\n")
 
     def _head(self, status: HTTPStatus, kind: str) -> None:
         self.send_response(status)

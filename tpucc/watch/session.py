@@ -1,14 +1,19 @@
-"""Going round: look at the files, compile when one has changed, show the outcome."""
+"""Going round: look at the files, compile when one has other bytes, show the outcome."""
 
 from __future__ import annotations
 
+import hashlib
+import stat
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 
+from tpucc.driver import front_end
+from tpucc.interop.sources import read_source
+from tpucc.options import Options
 from tpucc.watch.build import Built, Outcome, Recipe, attempt
-from tpucc.watch.changes import Mark, differ, look, named_files
 from tpucc.watch.server import Board
 from tpucc.watch.site import compiling, view_of
 
@@ -18,6 +23,19 @@ SETTLED = 0.05
 """Seconds that the files must stay as they are: an editor that empties a file before it writes it has done so by then."""
 MOST_LOOKS = 40
 """Looks at files that don't settle; then they are compiled as they are."""
+SMALL = 1 << 20
+"""Files up to this many bytes are read at every look; a larger one only when its size, its inode or its time of change is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A file as it was at a look: `stamp` is its time of change in nanoseconds, its size and its inode."""
+
+    stamp: tuple[int, int, int]
+    digest: bytes
+
+
+ABSENT = Mark((0, 0, 0), b"")
 
 Listener = Callable[[Outcome, float], None]
 """Hears every outcome, and the seconds that it took."""
@@ -77,3 +95,37 @@ class Session:
             self._good = outcome
         self._board.show(view_of(self._recipe.path.name, outcome, self._good))
         self._heard(outcome, time.perf_counter() - started)
+
+
+def look(paths: Iterable[Path], before: Mapping[Path, Mark]) -> dict[Path, Mark]:
+    """The marks of these files. `before` is the look before, which saves reading large files again."""
+    return {path: _mark(path, before.get(path, ABSENT)) for path in paths}
+
+
+def differ(one: Mapping[Path, Mark], other: Mapping[Path, Mark]) -> bool:
+    """Whether a file has come, gone, or has other bytes. A new time of change alone is no change."""
+    return {path: mark.digest for path, mark in one.items()} != {path: mark.digest for path, mark in other.items()}
+
+
+def named_files(path: Path, options: Options) -> Iterator[Path]:
+    """The archives that the source at `path` names, there or not. Raises what reading and elaborating it raises."""
+    model = front_end(read_source(path), options)
+    folder = path.parent.resolve()
+    for name in (model.weights, model.calibration):
+        if name and "\0" not in name and (folder / name).resolve().is_relative_to(folder):
+            yield folder / name
+
+
+def _mark(path: Path, before: Mark) -> Mark:
+    """The mark of one file. What is no regular file is never opened: reading a pipe may not end."""
+    try:
+        info = path.stat()
+        if not stat.S_ISREG(info.st_mode):
+            return ABSENT
+        stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
+        if info.st_size > SMALL and stamp == before.stamp:
+            return before
+        with path.open("rb") as stream:
+            return Mark(stamp, hashlib.file_digest(stream, "sha256").digest())
+    except OSError:
+        return ABSENT

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import PurePosixPath
-
-import msgspec
 
 from tpucc.diagnostics import Diagnostic, counted
 from tpucc.viz.palette import KINDS, Kind
@@ -46,10 +44,6 @@ class State:
     warnings: int = 0
     compiling: bool = False
 
-    def encoded(self) -> bytes:
-        """As JSON, on one line."""
-        return msgspec.json.encode(self)
-
 
 @dataclass(frozen=True, slots=True)
 class View:
@@ -61,7 +55,7 @@ class View:
 
 def waiting(name: str) -> View:
     """Before the first compilation has ended."""
-    pages = {HOME: _encoded(Messages(f"{name} is being compiled"))}
+    pages = {HOME: messages_page(Messages(f"{name} is being compiled")).encode()}
     return _view(pages, {}, State({}, compiling=True))
 
 
@@ -78,7 +72,7 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
     """
     failed = isinstance(outcome, Failed)
     messages = outcome.error.diagnostics if isinstance(outcome, Failed) else outcome.warnings
-    said = _encoded(_messages(name, outcome, messages, good))
+    said = messages_page(_messages(name, outcome, messages, good)).encode()
     files = {} if good is None else {f"/{file}": content for file, content in good.files.items()}
     report = files.pop(REPORT, None)
     pages = {MESSAGES: said, HOME: said if failed or report is None else report}
@@ -91,7 +85,7 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
 def followed(page: bytes, place: str) -> bytes:
     """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none.
 
-    What the script shows has the colours of the page: the variables of `tpucc.viz.theme`, which all pages have.
+    What the script shows has the colours of the page: the variables of `tpucc.viz.palette`, which all pages have.
     """
     style, script = _script()
     data = {"data-place": place, "data-digest": digest(page)}
@@ -113,23 +107,12 @@ def _view(pages: Mapping[str, bytes], files: Mapping[str, bytes], state: State) 
 
 
 def _messages(name: str, outcome: Outcome, messages: Sequence[Diagnostic], good: Built | None) -> Messages:
-    links = dict(_links(outcome, good))
     if isinstance(outcome, Built):
         heading = f"{name}: {counted(len(messages), 'warning')}" if messages else f"{name}: no errors and no warnings"
-        return Messages(heading, outcome.summary, messages, outcome.source, outcome.notes, links)
+        return Messages(heading, outcome.summary, messages, outcome.source, outcome.notes, {HOME: "the report"})
     lead = "" if good is None else f"The report is that of the last version that compiled: {good.summary}."
+    links = {} if good is None else {REPORT: "the last good report"}
     return Messages(f"{name}: {counted(len(messages), 'error')}", lead, messages, outcome.source, links=links)
-
-
-def _links(outcome: Outcome, good: Built | None) -> Iterator[tuple[str, str]]:
-    if isinstance(outcome, Built):
-        yield HOME, "the report"
-    elif good is not None:
-        yield REPORT, "the last good report"
-
-
-def _encoded(given: Messages) -> bytes:
-    return messages_page(given).encode("utf-8")
 
 
 @cache

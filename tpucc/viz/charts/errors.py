@@ -10,7 +10,7 @@ from tpucc.diagnostics import counted
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import WIDTH, Scale, ticks
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, ink_line, solid_paint
+from tpucc.viz.palette import Kind, in_order, ink_line, solid_paint
 from tpucc.viz.svg import NOTHING, Markup, joined, label, line, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, number, percent, shown
 
@@ -31,10 +31,9 @@ KIND_OF: dict[str, Kind] = {"fc": Kind.MATRIX, "conv": Kind.MATRIX, "quantize": 
 def error_svg(name: str, errors: Sequence[LayerError]) -> str:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
-    kinds = kinds_of(drawn)
     about = headline(name, errors)
-    head = heading(about, MARKS + ALONE, kinds)
-    note = _note(errors, drawn)
+    head = heading(about, MARKS + ALONE, in_order(map(kind_of, drawn)))
+    note = lowest(errors, drawn)
     top = EDGE + head.height + 18 + (20 if note else 0)
     bottom = top + ROW * len(drawn)
     scale = _scale(drawn)
@@ -77,12 +76,6 @@ def worst(errors: Sequence[LayerError], most: int) -> list[LayerError]:
     return [errors[place] for place in sorted(chosen)]
 
 
-def kinds_of(errors: Sequence[LayerError]) -> tuple[Kind, ...]:
-    """The kinds among them, for the legend."""
-    found = {kind_of(error) for error in errors}
-    return tuple(kind for kind in Kind if kind in found)
-
-
 def kind_of(error: LayerError) -> Kind:
     return KIND_OF.get(error.kind, Kind.VECTOR)
 
@@ -107,10 +100,9 @@ def signed(value: float) -> str:
     return number(value).replace("-", "−")
 
 
-def _note(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    if len(drawn) == len(errors):
-        return ""
-    return f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
+def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
+    """What isn't drawn, in words."""
+    return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
 
 
 def _scale(errors: Sequence[LayerError]) -> Scale:

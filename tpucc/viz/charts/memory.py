@@ -9,7 +9,7 @@ from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
 from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis, row_axis
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.palette import Kind, in_order, ink_line
 from tpucc.viz.rect import Rect
 from tpucc.viz.svg import NOTHING, Markup, joined, kind_rect, label, picture, tag, title
 from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
@@ -30,8 +30,7 @@ def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int) -> str
     `starts` and `ends` are the cycles of each instruction, `cycles` the makespan.
     """
     drawn = _largest(program, starts, ends)
-    kinds = tuple(kind for kind in Kind if any(_kind(program, resident) is kind for resident in drawn))
-    head = heading(_title(program), _subtitle(program, len(drawn)), kinds)
+    head = heading(_title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn))
     top, height = EDGE + head.height + 26, _height(program)
     across = Scale(0, max(1, cycles), LEFT, WIDTH - RIGHT)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)
@@ -79,7 +78,7 @@ def _largest(program: Program, starts: Int64, ends: Int64) -> list[Resident]:
     return [program.residents[i] for _, i in sorted(sorted(areas)[:DRAWN], key=lambda pair: pair[1])]
 
 
-def _kind(program: Program, resident: Resident) -> Kind:
+def kind_of(program: Program, resident: Resident) -> Kind:
     """Grey for what the host brings, else the colour of the layer that computes it."""
     if program.instructions["opcode"][resident.first] == Opcode.READ_HOST_MEMORY or resident.layer >= len(program.layers):
         return Kind.HOST
@@ -93,7 +92,7 @@ def _rect(program: Program, resident: Resident, starts: Int64, ends: Int64, acro
     name = shown(resident.name)
     place = f"rows {resident.start:,}–{resident.start + resident.rows - 1:,} · cycles {first:,}–{last:,}"
     edge = min(1.0, (right - left) / 4)
-    shape = kind_rect(_kind(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=edge)
+    shape = kind_rect(kind_of(program, resident), left, top, right - left, bottom - top, title(f"{name}\n{place}"), stroke_width=edge)
     return joined([shape, _name(name, Rect(left, top, right, bottom), up(program.lower_bound_rows))])
 
 

@@ -48,6 +48,10 @@ class RooflinePoint:
         """Operations a second: two a multiply-accumulate."""
         return 2.0 * self.macs * target.clock_hz / self.cycles
 
+    def roof(self, target: Target) -> float:
+        """The operations a second that its intensity allows: the peak, or what the weights come for (Williams et al., 2009)."""
+        return min(target.peak_ops, 2.0 * self.intensity * target.weight_bandwidth)
+
     @property
     def drawable(self) -> bool:
         return self.macs > 0 and self.weight_bytes > 0 and self.cycles > 0
@@ -107,9 +111,8 @@ def _title(target: Target, model: RooflinePoint) -> str:
     if not model.drawable:
         return f"{model.name}: no matrix products, so no point on the roofline"
     rate = model.rate(target)
-    roof = min(target.peak_ops, 2.0 * model.intensity * target.weight_bandwidth)
-    side = "below" if model.intensity < ridge(target) else "above"
-    limit = "weight memory" if side == "below" else "the matrix unit"
+    roof = model.roof(target)
+    limit = "weight memory" if model.intensity < ridge(target) else "the matrix unit"
     return f"{model.name}: {rate_text(rate)}, {percent(rate, roof)} of the {rate_text(roof)} that {limit} allows at its intensity"
 
 
@@ -200,7 +203,7 @@ def _free_place(target: Target, axes: _Axes, taken: Sequence[Point]) -> Point:
 
 def _is_above(target: Target, work: RooflinePoint) -> bool:
     """Whether a layer does more than its weights' fetches allow: they took place in another layer's time."""
-    return work.rate(target) > 1.02 * min(target.peak_ops, 2.0 * work.intensity * target.weight_bandwidth)
+    return work.rate(target) > 1.02 * work.roof(target)
 
 
 def _words(target: Target, work: RooflinePoint) -> str:

@@ -220,21 +220,20 @@ def _wait(name: str, share: float) -> Piece:
 
 def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
     """The layers' names where they begin to compute, as far as there is room."""
-    spans = sorted(layer_spans(program, times), key=lambda span: span[1])
+    spans = layer_spans(program, times)
     places = [int(start / times.cycles * canvas.cells) for _, start, _ in spans]
     return (Piece(named("layer") + placed(places, [shown(program.layers[n].name, 20) for n, _, _ in spans], canvas.cells)),)
 
 
 def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
     """What the letters of the waits mean, as many to a line as fit."""
-    there = [name for name in LETTERS if name in times.stalls and len(times.stalls[name][0])]
     pieces, used = [Piece(named(""))], NAMES
-    for name in there:
+    for name in times.causes:
         words = f"{LETTERS[name]} {STALLS[name].meaning}   "
         if used + len(words.rstrip()) > NAMES + canvas.cells + SHARES:
             yield tuple(pieces)
             pieces, used = [Piece(named(""))], NAMES
         pieces += [Piece(words[0], STALLS[name].kind), Piece(words[1:])]
         used += len(words)
-    if there:
+    if times.causes:
         yield tuple(pieces)

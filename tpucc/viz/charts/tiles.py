@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import assert_never
 
 from tpucc.diagnostics import counted
@@ -45,10 +46,10 @@ class _Part:
     height: float
 
 
-def tiles_svg(program: Program | TileProgram, layers: Sequence[int] | None = None) -> str:
-    """The grids of these layers (indices), or of the three largest, side by side as long as there is room."""
-    chosen = largest_layers(program) if layers is None else list(layers)
-    order = _order(program)
+def tiles_svg(program: Program | TileProgram) -> str:
+    """The grids of the three largest layers, side by side as long as there is room."""
+    chosen = largest_layers(program)
+    order = order_of(program)
     head = heading(_title(program), SUBTITLE, (Kind.WEIGHTS,) if chosen else ())
     grids = [_grid(program.layers[index], program.target.mxu, order.get(index, ())) for index in chosen]
     x, y, row, width = EDGE, EDGE + head.height + 10, 0.0, head.width + EDGE
@@ -79,7 +80,7 @@ def _title(program: Program | TileProgram) -> str:
     return f"{name}: {counted(count, 'weight tile')}, {percent(used, count * program.target.mxu**2)} full"
 
 
-def _order(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
+def order_of(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
     """For each layer the tiles in the order in which multiplies switch to them."""
     records = program.instructions
     touched = effects(records)
@@ -97,17 +98,21 @@ def _order(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:
     return {layer: tuple(tiles) for layer, tiles in found.items()}
 
 
-def _tiles(layer: LayerInfo, order: Sequence[int]) -> list[Tile]:
-    """The layer's tiles, row by row of the grid. Equal tiles at several places take their turns one after the other."""
+def places_of(layer: LayerInfo, order: Sequence[int]) -> list[int]:
+    """For each of these tiles its place in the layer's grid, row by row, or -1. Equal ones at several places take turns."""
     places: dict[int, list[int]] = defaultdict(list)
     for place, (index, _, _) in enumerate(layer.tile_fills):
         places[index].append(place)
+    around = {index: cycle(own) for index, own in places.items()}
+    return [next(around[index]) if index in around else -1 for index in order]
+
+
+def _tiles(layer: LayerInfo, order: Sequence[int]) -> list[Tile]:
+    """The layer's tiles, row by row of the grid."""
     turns: list[list[int]] = [[] for _ in layer.tile_fills]
-    seen: dict[int, int] = defaultdict(int)
-    for turn, index in enumerate(order):
-        if index in places:
-            turns[places[index][seen[index] % len(places[index])]].append(turn + 1)
-            seen[index] += 1
+    for turn, place in enumerate(places_of(layer, order), 1):
+        if place >= 0:
+            turns[place].append(turn)
     return [Tile(*fill, tuple(own)) for fill, own in zip(layer.tile_fills, turns, strict=True)]
 
 

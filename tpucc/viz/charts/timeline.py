@@ -42,6 +42,11 @@ class Times:
     stalls: Mapping[str, tuple[Int64, Int64]]
     cycles: int
 
+    @property
+    def causes(self) -> list[str]:
+        """The stalls that there are, in the order of `chart.STALLS`."""
+        return [name for name in STALLS if name in self.stalls and len(self.stalls[name][0])]
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Lane:
@@ -59,7 +64,7 @@ def timeline_svg(program: Program, times: Times) -> str:
     head = heading(headline(program.title, times), _subtitle(program, times), ())
     scale = Scale(0, max(1, times.cycles), LEFT, WIDTH - EDGE)
     top = EDGE + head.height
-    names = [name for name in STALLS if name in times.stalls and len(times.stalls[name][0])]
+    names = times.causes
     parts = [hatches(KEY, names), head.markup, stall_legend(KEY, names, EDGE, top)]
     top += 30 if names else 0
     parts.append(_layers(program, times, scale, top, top + 28 + 5 * (LANE + LANE_GAP)))
@@ -175,7 +180,7 @@ def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) ->
 
 
 def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
-    """For each layer that computes: its number, and the cycles from its first to its last multiply, or activation if it has none."""
+    """Each layer that computes, by its start: number, and the cycles from its first to its last multiply, or activation if it has none."""
     engine = ENGINE_OF[program.instructions["opcode"]]
     multiplies = np.bincount(program.layer_of[engine == Engine.MATRIX], minlength=len(program.layers)) > 0
     unit = np.where(multiplies[program.layer_of], Engine.MATRIX, Engine.ACTIVATION)
@@ -185,13 +190,13 @@ def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
     last = np.full(len(program.layers), -1, np.int64)
     np.minimum.at(first, layer, times.starts[works])
     np.maximum.at(last, layer, times.ends[works])
-    return [(number, int(a), int(b)) for number, (a, b) in enumerate(zip(first, last, strict=True)) if b >= 0]
+    return [(number, int(first[number]), int(last[number])) for number in np.argsort(first, kind="stable").tolist() if last[number] >= 0]
 
 
 def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
     """Each layer's name where it begins to compute, as far as there is room before the next one."""
     parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
-    spans = sorted(layer_spans(program, times), key=lambda span: span[1])
+    spans = layer_spans(program, times)
     places = [*(scale(start) for _, start, _ in spans), scale.end]
     for (index, _, _), left, right in zip(spans, places, places[1:], strict=False):
         name = shown(program.layers[index].name)

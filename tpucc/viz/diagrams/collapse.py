@@ -7,8 +7,9 @@ again free of cycles.
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -60,7 +61,7 @@ def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[G
     layers = _layers(diagram, inner)
     if len(layers) <= readable:
         return [[layer] for layer in layers], {}
-    runs = _runs([_signature(diagram, layer) for layer in layers])
+    runs = _runs(["\n".join(diagram.boxes[index].signature for index in layer) for layer in layers])
     groups, repeats = _repeated(layers, runs)
     return _stretches(groups, readable), repeats
 
@@ -85,40 +86,25 @@ def _layers(diagram: Diagram, inner: Group) -> list[Group]:
     return [found[last] for last in sorted(found)]
 
 
-def _signature(diagram: Diagram, group: Group) -> str:
-    return "\n".join(diagram.boxes[index].signature for index in group)
-
-
 def _runs(signatures: Sequence[str]) -> list[Run]:
     """Where three or more equal stretches follow each other, the longest such runs first from the left; single groups between."""
     known: dict[str, int] = {}
     marks = np.array([known.setdefault(signature, len(known)) for signature in signatures], np.int64)
-    ahead = _next_equal(marks)
+    places: dict[int, list[int]] = defaultdict(list)
+    for place, mark in enumerate(marks.tolist()):
+        places[mark].append(place)
     runs, at = [], 0
     while at < len(marks):
-        found = (_run(marks, at, period) for period in _periods(ahead, at))
+        found = (_run(marks, at, period) for period in _periods(places[int(marks[at])], at))
         runs.append(max((run for run in found if run[2] >= 3), key=lambda run: run[1] * run[2], default=(at, 1, 1)))
         at += runs[-1][1] * runs[-1][2]
     return runs
 
 
-def _next_equal(marks: Int64) -> list[int]:
-    """For each place the next one with the same mark, or -1."""
-    last: dict[int, int] = {}
-    ahead = [-1] * len(marks)
-    for at in range(len(marks) - 1, -1, -1):
-        ahead[at] = last.get(int(marks[at]), -1)
-        last[int(marks[at])] = at
-    return ahead
-
-
-def _periods(ahead: Sequence[int], at: int) -> list[int]:
-    found: list[int] = []
-    place = ahead[at]
-    while place >= 0 and len(found) < TRIES and place - at <= LONGEST_PERIOD:
-        found.append(place - at)
-        place = ahead[place]
-    return found
+def _periods(places: list[int], at: int) -> list[int]:
+    """How far the next ones of these places, which ascend, are from `at`."""
+    first = bisect_right(places, at)
+    return [place - at for place in places[first : first + TRIES] if place - at <= LONGEST_PERIOD]
 
 
 def _run(marks: Int64, start: int, period: int) -> Run:
@@ -153,10 +139,7 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     home = {index: place for place, indices in enumerate(members) for index in indices}
     times = [repeats.get(indices[0], 1) if len(stretch) == 1 else 1 for stretch, indices in zip(stretches, members, strict=True)]
     kept = {cluster: number for number, cluster in enumerate(i for i, c in enumerate(diagram.clusters) if not c.layer)}
-    beside: dict[int, list[Box]] = defaultdict(list)
-    for box in diagram.boxes:
-        beside[box.beside].append(box)
-    boxes = [_box(diagram, indices, count, kept, beside) for indices, count in zip(members, times, strict=True)]
+    boxes = [_box(diagram, indices, count, kept) for indices, count in zip(members, times, strict=True)]
     edges = _edges(diagram, home)
     small = _with_small(diagram, members, boxes, edges)
     clusters = tuple(Cluster(diagram.clusters[cluster].label, layer=False) for cluster in kept)
@@ -167,8 +150,8 @@ def _joined(diagram: Diagram, stretches: list[list[Group]], repeats: dict[int, i
     return Collapsed(drawing, (*members, *((index,) for index in small)), (*times, *(1 for _ in small)))
 
 
-def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int], beside: Mapping[int, Sequence[Box]]) -> Box:
-    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes `beside` them."""
+def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, int]) -> Box:
+    """One box for all members, in the place that they share; it comes from where they come from, and the small boxes beside them."""
     boxes = [diagram.boxes[index] for index in members]
     clusters = {box.cluster for box in boxes}
     cluster = kept.get(boxes[0].cluster, -1) if len(clusters) == 1 else -1
@@ -176,8 +159,8 @@ def _box(diagram: Diagram, members: Sequence[int], count: int, kept: dict[int, i
         return replace(boxes[0], cluster=cluster)
     kind = Counter(box.kind for box in boxes).most_common(1)[0][0]
     kind = next((box.kind for box in boxes if box.kind == "matrix"), kind)
-    parts = itertools.chain(boxes, *(beside.get(index, ()) for index in members))
-    origins = tuple(dict.fromkeys(origin for box in parts for origin in box.origins))
+    parts = (*members, *(small for index in members for small in diagram.small_boxes.get(index, ())))
+    origins = tuple(dict.fromkeys(origin for index in parts for origin in diagram.boxes[index].origins))
     titles = [box.title for box in boxes[: len(boxes) // count]]
     head = _name(diagram, members)
     if count > 1:
@@ -207,24 +190,19 @@ def _span(boxes: Sequence[Box]) -> tuple[str, ...]:
 
 def _edges(diagram: Diagram, home: dict[int, int]) -> list[Edge]:
     """One edge between two boxes, however many values it stands for."""
-    values: dict[tuple[int, int], dict[tuple[str, ...], None]] = defaultdict(dict)
-    tails: dict[tuple[int, int], set[int]] = defaultdict(set)
-    thick: dict[tuple[int, int], bool] = {}
+    between: dict[tuple[int, int], list[Edge]] = defaultdict(list)
     for edge in diagram.edges:
-        if diagram.boxes[edge.tail].small or home[edge.tail] == home[edge.head]:
-            continue
-        ends = home[edge.tail], home[edge.head]
-        values[ends][edge.label] = None
-        tails[ends].add(edge.tail)
-        thick[ends] = thick.get(ends, False) or edge.quantised
-    return [Edge(*ends, _edge_label(list(labels), len(tails[ends])), thick[ends]) for ends, labels in values.items()]
+        if not diagram.boxes[edge.tail].small and home[edge.tail] != home[edge.head]:
+            between[home[edge.tail], home[edge.head]].append(edge)
+    return [Edge(*ends, _edge_label(edges), any(edge.quantised for edge in edges)) for ends, edges in between.items()]
 
 
-def _edge_label(labels: list[tuple[str, ...]], tails: int) -> tuple[str, ...]:
+def _edge_label(edges: Sequence[Edge]) -> tuple[str, ...]:
+    labels, tails = list(dict.fromkeys(edge.label for edge in edges)), len({edge.tail for edge in edges})
     if len(labels) == 1 and tails == 1:
         return labels[0]
-    shapes = list(dict.fromkeys(label[0] for label in labels if label))
-    return (f"{tails} × {shapes[0]}" if len(shapes) == 1 else counted(tails, "value"),)
+    shapes = {label[0] for label in labels if label}
+    return (f"{tails} × {shapes.pop()}" if len(shapes) == 1 else counted(tails, "value"),)
 
 
 def _with_small(diagram: Diagram, members: list[tuple[int, ...]], boxes: list[Box], edges: list[Edge]) -> list[int]:

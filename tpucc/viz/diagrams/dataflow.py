@@ -16,7 +16,7 @@ import numpy.typing as npt
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import SPECS, Function, Opcode
-from tpucc.isa.program import LayerInfo, Port, Program
+from tpucc.isa.program import Port, Program
 from tpucc.numerics import Int64
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
@@ -62,16 +62,13 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = ()) -> Diagr
     count = len(program.instructions)
     sizes = counted(count, "instruction"), counted(len(program.tiles), "weight tile"), counted(len(program.layers), "layer")
     title = f"{program.title}: {', '.join(sizes)}"
-    clusters = tuple(Cluster(f"{layer.name}{_line(layer)}") for layer in program.layers) if small else ()
-    return Diagram("program", "instruction" if small else "layer", title, FINE if small else COARSE, tuple(boxes), tuple(edges), clusters)
+    clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)
+    noun, subtitle, frames = ("instruction", FINE, clusters) if small else ("layer", COARSE, ())
+    return Diagram("program", noun, title, subtitle, tuple(boxes), tuple(edges), frames)
 
 
 FINE = "Instructions in the order of the data; an arrow names the memory rows that one writes and another reads."
 COARSE = "One box a layer; the arrows are rows of the unified buffer that one layer writes and another reads."
-
-
-def _line(layer: LayerInfo) -> str:
-    return f" · line {layer.origin.line}" if layer.origin.line else ""
 
 
 def _accesses(touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Access]]]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from tpucc.diagnostics import Origin
-from tpucc.viz.palette import Kind
+from tpucc.viz.palette import Kind, in_order
 from tpucc.viz.text import LINE_HEIGHT, NORMAL, SMALL, shown, text_width
 
 PADDING_X, PADDING_Y = 12.0, 7.0
@@ -118,6 +119,29 @@ class Diagram:
         return tuple(index for index, box in enumerate(self.boxes) if not box.small)
 
     @cached_property
+    def small_boxes(self) -> Mapping[int, list[int]]:
+        """For each box that has small ones beside it, which those are."""
+        found: dict[int, list[int]] = {}
+        for index, box in enumerate(self.boxes):
+            if box.small:
+                found.setdefault(box.beside, []).append(index)
+        return found
+
+    @cached_property
+    def edges_at(self) -> tuple[list[int], ...]:
+        """For each box the edges that come or go there, in order."""
+        found: tuple[list[int], ...] = tuple([] for _ in self.boxes)
+        for number, edge in enumerate(self.edges):
+            found[edge.tail].append(number)
+            found[edge.head].append(number)
+        return found
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """For each box its cluster or -1; that of a small box is the one of the box it stands beside."""
+        return tuple(self.boxes[box.beside].cluster if box.small else box.cluster for box in self.boxes)
+
+    @cached_property
     def ranks(self) -> tuple[int, ...]:
         """For each box its longest distance from a start; a small box has the rank of the one it stands beside."""
         ranks = [0] * len(self.boxes)
@@ -135,6 +159,4 @@ class Diagram:
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
-        """The kinds that occur, in the palette's order: the legend."""
-        present = {box.kind for box in self.boxes}
-        return tuple(kind for kind in Kind if kind in present)
+        return in_order(box.kind for box in self.boxes)

@@ -10,7 +10,7 @@ from html import escape
 
 import graphviz
 
-from tpucc.viz.diagrams.diagram import Box, Diagram, Edge
+from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.palette import INKS, KINDS, Kind
 from tpucc.viz.svg import escaped
 from tpucc.viz.text import NORMAL, SMALL, shown
@@ -27,46 +27,34 @@ def dot_source(diagram: Diagram) -> str:
     graph.attr("graph", nodesep="0.22", nslimit="4", mclimit="2", **direction)
     graph.attr("node", shape="box", style="filled,rounded", fontname=FONTS, fontsize=f"{SMALL:g}", margin="0")
     graph.attr("edge", fontname=FONTS, fontsize=f"{SMALL:g}", arrowsize="0.7", color=INKS["soft"].light)
-    beside = _small_ones(diagram)
     for index, cluster in enumerate(diagram.clusters):
         with graph.subgraph(name=f"cluster_{index}") as inner:
             inner.attr(label=_sized((cluster.label,), 7.0 * len(shown(cluster.label)), 14.0), style="rounded", color=INKS["rule"].light)
-            _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index], beside)
-    _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0], beside)
+            _add_boxes(inner, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster == index])
+    _add_boxes(graph, diagram, [i for i in diagram.main_boxes if diagram.boxes[i].cluster < 0])
     fan = Counter(edge.tail for edge in diagram.edges)
     for index, edge in enumerate(diagram.edges):
         graph.edge(f"n{edge.tail}", f"n{edge.head}", _attributes=_edge_attributes(diagram, index, edge, fan[edge.tail]))
     return str(graph.source)
 
 
-def _small_ones(diagram: Diagram) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
-    for index, box in enumerate(diagram.boxes):
-        if box.small:
-            found.setdefault(box.beside, []).append(index)
-    return found
-
-
-def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int], beside: dict[int, list[int]]) -> None:
+def _add_boxes(graph: graphviz.Digraph, diagram: Diagram, boxes: list[int]) -> None:
     """The boxes; one with small boxes is in an unseen cluster with them, on one rank, so that nothing comes between."""
     for index in boxes:
-        if index not in beside:
+        if index not in diagram.small_boxes:
             _add_box(graph, diagram, index)
             continue
         with graph.subgraph(name=f"cluster_b{index}") as close:
             close.attr(label="", style="invis", margin="0")
             with close.subgraph(None) as rank:
                 rank.attr(rank="same")
-                for small in (*beside[index], index):
+                for small in (*diagram.small_boxes[index], index):
                     _add_box(rank, diagram, small)
 
 
 def _add_box(graph: graphviz.Digraph, diagram: Diagram, index: int) -> None:
-    graph.node(f"n{index}", _box_label(diagram.boxes[index]), _attributes=_box_attributes(diagram, index))
-
-
-def _box_label(box: Box) -> str:
-    return str(graphviz.nohtml("\\n".join(graphviz.escape(text) for text in box.texts)))
+    label = graphviz.nohtml("\\n".join(graphviz.escape(text) for text in diagram.boxes[index].texts))
+    graph.node(f"n{index}", str(label), _attributes=_box_attributes(diagram, index))
 
 
 def _box_attributes(diagram: Diagram, index: int) -> dict[str, str]:

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.diagram import Diagram, Edge
 from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
-from tpucc.viz.rect import Point, Rect
+from tpucc.viz.rect import Point, Rect, centred
 
 
 class Placed(msgspec.Struct):
@@ -55,8 +55,8 @@ def read_layouts(text: str, diagrams: Sequence[Diagram]) -> list[Layout]:
 def _layout(answer: Answer, diagram: Diagram) -> Layout:
     objects: Mapping[str, Placed] = {item.name: item for item in answer.objects}
     edges = {edge.id: edge for edge in answer.edges}
-    boxes = tuple(_point(objects[f"n{index}"].pos) for index in range(len(diagram.boxes)))
-    routes = tuple(_route(index, edges[f"{diagram.key}-e{index}"], bool(edge.label)) for index, edge in enumerate(diagram.edges))
+    boxes = tuple(centred(*_point(objects[f"n{index}"].pos), box.size) for index, box in enumerate(diagram.boxes))
+    routes = tuple(_route(index, edges[f"{diagram.key}-e{index}"], edge) for index, edge in enumerate(diagram.edges))
     frames = [Frame(index, _rect(objects[name].bb)) for index in range(len(diagram.clusters)) if (name := f"cluster_{index}") in objects]
     return Layout(boxes, routes, tuple(frames))
 
@@ -71,21 +71,10 @@ def _rect(text: str) -> Rect:
     return Rect(left, -top, right, -bottom)
 
 
-def _route(index: int, edge: Drawn, labelled: bool) -> Route:
+def _route(index: int, drawn: Drawn, edge: Edge) -> Route:
     """`e,X,Y` before the curve is the arrow's tip, `s,X,Y` the place where the edge begins; both lie past the curve's ends."""
-    start: list[Point] = []
-    tip: list[Point] = []
-    points: list[Point] = []
-    for word in edge.pos.split(";")[0].split():
-        if word.startswith("s,"):
-            start = [_point(word[2:])]
-        elif word.startswith("e,"):
-            tip = [_point(word[2:])]
-        else:
-            points.append(_point(word))
-    chain = tuple(points)
-    if start:
-        chain = straight([start[0], points[0]])[:-1] + chain
-    if tip:
-        chain = chain[:-1] + straight([points[-1], tip[0]])
-    return Route(index, chain, label=_point(edge.lp) if labelled and edge.lp else None)
+    words = drawn.pos.split(";")[0].split()
+    start, tip = ([_point(word[2:]) for word in words if word.startswith(mark)] for mark in ("s,", "e,"))
+    points = [_point(word) for word in words if word[0] not in "se"]
+    chain = (*straight([*start, points[0]])[:-1], *points[:-1], *straight([points[-1], *tip]))
+    return Route(index, chain, label=centred(*_point(drawn.lp), edge.size) if edge.label and drawn.lp else None)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tpucc.diagnostics import counted
 from tpucc.viz.diagrams.collapse import Collapsed, collapse
 from tpucc.viz.diagrams.diagram import Box, Diagram
-from tpucc.viz.diagrams.part import Part, Period, Whole
+from tpucc.viz.diagrams.part import Part, Period
 
 BUDGET = 1500
 """Boxes in all insides of a page."""
@@ -39,63 +39,49 @@ class Inside:
     diagram: Diagram | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Closed:
-    """A box that stands for several and may be opened; `period` has its members as boxes of the whole diagram."""
-
-    name: str
-    box: Box
-    whole: Whole
-    period: Period
+_Closed = tuple[str, Box, Period]
+"""A box that stands for several and may be opened: the name of its inside, the box, and its members as boxes of the whole diagram."""
 
 
 def insides(diagrams: Sequence[Diagram], budget: int = BUDGET) -> list[Inside]:
     """The insides of full diagrams as they are collapsed for a page, in the order in which they were opened. Linear but for sorting."""
     order = itertools.count()
     waiting: list[tuple[bool, int, _Closed]] = []
+
+    def wait(found: Iterator[_Closed]) -> None:
+        for closed in found:
+            heapq.heappush(waiting, (closed[2].repeats == 1, next(order), closed))
+
     for diagram in diagrams:
-        for closed in _closed(diagram.key, collapse(diagram), Part(diagram, tuple(range(len(diagram.boxes)))), Whole(diagram)):
-            heapq.heappush(waiting, (closed.period.repeats == 1, next(order), closed))
+        wait(_closed(diagram.key, collapse(diagram), Part(diagram, tuple(range(len(diagram.boxes)))), diagram))
     found: list[Inside] = []
     while waiting:
-        closed = heapq.heappop(waiting)[2]
-        inside, deeper = _opened(closed, budget)
-        budget -= len(inside.diagram.boxes) if inside.diagram else 0
+        name, box, period = heapq.heappop(waiting)[2]
+        members = [period.whole.boxes[index].called for index in period.members[:LISTED]]
+        inside = Inside(name, box.title, period.whole.noun, len(period.members), tuple(members), None)
+        if budget >= 2:
+            part = period.part(name, _title(box, period))
+            picture = collapse(part.diagram, READABLE)
+            if len(picture.diagram.boxes) <= budget:
+                budget -= len(picture.diagram.boxes)
+                inside = replace(inside, diagram=picture.diagram)
+                wait(_closed(name, picture, part, period.whole))
         found.append(inside)
-        for other in deeper:
-            heapq.heappush(waiting, (other.period.repeats == 1, next(order), other))
     return found
 
 
-def _closed(name: str, picture: Collapsed, part: Part, whole: Whole) -> Iterator[_Closed]:
+def _closed(name: str, picture: Collapsed, part: Part, whole: Diagram) -> Iterator[_Closed]:
     """The boxes of a picture of `part` that stand for several."""
-    origins = part.origins()
+    origins = {index: box.origins for index, box in zip(part.whole, part.diagram.boxes, strict=True) if index >= 0}
     for index, box in enumerate(picture.diagram.boxes):
         if box.stands_for > 1:
             members = [part.whole[member] for member in picture.members[index]]
-            yield _Closed(f"{name}-{index}", box, whole, Period(members, picture.repeats[index], origins))
+            yield f"{name}-{index}", box, Period(whole, members, picture.repeats[index], origins)
 
 
-def _opened(closed: _Closed, budget: int) -> tuple[Inside, list[_Closed]]:
-    """A box's inside, if the budget allows it, and the boxes in it that may be opened."""
-    whole, period = closed.whole, closed.period
-    count = len(period.members)
-    members = tuple(whole.diagram.boxes[index].called for index in period.members[:LISTED])
-    listed = Inside(closed.name, closed.box.title, whole.diagram.noun, count, members, None)
-    if budget < 2:
-        return listed, []
-    part = whole.part(closed.name, _title(closed), period)
-    picture = collapse(part.diagram, READABLE)
-    if len(picture.diagram.boxes) > budget:
-        return listed, []
-    opened = Inside(closed.name, closed.box.title, whole.diagram.noun, count, members, picture.diagram)
-    return opened, list(_closed(closed.name, picture, part, whole))
-
-
-def _title(closed: _Closed) -> str:
+def _title(box: Box, period: Period) -> str:
     """`fc1 · line 9: 3 operators`, `250 × 18 operators: period 2 of 250 equal ones`."""
-    period, title = closed.period, closed.box.title
     if period.repeats > 1:
-        return f"{title}: period {period.number + 1} of {period.repeats:,} equal ones"
-    size = counted(len(period.members), closed.whole.diagram.noun)
-    return title if title == size else f"{title}: {size}"
+        return f"{box.title}: period {period.number + 1} of {period.repeats:,} equal ones"
+    size = counted(len(period.members), period.whole.noun)
+    return box.title if box.title == size else f"{box.title}: {size}"

@@ -9,9 +9,8 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS
 from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Vector, looks_up, weight_shape
 from tpucc.layers.partition import partition
-from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.diagrams.operators import kind_of
-from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label
+from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram
+from tpucc.viz.diagrams.operators import CONSTANTS, attribute_label, boxes_and_edges, constant_label, kind_of, origins_of
 from tpucc.viz.palette import Kind
 
 ROLES = ("bias", "multipliers", "table")
@@ -24,28 +23,12 @@ def layer_diagram(graph: Graph, title: str = "") -> Diagram:
     `title` is the graph's name unless given.
     """
     segments = partition(graph).segments
-    boxes: list[Box] = []
-    edges: list[Edge] = []
-    index: dict[str, int] = {}
-    for node in graph:
-        if node.op in CONSTANTS and node.name not in graph.output_nodes:
-            continue
-        own = index[node.name] = len(boxes)
-        constants = [operand for operand in graph.operands(node) if operand.name not in index]
-        origins = tuple(dict.fromkeys(constant.origin for constant in constants))
-        boxes.append(_box(node, graph, segments.get(node.name, 0), origins))
-        edges += [_edge(operand, index, own) for operand in graph.operands(node) if operand.name in index]
-        if words := _constants(node, constants):
-            edges.append(Edge(len(boxes), own))
-            boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins))
-    for output in graph.outputs:
-        edges.append(_edge(graph[output.node], index, len(boxes)))
-        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
+    boxes, edges = boxes_and_edges(graph, lambda node, read: _box(node, graph, segments.get(node.name, 0), origins_of(read)), _constants)
     count = 1 + max((box.cluster for box in boxes), default=-1)
     names = (f"device · {_held(graph)}",) if count == 1 else tuple(f"segment {number + 1}" for number in range(count))
     clusters = tuple(Cluster(name, layer=False) for name in names)
     subtitle = SUBTITLE.format(_held(graph))
-    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", subtitle, tuple(boxes), tuple(edges), clusters)
+    return Diagram("layers", "layer", f"{title or graph.name}: {_counts(graph)}", subtitle, boxes, edges, clusters)
 
 
 def _counts(graph: Graph) -> str:
@@ -104,10 +87,6 @@ def _product(node: Node, graph: Graph) -> tuple[str, ...]:
 
 def _pair(pair: tuple[int, int]) -> str:
     return str(pair[0]) if pair[0] == pair[1] else f"{pair[0]}×{pair[1]}"
-
-
-def _edge(tail: Node, index: dict[str, int], head: int) -> Edge:
-    return Edge(index[tail.name], head, edge_label(tail.type), tail.type.dtype in DEVICE_FORMATS)
 
 
 def _constants(node: Node, constants: Sequence[Node]) -> tuple[str, ...]:

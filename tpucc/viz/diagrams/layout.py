@@ -5,22 +5,35 @@ Coordinates are pixels, y down. Graphviz gives the same types; what paints them 
 
 from __future__ import annotations
 
-import itertools
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise
+from math import inf
+from statistics import fmean
 
-from tpucc.viz.diagrams.diagram import Diagram
-from tpucc.viz.rect import Point, Rect, hull
+from tpucc.viz.diagrams.diagram import Diagram, Edge
+from tpucc.viz.rect import Point, Rect, centred, hull
+from tpucc.viz.text import SMALL, shown, text_width
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An edge's way, or a part of it: a chain of cubic Bézier curves (3n + 1 points), and the centre of its label if it has one here."""
+    """An edge's way, or a part of it: a chain of cubic Bézier curves (3n + 1 points), and its label's place if it has one here."""
 
     edge: int
     points: tuple[Point, ...]
     arrow: bool = True
-    label: Point | None = None
+    label: Rect | None = None
+
+    @property
+    def area(self) -> Rect:
+        """What the route and its label take."""
+        return hull([*([self.label] if self.label else []), *(Rect(x, y, x, y) for x, y in self.points)])
+
+    def moved(self, dx: float, dy: float) -> Route:
+        points = tuple((x + dx, y + dy) for x, y in self.points)
+        return replace(self, points=points, label=self.label.moved(dx, dy) if self.label else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,254 +46,150 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Centres of the boxes, routes, frames."""
+    """The places of boxes, edges and clusters."""
 
-    boxes: tuple[Point, ...]
+    boxes: tuple[Rect, ...]
     routes: tuple[Route, ...]
     frames: tuple[Frame, ...]
 
 
-def box_rect(diagram: Diagram, layout: Layout, index: int) -> Rect:
-    (x, y), (width, height) = layout.boxes[index], diagram.boxes[index].size
-    return Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-
-
-def label_rect(diagram: Diagram, route: Route) -> Rect | None:
-    if route.label is None:
-        return None
-    (x, y), (width, height) = route.label, diagram.edges[route.edge].size
-    return Rect(x - width / 2, y - height / 2, x + width / 2, y + height / 2)
-
-
-def straight(points: list[Point]) -> tuple[Point, ...]:
+def straight(points: Sequence[Point]) -> tuple[Point, ...]:
     """A polyline as a chain of Bézier curves."""
     chain = [points[0]]
-    for (x0, y0), (x1, y1) in itertools.pairwise(points):
+    for (x0, y0), (x1, y1) in pairwise(points):
         chain += [(x0 + (x1 - x0) / 3, y0 + (y1 - y0) / 3), (x0 + (x1 - x0) * 2 / 3, y0 + (y1 - y0) * 2 / 3), (x1, y1)]
     return tuple(chain)
 
 
-GAP, SMALL_GAP, MARGIN, HEADROOM = 28.0, 14.0, 12.0, 22.0
-FRAME_GAP = 2 * MARGIN + HEADROOM
-SWEEPS = 8
+GAP, MARGIN, HEADROOM = 14.0, 12.0, 22.0
+SWEEPS = 7
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Item:
-    """A place on a rank: a box with its small ones, or a bend of a long edge (`box` is -1). `breadth` lies across the ranks."""
+    """A place on a level: a box with its small ones before it, or where an edge passes, with its label behind it.
 
-    box: int
-    breadth: float
-    before: float
-    at: float = 0.0
-
-
-class _Layered:
-    """Sugiyama's method in its simplest form: longest-path ranks, bends for long edges, barycentre ordering, boxes pulled to the middle
-    of their neighbours. Sugiyama, Tagawa and Toda, 1981.
+    It reaches `left` and `right` of the line on which its edges come and go, and is `depth` long in their direction.
     """
 
-    def __init__(self, diagram: Diagram) -> None:
-        self.diagram = diagram
-        self.horizontal = diagram.horizontal
-        self.rank = _tightened(diagram)
-        self.smalls: dict[int, list[int]] = defaultdict(list)
-        for index, box in enumerate(diagram.boxes):
-            if box.small:
-                self.smalls[box.beside].append(index)
-        self.items: list[_Item] = []
-        self.ranks: list[list[int]] = [[] for _ in range(max(diagram.ranks, default=0) + 1)]
-        self.up: dict[int, list[int]] = defaultdict(list)
-        self.down: dict[int, list[int]] = defaultdict(list)
-        self.ways: list[list[int]] = []
-        self._place_items()
-        self._bend_edges()
-
-    def breadth(self, box: int) -> float:
-        """The size of a box across the ranks."""
-        return self.diagram.boxes[box].size[1 if self.horizontal else 0]
-
-    def depth(self, box: int) -> float:
-        return self.diagram.boxes[box].size[0 if self.horizontal else 1]
-
-    def _reach(self, box: int) -> float:
-        """The depth of a box and of the small ones beside it."""
-        return max(self.depth(index) for index in (box, *self.smalls[box]))
-
-    def _place_items(self) -> None:
-        self.item_of: dict[int, int] = {}
-        for box in self.diagram.main_boxes:
-            before = sum(self.breadth(small) + SMALL_GAP for small in self.smalls[box])
-            self.item_of[box] = len(self.items)
-            self.ranks[self.rank[box]].append(len(self.items))
-            self.items.append(_Item(box, self.breadth(box), before))
-
-    def _bend_edges(self) -> None:
-        for edge in self.diagram.edges:
-            if self.diagram.boxes[edge.tail].small:
-                self.ways.append([])
-                continue
-            way = [self.item_of[edge.tail]]
-            for rank in range(self.rank[edge.tail] + 1, self.rank[edge.head]):
-                self.ranks[rank].append(len(self.items))
-                way.append(len(self.items))
-                self.items.append(_Item(-1, 8.0, 0.0))
-            way.append(self.item_of[edge.head])
-            for first, second in itertools.pairwise(way):
-                self.down[first].append(second)
-                self.up[second].append(first)
-            self.ways.append(way)
-
-    def order(self) -> None:
-        """Sweeps down and up; each rank is sorted by the mean place of the neighbours on the rank before."""
-        for sweep in range(SWEEPS):
-            downwards = sweep % 2 == 0
-            neighbours = self.up if downwards else self.down
-            ranks = self.ranks if downwards else self.ranks[::-1]
-            places: dict[int, float] = {}
-            for rank in ranks:
-                own = {item: float(place) for place, item in enumerate(rank)}
-                rank.sort(key=lambda item: _mean([places[n] for n in neighbours[item] if n in places], own[item]))
-                places.update((item, float(place)) for place, item in enumerate(rank))
-
-    def pack(self) -> None:
-        """Places along each rank: first side by side, then towards the neighbours without overlap."""
-        for rank in self.ranks:
-            at = 0.0
-            for item in map(self.items.__getitem__, rank):
-                item.at = at + item.before + item.breadth / 2
-                at = item.at + item.breadth / 2 + GAP
-            for item in map(self.items.__getitem__, rank):
-                item.at -= at / 2
-        for sweep in range(SWEEPS):
-            neighbours = self.up if sweep % 2 == 0 else self.down
-            for rank in self.ranks if sweep % 2 == 0 else self.ranks[::-1]:
-                self._pull(rank, neighbours)
-
-    def _pull(self, rank: list[int], neighbours: dict[int, list[int]]) -> None:
-        """Wishes from the left and from the right, each without overlap; the mean of two legal placements is legal."""
-        items = [self.items[index] for index in rank]
-        wishes = [_mean([self.items[n].at for n in neighbours[index]], item.at) for index, item in zip(rank, items, strict=True)]
-        ahead, back = list(wishes), list(wishes)
-        for i in range(1, len(items)):
-            ahead[i] = max(ahead[i], ahead[i - 1] + self._distance(items[i - 1], items[i]))
-        for i in range(len(items) - 2, -1, -1):
-            back[i] = min(back[i], back[i + 1] - self._distance(items[i], items[i + 1]))
-        for item, first, second in zip(items, ahead, back, strict=True):
-            item.at = (first + second) / 2
-
-    def _distance(self, left: _Item, right: _Item) -> float:
-        boxes = self.diagram.boxes
-        if left.box < 0 or right.box < 0:
-            gap = SMALL_GAP
-        else:
-            gap = GAP if boxes[left.box].cluster == boxes[right.box].cluster else FRAME_GAP
-        return left.breadth / 2 + gap + right.before + right.breadth / 2
-
-    def depths(self) -> list[float]:
-        """The middle of each rank along the way of the edges; between two ranks there is room for the labels."""
-        diagram = self.diagram
-        room = [HEADROOM] * (len(self.ranks) + 1)
-        for edge in diagram.edges:
-            if diagram.boxes[edge.tail].small:
-                continue
-            frames = FRAME_GAP if diagram.boxes[edge.tail].cluster != diagram.boxes[edge.head].cluster else 0.0
-            rank = self.rank[edge.head]
-            room[rank] = max(room[rank], edge.size[0 if self.horizontal else 1] + HEADROOM + frames)
-        middles, at = [], 0.0
-        for index, items in enumerate(self.ranks):
-            half = max([self._reach(self.items[i].box) / 2 for i in items if self.items[i].box >= 0], default=4.0)
-            at += (room[index] if index else 0.0) + half
-            middles.append(at)
-            at += half
-        return middles
-
-    def layout(self) -> Layout:
-        self.order()
-        self.pack()
-        middles = self.depths()
-        boxes = [(0.0, 0.0)] * len(self.diagram.boxes)
-        for box, item in self.item_of.items():
-            at = self.items[item].at
-            boxes[box] = self._point(at, middles[self.rank[box]])
-            edge = at - self.breadth(box) / 2
-            for small in self.smalls[box]:
-                edge -= SMALL_GAP + self.breadth(small)
-                boxes[small] = self._point(edge + self.breadth(small) / 2, middles[self.rank[box]])
-        routes = [self._route(index, boxes, middles) for index in range(len(self.diagram.edges))]
-        placed = Layout(tuple(boxes), tuple(routes), ())
-        return replace(placed, frames=_frames(self.diagram, placed))
-
-    def _point(self, across: float, along: float) -> Point:
-        return (along, across) if self.horizontal else (across, along)
-
-    def _route(self, index: int, boxes: list[Point], middles: list[float]) -> Route:
-        edge, way = self.diagram.edges[index], self.ways[index]
-        if not way:
-            return self._beside(index, boxes)
-        rank = self.rank[edge.tail]
-        tail, head = middles[rank], middles[self.rank[edge.head]]
-        start, end = tail + self.depth(edge.tail) / 2, head - self.depth(edge.head) / 2
-        first, last = self.items[way[0]].at, self.items[way[-1]].at
-        turn = tail + max(self._reach(self.items[item].box) for item in self.ranks[rank] if self.items[item].box >= 0) / 2
-        bends = [(self.items[item].at, middles[rank + k + 1]) for k, item in enumerate(way[1:-1])]
-        path = [self._point(*p) for p in [(first, start), (first, turn), *bends, (last, end)]]
-        near = bends[-1] if bends else (first, turn)
-        aside = -edge.size[1] / 2 if self.horizontal else edge.size[0] / 2
-        middle = self._point((near[0] + last) / 2 + aside, (near[1] + end) / 2)
-        return Route(index, straight(path), label=middle if edge.label else None)
-
-    def _beside(self, index: int, boxes: list[Point]) -> Route:
-        edge = self.diagram.edges[index]
-        (x0, y0), (x1, y1) = boxes[edge.tail], boxes[edge.head]
-        reach_tail, reach_head = self.breadth(edge.tail) / 2, self.breadth(edge.head) / 2
-        if self.horizontal:
-            return Route(index, straight([(x0, y0 + reach_tail), (x1, y1 - reach_head)]))
-        return Route(index, straight([(x0 + reach_tail, y0), (x1 - reach_head, y1)]))
+    left: float
+    right: float
+    depth: float
+    before: list[_Item] = field(default_factory=list)
+    after: list[_Item] = field(default_factory=list)
+    at: float = 0.0
+    wish: float = 0.0
 
 
 def layered(diagram: Diagram) -> Layout:
-    """The built-in layout: needs no renderer, linear but for the sorting of each rank."""
+    """The layout that is built in and needs no renderer: boxes by their ranks, with a level for labels between two ranks.
+
+    A long edge has a place on every level that it passes. Items are ordered and placed by the mean of their neighbours, after Sugiyama,
+    Tagawa and Toda, 1981.
+    """
     return _Layered(diagram).layout() if diagram.boxes else Layout((), (), ())
 
 
-def _tightened(diagram: Diagram) -> list[int]:
-    """The longest-path ranks, but what waits on one value at most stands right before its first reader."""
-    ranks = list(diagram.ranks)
-    readers: list[list[int]] = [[] for _ in diagram.boxes]
-    fan_in = [0] * len(diagram.boxes)
-    for edge in diagram.edges:
-        if not diagram.boxes[edge.tail].small:
-            readers[edge.tail].append(edge.head)
-            fan_in[edge.head] += 1
-    for box in reversed(diagram.main_boxes):
-        if fan_in[box] <= 1 and readers[box]:
-            ranks[box] = min(ranks[head] for head in readers[box]) - 1
-    return ranks
+class _Layered:
+    """All is worked out as if edges ran down: `turned` makes of it what runs to the right, and back."""
+
+    def __init__(self, diagram: Diagram) -> None:
+        self.diagram = diagram
+        self.levels: list[list[_Item]] = [[] for _ in range(2 * max(diagram.ranks) + 1)]
+        self.items = {index: self._item(index) for index in diagram.main_boxes}
+        self.ways = [self._way(edge) if edge.tail in self.items else [] for edge in diagram.edges]
+
+    def turned(self, pair: Point) -> Point:
+        return (pair[1], pair[0]) if self.diagram.horizontal else pair
+
+    def size(self, box: int) -> Point:
+        return self.turned(self.diagram.boxes[box].size)
+
+    def _item(self, box: int) -> _Item:
+        (breadth, depth), *small = map(self.size, (box, *self.diagram.small_boxes.get(box, ())))
+        left = breadth / 2 + sum(other + GAP for other, _ in small)
+        item = _Item(left, breadth / 2, max([depth, *(other for _, other in small)]))
+        self.levels[2 * self.diagram.ranks[box]].append(item)
+        return item
+
+    def _way(self, edge: Edge) -> list[_Item]:
+        """The items that an edge connects: its tail, a place on each level between, the last with the label, and its head."""
+        between = range(2 * self.diagram.ranks[edge.tail] + 1, 2 * self.diagram.ranks[edge.head])
+        passed = [_Item(0, 0, 0) for _ in between[1:]] + [_Item(0, *self.turned(edge.size))]
+        for level, item in zip(between, passed, strict=True):
+            self.levels[level].append(item)
+        way = [self.items[edge.tail], *passed, self.items[edge.head]]
+        for first, second in pairwise(way):
+            first.after.append(second)
+            second.before.append(first)
+        return way
+
+    def _settle(self) -> None:
+        """Down and up again, each level is sorted by the mean places of the neighbours before it, and spread no more than it must be."""
+        for sweep in range(SWEEPS):
+            for level in self.levels[:: -1 if sweep % 2 else 1]:
+                for item in level:
+                    near = item.after if sweep % 2 else item.before
+                    item.wish = fmean([other.at for other in near]) if near else item.at
+                level.sort(key=lambda item: item.wish)
+                reach = -inf
+                for item in level:
+                    item.at = max(item.wish, reach + item.left)
+                    reach = item.at + item.right + GAP
+                drift = fmean([item.at - item.wish for item in level])
+                for item in level:
+                    item.at -= drift
+
+    def _bands(self) -> list[Point]:
+        """Where each level begins and ends; before boxes there is room for the names of frames."""
+        found, end = [], 0.0
+        for number, level in enumerate(self.levels):
+            start = end + (MARGIN if number % 2 or not self.diagram.clusters else MARGIN + HEADROOM)
+            end = start + max(item.depth for item in level)
+            found.append((start, end))
+        return found
+
+    def layout(self) -> Layout:
+        self._settle()
+        bands, diagram = self._bands(), self.diagram
+        rects = [Rect(0, 0, 0, 0)] * len(diagram.boxes)
+        for index, item in self.items.items():
+            across, along = item.at - item.left, fmean(bands[2 * diagram.ranks[index]])
+            for box in (*diagram.small_boxes.get(index, ()), index):
+                rects[box] = centred(*self.turned((across + self.size(box)[0] / 2, along)), diagram.boxes[box].size)
+                across += self.size(box)[0] + GAP
+        routes = [self._route(number, rects, bands) for number in range(len(diagram.edges))]
+        return Layout(tuple(rects), tuple(routes), _frames(diagram, rects, routes))
+
+    def _route(self, number: int, rects: Sequence[Rect], bands: Sequence[Point]) -> Route:
+        """From box to box; straight through each level that it passes, past what stands there."""
+        edge, way = self.diagram.edges[number], self.ways[number]
+        tail, head = (Rect(*self.turned((r.left, r.top)), *self.turned((r.right, r.bottom))) for r in (rects[edge.tail], rects[edge.head]))
+        if not way:
+            return Route(number, straight([self.turned((tail.right, tail.middle[1])), self.turned((head.left, head.middle[1]))]))
+        passed = list(zip(way, bands[2 * self.diagram.ranks[edge.tail] :], strict=False))
+        places = [(item.at, place) for item, band in passed for place in band]
+        points = [(way[0].at, tail.bottom), *places[1:-1], (way[-1].at, head.top)]
+        item, band = passed[-2]
+        label = centred(*self.turned((item.at + item.right / 2, fmean(band))), edge.size) if edge.label else None
+        return Route(number, straight([self.turned(point) for point, _ in groupby(points)]), label=label)
 
 
-def _mean(values: list[float], otherwise: float) -> float:
-    return sum(values) / len(values) if values else otherwise
-
-
-def _frames(diagram: Diagram, layout: Layout) -> tuple[Frame, ...]:
+def _frames(diagram: Diagram, rects: Sequence[Rect], routes: Sequence[Route]) -> tuple[Frame, ...]:
     """Rectangles around the clusters; one that would meet a box of another cluster, or another frame, is left out."""
     members: dict[int, list[Rect]] = defaultdict(list)
-    outside: list[tuple[int, Rect]] = []
-    for index, box in enumerate(diagram.boxes):
-        owner = diagram.boxes[box.beside].cluster if box.small else box.cluster
-        rect = box_rect(diagram, layout, index)
-        outside.append((owner, rect))
+    for owner, rect in zip(diagram.owners, rects, strict=True):
         members[owner].append(rect)
-    for route in layout.routes:
-        owners = {diagram.boxes[end].cluster for end in (diagram.edges[route.edge].tail, diagram.edges[route.edge].head)}
-        if len(owners) == 1 and (label := label_rect(diagram, route)):
-            members[owners.pop()].append(label)
+    for route in routes:
+        edge = diagram.edges[route.edge]
+        if route.label and diagram.owners[edge.tail] == diagram.owners[edge.head]:
+            members[diagram.owners[edge.head]].append(route.label)
     found: list[Frame] = []
-    for cluster in range(len(diagram.clusters)):
-        inner = hull(members[cluster])
-        rect = Rect(inner.left - MARGIN, inner.top - MARGIN - HEADROOM, inner.right + MARGIN, inner.bottom + MARGIN)
-        near = [r for owner, r in outside if owner != cluster and rect.meets(r)]
-        if members[cluster] and not near and not any(rect.meets(frame.rect) for frame in found):
-            found.append(Frame(cluster, rect))
+    for number, cluster in enumerate(diagram.clusters):
+        inner = hull(members[number])
+        width = max(inner.width + 2 * MARGIN, text_width(shown(cluster.label), SMALL, bold=True) + 18)
+        rect = Rect(inner.left - MARGIN, inner.top - MARGIN - HEADROOM, inner.left - MARGIN + width, inner.bottom + MARGIN)
+        others = [other for owner, other in zip(diagram.owners, rects, strict=True) if owner != number]
+        if members[number] and not any(rect.meets(other) for other in (*others, *(frame.rect for frame in found))):
+            found.append(Frame(number, rect))
     return tuple(found)

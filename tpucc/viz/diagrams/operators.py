@@ -6,21 +6,76 @@ the device where fusion succeeds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from itertools import takewhile
+from typing import assert_never
 
-from tpucc.diagnostics import counted, listed, printable
+from tpucc.diagnostics import Origin, counted, listed, printable
+from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
+from tpucc.ir.types import TensorType
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED
-from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Matrix, Pooling, Table
+from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
-from tpucc.viz.diagrams.values import CONSTANTS, attribute_label, constant_label, edge_label
 from tpucc.viz.palette import Kind
+from tpucc.viz.text import number
+
+CONSTANTS = frozenset({"weight", "constant"})
+SUBTITLE = "Operators as the compiler understood the source; the arrows are tensors, the frames are layers."
 
 
 def operator_diagram(graph: Graph) -> Diagram:
     """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends."""
-    return _Picture(graph).diagram()
+    cluster_of, layers = clusters(graph)
+
+    def box(node: Node, constants: Sequence[Node]) -> Box:
+        details, cluster = _details(node), cluster_of.get(node.name, -1)
+        return Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), f"{node.op} {node.type.brief}", name=node.name)
+
+    boxes, edges = boxes_and_edges(graph, box, lambda _, constants: tuple(dict.fromkeys(map(constant_label, constants))))
+    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph)}", SUBTITLE, boxes, edges, layers)
+
+
+def boxes_and_edges(
+    graph: Graph, box: Callable[[Node, Sequence[Node]], Box], constants: Callable[[Node, Sequence[Node]], tuple[str, ...]]
+) -> tuple[tuple[Box, ...], tuple[Edge, ...]]:
+    """A graph's nodes and outputs as boxes, its values as edges.
+
+    `box` draws a node with the constants that it reads, `constants` says in lines what these are, for a small box beside it.
+    """
+    boxes: list[Box] = []
+    edges: list[Edge] = []
+    index: dict[str, int] = {}
+
+    def connect(tail: Node, head: int) -> None:
+        edges.append(Edge(index[tail.name], head, edge_label(tail.type), tail.type.quantisation is not None))
+
+    for node in shown_nodes(graph):
+        own = index[node.name] = len(boxes)
+        operands = graph.operands(node)
+        read = [operand for operand in operands if operand.name not in index]
+        boxes.append(box(node, read))
+        for operand in operands:
+            if operand.name in index:
+                connect(operand, own)
+        if words := constants(node, read):
+            edges.append(Edge(len(boxes), own))
+            boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins_of(read)))
+    for output in graph.outputs:
+        connect(graph[output.node], len(boxes))
+        boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
+    return tuple(boxes), tuple(edges)
+
+
+def shown_nodes(graph: Graph) -> list[Node]:
+    """The nodes that have boxes of their own: constants stand beside their readers."""
+    return [node for node in graph if node.op not in CONSTANTS or node.name in graph.output_nodes]
+
+
+def origins_of(nodes: Iterable[Node]) -> tuple[Origin, ...]:
+    return tuple(dict.fromkeys(node.origin for node in nodes))
 
 
 def kind_of(op: str) -> Kind:
@@ -29,65 +84,29 @@ def kind_of(op: str) -> Kind:
         return Kind.WEIGHTS
     if facts_of(op).values in MOVED:
         return Kind.MOVE
-    definition = OPS.get(op)
-    match definition.legalisation if definition else None:
+    if op not in OPS:
+        return Kind.HOST
+    match OPS[op].legalisation:
         case Matrix():
             return Kind.MATRIX
         case Table() | Clamp() | Arithmetic() | Pooling():
             return Kind.VECTOR
         case Boundary():
             return Kind.BOUNDARY
-    return Kind.HOST
+        case OnHost() | Given() | View() | Rearrangement():
+            return Kind.HOST
+        case other:
+            assert_never(other)
 
 
-class _Picture:
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.boxes: list[Box] = []
-        self.edges: list[Edge] = []
-        self.index: dict[str, int] = {}
-        self.shown = [node for node in graph if node.op not in CONSTANTS or node.name in graph.output_nodes]
-        self.cluster_of, self.clusters = clusters(graph)
-
-    def diagram(self) -> Diagram:
-        for node in self.shown:
-            self._add(node)
-        for output in self.graph.outputs:
-            node = self.graph[output.node]
-            self.edges.append(self._edge(node, len(self.boxes)))
-            self.boxes.append(Box("output", Kind.HOST, (output.name,), signature="output", name=output.name))
-        name = self.graph.name
-        return Diagram("graph", "operator", f"{name}: {self._counts()}", SUBTITLE, tuple(self.boxes), tuple(self.edges), self.clusters)
-
-    def _counts(self) -> str:
-        products = sum(kind_of(node.op) is Kind.MATRIX for node in self.shown)
-        others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in self.shown)
-        weights = sum(node.type.size for node in self.graph if node.op in CONSTANTS)
-        parts = [counted(products, "matrix product")] if products else []
-        parts += [counted(others, "other operator" if products else "operator")] if others else []
-        return listed([*parts, counted(weights, "weight")]) if weights else listed(parts) or "no operators"
-
-    def _add(self, node: Node) -> None:
-        constants = [operand for operand in self.graph.operands(node) if operand.name not in self.index]
-        self.index[node.name] = own = len(self.boxes)
-        details = _details(node)
-        signature = f"{node.op} {node.type.brief}"
-        cluster = self.cluster_of.get(node.name, -1)
-        self.boxes.append(Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), signature, name=node.name))
-        for operand in self.graph.operands(node):
-            if operand.name in self.index:
-                self.edges.append(self._edge(operand, own))
-        if constants:
-            words = tuple(dict.fromkeys(map(constant_label, constants)))
-            origins = tuple(dict.fromkeys(constant.origin for constant in constants))
-            self.edges.append(Edge(len(self.boxes), own))
-            self.boxes.append(Box(words[0], Kind.WEIGHTS, words[1:], beside=own, origins=origins))
-
-    def _edge(self, tail: Node, head: int) -> Edge:
-        return Edge(self.index[tail.name], head, edge_label(tail.type), tail.type.quantisation is not None)
-
-
-SUBTITLE = "Operators as the compiler understood the source; the arrows are tensors, the frames are layers."
+def _counts(graph: Graph) -> str:
+    shown = shown_nodes(graph)
+    products = sum(kind_of(node.op) is Kind.MATRIX for node in shown)
+    others = sum(kind_of(node.op) is not Kind.MATRIX and not node.is_input for node in shown)
+    weights = sum(node.type.size for node in graph if node.op in CONSTANTS)
+    parts = [counted(products, "matrix product")] if products else []
+    parts += [counted(others, "other operator" if products else "operator")] if others else []
+    return listed([*parts, counted(weights, "weight")]) if weights else listed(parts) or "no operators"
 
 
 def clusters(graph: Graph) -> tuple[dict[str, int], tuple[Cluster, ...]]:
@@ -136,18 +155,10 @@ def _layer_name(graph: Graph, first: str, members: Iterable[str]) -> str:
     """What the weights' keys have in common (`fc1` of `fc1.w` and `fc1.b`), else the product's own name; and the line."""
     nodes = [graph[name] for name in members]
     keys = [_key(operand) for node in nodes for operand in graph.operands(node) if operand.op in CONSTANTS]
-    common = _common(keys)
+    levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)
+    common = ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
     line = graph[first].origin.line
     return f"{printable(common) or first}{f' · line {line}' if line else ''}"
-
-
-def _common(keys: Sequence[str]) -> str:
-    """What all the keys begin with, in whole words: `fc1` of `fc1.w` and `fc1.b`."""
-    words = [key.split(".")[:-1] for key in keys]
-    if not words:
-        return ""
-    same = next((n for n, level in enumerate(zip(*words, strict=False)) if len(set(level)) > 1), min(map(len, words)))
-    return ".".join(words[0][:same])
 
 
 def _key(node: Node) -> str:
@@ -159,3 +170,48 @@ def _details(node: Node) -> tuple[str, ...]:
     if node.op in CONSTANTS:
         return (constant_label(node),)
     return (*((node.name,) if node.name != node.op else ()), *attribute_label(node))
+
+
+def edge_label(value: TensorType) -> tuple[str, ...]:
+    """`f32[150, 4]`; of a quantised value also `0.0314 · (q + 3)`: how its integers q stand for real numbers."""
+    if value.quantisation is None:
+        return (value.brief,)
+    zero = value.quantisation.zero_point
+    shift = f"(q {'-' if zero > 0 else '+'} {abs(zero)})" if zero else "q"
+    return value.brief, f"{number(value.quantisation.scale)} · {shift}"
+
+
+def constant_label(node: Node) -> str:
+    """A weight's key, or a constant's name, and its type; a single number stands for itself."""
+    value = getattr(node.attributes, "value", None)
+    if isinstance(value, Constant) and value.data.size == 1:
+        return number(float(value.data.reshape(-1)[0]))
+    key = getattr(node.attributes, "key", None)
+    return f"{key if isinstance(key, str) else node.name} {node.type.brief}"
+
+
+def attribute_label(node: Node) -> tuple[str, ...]:
+    """The attributes that say something, in a few words: `axis -1`, `[:, 0:100]`; nothing when there are none."""
+    if node.op == "slice":
+        return (_slice_label(node),)
+    words = []
+    for field in fields(node.attributes):
+        value = getattr(node.attributes, field.name)
+        if isinstance(value, bool | int | float | str | tuple) and value != field.default and value not in ("", ()):
+            words.append(f"{field.name.replace('_', ' ')} {_written(value)}")
+    return (", ".join(words),) if words else ()
+
+
+def _written(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return number(value)
+    return "×".join(map(_written, value)) if isinstance(value, tuple) else str(value)
+
+
+def _slice_label(node: Node) -> str:
+    starts, stops = getattr(node.attributes, "starts", ()), getattr(node.attributes, "stops", ())
+    squeezed = getattr(node.attributes, "squeeze", ())
+    parts = [str(a) if axis in squeezed else f"{a}:{b}" for axis, (a, b) in enumerate(zip(starts, stops, strict=False))]
+    return f"[{', '.join(parts)}]"

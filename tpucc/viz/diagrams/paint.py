@@ -6,7 +6,7 @@ import math
 
 from tpucc.viz.diagrams.diagram import Box, Diagram
 from tpucc.viz.diagrams.dot import origin_text
-from tpucc.viz.diagrams.layout import Layout, Route, box_rect, label_rect
+from tpucc.viz.diagrams.layout import Layout, Route
 from tpucc.viz.heading import EDGE, HALO, RADIUS, heading
 from tpucc.viz.palette import ink_fill, ink_line
 from tpucc.viz.rect import Point, Rect, hull
@@ -18,34 +18,23 @@ ARROW = 8.0
 
 def painted(diagram: Diagram, layout: Layout) -> str:
     """The whole picture as SVG."""
-    area = _extent(diagram, layout)
-    head = heading(diagram.title, diagram.subtitle, diagram.kinds, any(edge.quantised for edge in diagram.edges), area.right - area.left)
+    area = hull([*layout.boxes, *(frame.rect for frame in layout.frames), *(route.area for route in layout.routes)])
+    head = heading(diagram.title, diagram.subtitle, diagram.kinds, any(edge.quantised for edge in diagram.edges), area.width)
     frames = joined(_frame(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     routes = joined(_route(diagram, route) for route in layout.routes)
     names = joined(_frame_name(diagram, frame.cluster, frame.rect) for frame in layout.frames)
     labels = joined(_edge_label(diagram, route) for route in layout.routes)
-    boxes = joined(_box(diagram, index, box_rect(diagram, layout, index)) for index in range(len(diagram.boxes)))
-    width = max(head.width, area.right - area.left) + 2 * EDGE
-    dx = (width - (area.right - area.left)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
+    boxes = joined(_box(diagram, index, rect) for index, rect in enumerate(layout.boxes))
+    width = max(head.width, area.width) + 2 * EDGE
+    dx = (width - (area.width)) / 2 - area.left if not diagram.horizontal else EDGE - area.left
     dy = EDGE + head.height - area.top
     body = tag("g", frames, routes, names, labels, boxes, transform=f"translate({number_text(dx)} {number_text(dy)})")
     return picture(diagram.key, diagram.title, width, head.height + area.bottom - area.top + 2 * EDGE, head.markup, body)
 
 
-def _extent(diagram: Diagram, layout: Layout) -> Rect:
-    rects = [box_rect(diagram, layout, index) for index in range(len(diagram.boxes))]
-    rects += [frame.rect for frame in layout.frames]
-    rects += [rect for route in layout.routes if (rect := label_rect(diagram, route))]
-    for route in layout.routes:
-        xs, ys = [p[0] for p in route.points], [p[1] for p in route.points]
-        rects.append(Rect(min(xs), min(ys), max(xs), max(ys)))
-    return hull(rects)
-
-
 def _frame(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
-    width = rect.right - rect.left
-    back = ink_rect("band", rect.left, rect.top, width, rect.bottom - rect.top, rx=8)
-    edge = tag("rect", attributes=ink_line("grid"), x=rect.left, y=rect.top, width=width, height=rect.bottom - rect.top, rx=8)
+    back = ink_rect("band", rect.left, rect.top, rect.width, rect.height, rx=8)
+    edge = tag("rect", attributes=ink_line("grid"), x=rect.left, y=rect.top, width=rect.width, height=rect.height, rx=8)
     return tag("g", back, edge, id=f"{diagram.key}-c{cluster}-{rect.left:.0f}-{rect.top:.0f}")
 
 
@@ -56,11 +45,10 @@ def _frame_name(diagram: Diagram, cluster: int, rect: Rect) -> Markup:
 
 def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
     box = diagram.boxes[index]
-    width, height = rect.right - rect.left, rect.bottom - rect.top
-    radius = min(RADIUS[box.kind], height / 2)
-    behind = kind_rect(box.kind, rect.left + 4, rect.top + 4, width, height, rx=radius) if box.stands_for > 1 else NOTHING
+    radius = min(RADIUS[box.kind], rect.height / 2)
+    behind = kind_rect(box.kind, rect.left + 4, rect.top + 4, rect.width, rect.height, rx=radius) if box.stands_for > 1 else NOTHING
     stroke: dict[str, Value] = {"stroke-width": 1.0 if box.minor else 1.4, "stroke-dasharray": "4 3" if box.outside else None}
-    shape = kind_rect(box.kind, rect.left, rect.top, width, height, rx=radius, **stroke)
+    shape = kind_rect(box.kind, rect.left, rect.top, rect.width, rect.height, rx=radius, **stroke)
     words = "\n".join((*box.texts, *([origin_text(box.lines)] if box.lines else [])))
     classes = " ".join(("box", *(f"line-{number}" for number in box.lines)))
     inside = joined([title(words), behind, shape, _texts(box, rect)])
@@ -69,7 +57,7 @@ def _box(diagram: Diagram, index: int, rect: Rect) -> Markup:
 
 
 def _texts(box: Box, rect: Rect) -> Markup:
-    x = (rect.left + rect.right) / 2
+    x = rect.middle[0]
     size = SMALL if box.minor else NORMAL
     total = (size + SMALL * len(box.details)) * LINE_HEIGHT
     y = (rect.top + rect.bottom - total) / 2 + size
@@ -114,10 +102,9 @@ def _arrow(tip: Point, angle: float) -> Markup:
 
 
 def _edge_label(diagram: Diagram, route: Route) -> Markup:
-    rect = label_rect(diagram, route)
-    if rect is None:
+    if route.label is None:
         return NOTHING
-    x, y = (rect.left + rect.right) / 2, rect.top + 2 + SMALL * 0.95
+    x, y = route.label.middle[0], route.label.top + 2 + SMALL * 0.95
     parts = []
     for text in diagram.edges[route.edge].label:
         parts.append(label(shown(text), x, y, SMALL, "soft", "middle", **HALO))

@@ -15,12 +15,21 @@ SUBTITLE = "The dashed boxes are outside: where values come from, and where they
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The part as a diagram; for each of its boxes which one of the whole diagram it is, -1 for those outside."""
+
+    diagram: Diagram
+    whole: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Period:
-    """One of the `repeats` equal stretches of a diagram's boxes that follow each other in `members`.
+    """One of the `repeats` equal stretches of the boxes of `whole` that follow each other in `members`.
 
     `origins` are those of members that already stand for others: of what is opened within a period.
     """
 
+    whole: Diagram
     members: Sequence[int]
     repeats: int = 1
     origins: Mapping[int, tuple[Origin, ...]] = field(default_factory=dict)
@@ -34,107 +43,64 @@ class Period:
     def length(self) -> int:
         return len(self.members) // self.repeats
 
-    @property
-    def shown(self) -> Sequence[int]:
-        return self.members[self.number * self.length : (self.number + 1) * self.length]
-
-    def names(self) -> dict[int, str]:
-        """For each member the period that it is in, in words."""
-        return {index: f"period {place // self.length + 1:,}" for place, index in enumerate(self.members)}
-
-    def likes(self) -> dict[int, Sequence[int]]:
-        """For each member that is shown the members that stand at its place in their periods."""
-        return {index: self.members[place :: self.length] for place, index in enumerate(self.shown)}
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The part as a diagram; for each of its boxes which one of the whole diagram it is, -1 for those outside."""
-
-    diagram: Diagram
-    whole: tuple[int, ...]
-
-    def origins(self) -> dict[int, tuple[Origin, ...]]:
-        return {index: box.origins for index, box in zip(self.whole, self.diagram.boxes, strict=True) if index >= 0}
-
-
-@dataclass(slots=True)
-class _Stubs:
-    """Boxes for what is outside on one side, and at which of them each box of the whole diagram stands."""
-
-    boxes: list[Box] = field(default_factory=list)
-    place: dict[int, int] = field(default_factory=dict)
-    shared: int = -1
-
-
-class Whole:
-    """A diagram of which parts are wanted: its edges and its small boxes, by box."""
-
-    def __init__(self, diagram: Diagram) -> None:
-        self.diagram = diagram
-        self.edges: list[list[int]] = [[] for _ in diagram.boxes]
-        self.small: dict[int, list[int]] = {}
-        for number, edge in enumerate(diagram.edges):
-            self.edges[edge.tail].append(number)
-            self.edges[edge.head].append(number)
-        for index, box in enumerate(diagram.boxes):
-            if box.small:
-                self.small.setdefault(box.beside, []).append(index)
-
-    def part(self, key: str, title: str, period: Period) -> Part:
-        """What is shown of `period`. Each of its boxes has the origins of its likes in all periods, so that it lights up with each."""
-        inner = sorted([*period.shown, *(small for index in period.shown for small in self.small.get(index, ()))])
+    def part(self, key: str, title: str) -> Part:
+        """What is shown of it. Each of its boxes has the origins of its likes in all periods, so that it lights up with each."""
+        whole = self.whole
+        shown = self.members[self.number * self.length : (self.number + 1) * self.length]
+        inner = sorted([*shown, *(small for index in shown for small in whole.small_boxes.get(index, ()))])
         held = set(inner)
-        edges = [self.diagram.edges[number] for number in sorted({number for index in inner for number in self.edges[index]})]
-        words = period.names()
-        entering = self._stubs((edge.tail for edge in edges if edge.tail not in held), words)
-        leaving = self._stubs((edge.head for edge in edges if edge.head not in held), words)
-        tails = entering.place | {index: len(entering.boxes) + number for number, index in enumerate(inner)}
-        heads = {index: len(entering.boxes) + len(inner) + place for index, place in leaving.place.items()}
-        moved = [replace(edge, tail=tails[edge.tail], head=tails[edge.head] if edge.head in held else heads[edge.head]) for edge in edges]
-        inside, clusters = self._boxes(inner, tails, period)
-        boxes = (*entering.boxes, *inside, *leaving.boxes)
-        crowded = {entering.shared, leaving.shared + len(entering.boxes) + len(inner) if leaving.shared >= 0 else -1}
-        whole = (*(-1 for _ in entering.boxes), *inner, *(-1 for _ in leaving.boxes))
-        return Part(Diagram(key, self.diagram.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters), whole)
+        edges = [whole.edges[number] for number in sorted({number for index in inner for number in whole.edges_at[index]})]
+        before, entering = self._stubs({edge.tail for edge in edges} - held)
+        after, leaving = self._stubs({edge.head for edge in edges} - held)
+        place = {index: len(before) + number for number, index in enumerate(inner)}
+        tails = entering | place
+        heads = {index: len(before) + len(inner) + number for index, number in leaving.items()} | place
+        moved = [replace(edge, tail=tails[edge.tail], head=heads[edge.head]) for edge in edges]
+        inside, clusters = self._boxes(inner, place, {index: self.members[at :: self.length] for at, index in enumerate(shown)})
+        boxes = (*before, *inside, *after)
+        crowded = {len(before) - 1} if len(entering) > len(before) else set()
+        crowded |= {len(boxes) - 1} if len(leaving) > len(after) else set()
+        numbers = (*(-1 for _ in before), *inner, *(-1 for _ in after))
+        return Part(Diagram(key, whole.noun, title, SUBTITLE, boxes, _thinned(moved, crowded), clusters), numbers)
 
-    def _boxes(self, inner: Sequence[int], place: Mapping[int, int], period: Period) -> tuple[list[Box], tuple[Cluster, ...]]:
+    def _boxes(
+        self, inner: Sequence[int], place: Mapping[int, int], likes: Mapping[int, Sequence[int]]
+    ) -> tuple[list[Box], tuple[Cluster, ...]]:
         """The boxes inside, and the frames around them. One layer alone has none: its name is the picture's title."""
-        boxes = [self.diagram.boxes[index] for index in inner]
-        used = sorted({box.cluster for box in boxes if not box.small and box.cluster >= 0})
-        alone = len({box.cluster for box in boxes if not box.small}) == 1
-        kept = [cluster for cluster in used if not (alone and self.diagram.clusters[cluster].layer)]
-        number, likes = {cluster: new for new, cluster in enumerate(kept)}, period.likes()
-        found = [
+        boxes, layers = [self.whole.boxes[index] for index in inner], self.whole.clusters
+        found = {box.cluster for box in boxes if not box.small}
+        kept = [cluster for cluster in sorted(found) if cluster >= 0 and not (len(found) == 1 and layers[cluster].layer)]
+        number = {cluster: new for new, cluster in enumerate(kept)}
+        changed = [
             replace(
                 box,
                 cluster=number.get(box.cluster, -1),
                 beside=place[box.beside] if box.small else -1,
-                origins=self._origins(likes.get(index, (index,)), period.origins),
+                origins=self._origins(likes.get(index, (index,)), self.origins),
             )
             for index, box in zip(inner, boxes, strict=True)
         ]
-        return found, tuple(self.diagram.clusters[cluster] for cluster in kept)
+        return changed, tuple(layers[cluster] for cluster in kept)
 
     def _origins(self, indices: Iterable[int], known: Mapping[int, tuple[Origin, ...]]) -> tuple[Origin, ...]:
-        boxes = self.diagram.boxes
+        boxes = self.whole.boxes
         return tuple(dict.fromkeys(origin for index in indices for origin in known.get(index, boxes[index].origins)))
 
-    def _stubs(self, outside: Iterable[int], words: Mapping[int, str]) -> _Stubs:
-        indices = sorted(set(outside))
+    def _stubs(self, outside: set[int]) -> tuple[list[Box], dict[int, int]]:
+        """Boxes for what is outside on one side, and at which of them each box of the whole diagram stands."""
+        indices = sorted(outside)
         named = indices if len(indices) <= MOST_STUBS else indices[: MOST_STUBS - 1]
-        stubs = _Stubs([self._stub(index, words) for index in named], {index: place for place, index in enumerate(named)})
+        boxes = [self._stub(index) for index in named]
         if others := indices[len(named) :]:
-            stubs.shared = len(named)
-            stubs.place |= dict.fromkeys(others, len(named))
-            stubs.boxes.append(Box(counted(len(others), "other"), Kind.HOST, origins=self._origins(others, {}), outside=True))
-        return stubs
+            boxes.append(Box(counted(len(others), "other"), Kind.HOST, origins=self._origins(others, {}), outside=True))
+        return boxes, {index: min(number, len(named)) for number, index in enumerate(indices)}
 
-    def _stub(self, index: int, words: Mapping[int, str]) -> Box:
+    def _stub(self, index: int) -> Box:
         """A box outside by its name, and the period or the layer that it is in."""
-        box = self.diagram.boxes[index]
-        layer = self.diagram.clusters[box.cluster] if box.cluster >= 0 else None
-        where = words.get(index) or (layer.label if layer and layer.layer else "")
+        box, layers = self.whole.boxes[index], self.whole.clusters
+        where = layers[box.cluster].label if box.cluster >= 0 and layers[box.cluster].layer else ""
+        if index in self.members:
+            where = f"period {self.members.index(index) // self.length + 1:,}"
         return Box(box.called, box.kind, (where,) if where else (), origins=box.origins, outside=True)
 
 

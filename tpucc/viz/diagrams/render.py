@@ -13,10 +13,9 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata, util
-from pathlib import Path
 
 from tpucc.diagnostics import reason
 from tpucc.viz.diagrams.collapse import collapsed
@@ -32,6 +31,13 @@ BUILT_IN = "built-in layout"
 LIMIT = 10.0
 """Seconds that one renderer gets for all the pictures of a call."""
 LEAST_PYGRAPHVIZ = (2, 0, 4)
+WORKER = """
+import json, sys
+from pygraphviz import AGraph
+for source in json.load(sys.stdin):
+    sys.stdout.buffer.write(AGraph(string=source).draw(format="json0", prog="dot") + b"\\n")
+"""
+"""Run in a child process: a crash or a hang in Graphviz can't take the compiler with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,21 +103,13 @@ def _laid_out(diagrams: Sequence[Diagram], sources: Sequence[str], limit: float)
     for link in renderers():
         if not link.available or link.name == BUILT_IN or not diagrams:
             continue
-        work = _with_pygraphviz if link.name == "pygraphviz" else _with_program(link.detail)
+        command = [sys.executable, "-P", "-c", WORKER] if link.name == "pygraphviz" else [link.detail, "-Kdot", "-Tjson0"]
+        text = json.dumps(sources) if link.name == "pygraphviz" else "\n".join(sources)
         try:
-            return read_layouts(work(sources, limit), diagrams), link.name, tuple(failures)
+            return read_layouts(_child(command, text, limit), diagrams), link.name, tuple(failures)
         except (RenderError, ValueError, RecursionError) as error:
             failures.append(f"{link.name}: {error}")
     return [layered(diagram) for diagram in diagrams], BUILT_IN, tuple(failures)
-
-
-def _with_program(path: str) -> Callable[[Sequence[str], float], str]:
-    return lambda sources, limit: _child([path, "-Kdot", "-Tjson0"], "\n".join(sources), limit)
-
-
-def _with_pygraphviz(sources: Sequence[str], limit: float) -> str:
-    worker = Path(__file__).with_name("worker.py")
-    return _child([sys.executable, "-P", str(worker)], json.dumps(list(sources)), limit)
 
 
 def _child(command: list[str], text: str, limit: float) -> str:

@@ -15,20 +15,19 @@ import msgspec
 from tpucc.diagnostics import counted, printable
 from tpucc.sim.durations import duration
 from tpucc.viz.page.given import Accuracy, Opening, PageInput, Picture, Waits
-from tpucc.viz.page.inline import inlined, picture_rules
 from tpucc.viz.page.losses import error_view, ranges_view
 from tpucc.viz.page.payload import payload, source_lines
 from tpucc.viz.page.summary import share, summary
+from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.statistics import Statistics
-from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.text import percent, shown
-from tpucc.viz.theme import theme
 
 __all__ = ["SCRIPTS", "Accuracy", "Opening", "PageInput", "Picture", "Waits", "page", "script"]
 
 SCRIPTS = (
-    "decode", "model", "links", "selection", "insides", "words", "source", "zooming", "diagrams", "tiles", "list", "assembly", "passes",
-    "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
+    "decode", "dom", "model", "links", "selection", "insides", "words", "source", "zooming", "diagrams", "tiles", "list", "assembly",
+    "passes", "lanes", "axis", "colours", "timeline", "buffer", "inspector", "search", "views", "keyboard", "main",
 )  # fmt: skip
 """The files of `js/` in their order; together they are one script."""
 TITLES = {"graph": "Graph", "layers": "Layers", "program": "Dataflow", "roofline": "Roofline"}
@@ -42,14 +41,14 @@ def page(given: PageInput) -> str:
     return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
         version=escaped(printable(stats.tpucc)),
         theme=theme(),
-        style=_style(),
+        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
         title=escaped(f"{shown(stats.model)} on {shown(stats.machine)}"),
         facts=escaped(" · ".join(_facts(given))),
         source=_source(given.program.source_text, stats),
         tabs=joined(_tab(name, title) for name, title, _ in tabs),
         views=joined(_view(*tab) for tab in tabs),
         insides=joined(_template(opening) for opening in given.openings if opening.svg),
-        data=_data(given),
+        data=msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c"),  # nothing in it can end the script element
         script=script(),
     )
 
@@ -59,10 +58,6 @@ def script() -> str:
     folder = resources.files(__package__).joinpath("js")
     files = "\n".join(folder.joinpath(f"{name}.js").read_text("utf-8") for name in SCRIPTS)
     return f'"use strict";\n(() => {{\n{files}\n}})();'
-
-
-def _style() -> str:
-    return picture_rules() + "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
 
 
 def _facts(given: PageInput) -> Iterator[str]:
@@ -127,8 +122,3 @@ def _line(number: int, text: str, cycles: int, most: int, total: int) -> Markup:
         bar = tag("span", title=words, style=f"width:{max(2.0, 100 * cycles / most):.1f}%")
     gutter = Markup(f"<b>{number}</b><i>{bar}</i>")
     return Markup(f'<div id="line-{number}" data-line="{number}">{gutter}<code>{escaped(text)}</code></div>\n')
-
-
-def _data(given: PageInput) -> str:
-    """The data as JSON inside a script element, which nothing in it can end."""
-    return msgspec.json.encode(payload(given)).decode().replace("<", "\\u003c")

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 from tpucc.diagnostics import printable
 from tpucc.layers.error import LayerError
-from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, worst
+from tpucc.viz.charts.errors import ALONE, MARKS, MOST, decibels, facts, headline, lowest, worst
 from tpucc.viz.charts.histograms import READING, histogram_svg, histograms_headline
-from tpucc.viz.page.inline import inlined
-from tpucc.viz.svg import Markup, escaped, joined, tag
+from tpucc.viz.svg import NOTHING, Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.text import number, percent, shown
 
 HEADS = ("value", "line", "", "as it runs", "alone", "scale", "saturates")
@@ -20,17 +19,18 @@ def error_view(name: str, errors: Sequence[LayerError]) -> Markup:
     """A row for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
     finite = [ratio for error in drawn for ratio in (error.sqnr, error.own_sqnr) if math.isfinite(ratio)]
-    rows = joined(_row(error, max([10.0, *finite])) for error in drawn)
-    head = tag("tr", joined(tag("th", escaped(words)) for words in HEADS))
-    table = tag("table", tag("thead", head), tag("tbody", rows), class_="losses")
-    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", table, class_="scroll"), *_left_out(errors, drawn)])
+    body = table(HEADS, [_row(error, max([10.0, *finite])) for error in drawn], class_="losses")
+    return joined([_lead(headline(name, errors)), _soft(MARKS + ALONE), tag("div", body, class_="scroll"), _soft(lowest(errors, drawn))])
 
 
 def ranges_view(name: str, errors: Sequence[LayerError]) -> Markup:
     """A histogram for each layer, in the order of the program; of many layers those with the lowest ratios."""
     drawn = worst(errors, MOST)
-    cells = joined(_cell(error, place) for place, error in enumerate(drawn))
-    return joined([_lead(histograms_headline(name, errors)), _soft(READING), tag("div", cells, class_="cells"), *_left_out(errors, drawn)])
+    pictures = [inlined(histogram_svg(error, f"histogram-{place}")) for place, error in enumerate(drawn)]
+    cells = joined(tag("div", drawing, data_layers=_layer(error)) for drawing, error in zip(pictures, drawn, strict=True))
+    return joined(
+        [_lead(histograms_headline(name, errors)), _soft(READING), tag("div", cells, class_="cells"), _soft(lowest(errors, drawn))]
+    )
 
 
 def _lead(words: str) -> Markup:
@@ -38,30 +38,17 @@ def _lead(words: str) -> Markup:
 
 
 def _soft(words: str) -> Markup:
-    return tag("p", escaped(words), class_="soft")
-
-
-def _left_out(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> list[Markup]:
-    few = len(drawn) == len(errors)
-    return [] if few else [_soft(f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program.")]
+    return tag("p", escaped(words), class_="soft") if words else NOTHING
 
 
 def _row(error: LayerError, most: float) -> Markup:
     bar, ring = (100 * min(max(ratio, 0.0), most) / most for ratio in (error.sqnr, error.own_sqnr))
     marks = joined([tag("b", class_=f"bar {error.kind}", style=f"width:{bar:.1f}%"), tag("i", style=f"left:{ring:.1f}%")])
     beyond = tag("strong", escaped(percent(error.saturated, 1))) if error.saturated else escaped("–")
-    cells = [
-        tag("td", escaped(f"{shown(error.name)} ({error.kind})")),
-        tag("td", escaped(str(error.line) if error.line else "–")),
-        tag("td", tag("div", marks)),
-        *(tag("td", escaped(text)) for text in (decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale))),
-        tag("td", beyond),
-    ]
-    return tag("tr", joined(cells), title=facts(error), data_layers=_layer(error))
-
-
-def _cell(error: LayerError, place: int) -> Markup:
-    return tag("div", inlined(histogram_svg(error, f"histogram-{place}")), data_layers=_layer(error))
+    first = f"{shown(error.name)} ({error.kind})", str(error.line) if error.line else "–"
+    numbers = decibels(error.sqnr), decibels(error.own_sqnr), number(error.scale)
+    cells = [*map(escaped, first), tag("div", marks), *map(escaped, numbers), beyond]
+    return row(cells, title=facts(error), data_layers=_layer(error))
 
 
 def _layer(error: LayerError) -> int | None:

@@ -14,12 +14,14 @@ import numpy as np
 from tpucc.diagnostics import counted, printable
 from tpucc.isa.assembler import code_lines
 from tpucc.isa.effects import Effects, effects
-from tpucc.isa.instructions import ENGINE_OF, SPECS, Opcode
+from tpucc.isa.instructions import ENGINE_OF, Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.viz.charts.chart import STALLS
 from tpucc.viz.charts.errors import decibels
-from tpucc.viz.charts.timeline import Times
+from tpucc.viz.charts.memory import kind_of
+from tpucc.viz.charts.tiles import order_of, places_of
+from tpucc.viz.charts.timeline import Times, layer_spans
 from tpucc.viz.diagrams.diagram import Box
 from tpucc.viz.page.columns import deltas, octets, plain
 from tpucc.viz.page.given import Opening, PageInput, Waits
@@ -30,10 +32,6 @@ from tpucc.viz.text import number, percent, shown
 
 SWITCH = 128
 """Added to the opcode of a multiply that takes the next tile."""
-NUMBERED = [
-    opcode for opcode, spec in SPECS.items() if any(operand.field == "index" and operand.space != "engine" for operand in spec.operands)
-]
-"""Instructions that name a tile, a block, a step or a tag."""
 
 
 def payload(given: PageInput) -> dict[str, Any]:
@@ -41,7 +39,6 @@ def payload(given: PageInput) -> dict[str, Any]:
     program, origins = given.program, Origins()
     touched = effects(program.instructions)
     found = {
-        "model": printable(program.title),
         "machine": _machine(program),
         "cycles": given.times.cycles,
         "lines": source_lines(program.source_text),
@@ -50,7 +47,9 @@ def payload(given: PageInput) -> dict[str, Any]:
         "opcodes": [{"name": opcode.mnemonic, "unit": int(ENGINE_OF[opcode])} for opcode in Opcode],
         "code": _code(program, touched, given.times),
         "text": "\n".join(map(printable, code_lines(program))),
+        "places": plain(_places(program, touched)),
         "shifts": deltas(given.times.shift_starts),
+        "layer_spans": layer_spans(program, given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},
@@ -68,7 +67,6 @@ def source_lines(text: str) -> list[str]:
 def _machine(program: Program) -> dict[str, Any]:
     target = program.target
     return {
-        "name": printable(program.machine),
         "mxu": target.mxu,
         "clock_hz": target.clock_hz,
         "shift": target.tile_shift_cycles,
@@ -88,16 +86,18 @@ def _layers(given: PageInput, origins: Origins) -> list[dict[str, Any]]:
             "weights": layer.weights,
             "fills": layer.tile_fills,
             "choice": printable(layer.choice),
-            "macs": counts.macs,
             "cycles": counts.cycles,
             "tops": counts.tops,
-            "stall": counts.breakdown.weight_stall,
-            "shift": counts.breakdown.weight_shift,
-            "active": counts.breakdown.array_active,
             "error": _error(lost[index]) if index in lost else "",
         }
         for index, (layer, counts) in enumerate(zip(given.program.layers, given.statistics.layers, strict=True))
     ]
+
+
+def _places(program: Program, touched: Effects) -> list[int]:
+    """For each `read_weights` its tile's place in the grid of its layer, or -1."""
+    places = {layer: iter(places_of(program.layers[layer], order)) for layer, order in order_of(program).items()}
+    return [next(places[layer]) for layer in program.layer_of[touched.pushes].tolist()]
 
 
 def _error(error: LayerError) -> str:
@@ -124,17 +124,14 @@ def _inside(opening: Opening) -> dict[str, Any]:
 
 
 def _code(program: Program, touched: Effects, times: Times) -> dict[str, Any]:
-    """The instructions as columns. `index` is the tile, block, step or tag that an instruction names, -1 for others."""
+    """The instructions as columns."""
     records, held = program.instructions, owners(program, touched)
-    indexed = np.isin(records["opcode"], NUMBERED)
     return {
         "count": len(records),
         "opcode": octets(records["opcode"] + np.where(touched.pops, SWITCH, 0).astype(np.uint8)),
         "layer": deltas(program.layer_of),
         "start": deltas(times.starts),
         "length": plain(times.ends - times.starts),
-        "rows": deltas(touched.rows),
-        "index": plain(np.where(indexed, records["index"].astype(np.int64), -1)),
         "source": deltas(held.source),
         "source2": deltas(held.source2),
         "target": deltas(held.target),
@@ -157,6 +154,7 @@ def _buffers(program: Program) -> dict[str, Any]:
     stays = program.residents
     return {
         "name": "\n".join(printable(stay.name) for stay in stays),
+        "kind": " ".join(kind_of(program, stay) for stay in stays),
         "layer": deltas([stay.layer for stay in stays]),
         "start": deltas([stay.start for stay in stays]),
         "rows": plain([stay.rows for stay in stays]),

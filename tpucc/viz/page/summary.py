@@ -6,16 +6,20 @@ from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
 from tpucc.sim.durations import duration
-from tpucc.viz.charts.breakdown import breakdown_svg
+from tpucc.viz.charts.chart import STALLS, hatch_fill, hatches
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
-from tpucc.viz.page.inline import inlined
-from tpucc.viz.statistics import LayerStatistics, Statistics
-from tpucc.viz.svg import Markup, escaped, joined, tag
-from tpucc.viz.text import percent, shown
+from tpucc.viz.palette import Kind, solid_paint
+from tpucc.viz.statistics import Breakdown, LayerStatistics, Statistics
+from tpucc.viz.svg import NOTHING, Markup, escaped, ink_rect, inlined, joined, label, picture, row, table, tag, title
+from tpucc.viz.text import SMALL, fitted, percent, shown
 
 MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
+BAR_WIDTH, BAR, BAR_LINE = 600.0, 28.0, 20.0
+KEY = "breakdown"
+ROUNDING = 1e-9
+"""Percent: a share below it is what subtracting floats has left."""
 HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "rest")
 
 
@@ -23,11 +27,12 @@ def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], 
     """The tab as HTML."""
     parts = [
         tag("p", escaped(_lead(stats, accuracy)), class_="lead"),
-        tag("dl", joined(_number(*fact) for fact in _facts(stats)), class_="numbers"),
+        tag("dl", joined(_number(*fact) for fact in facts(stats)), class_="numbers"),
         tag("h2", escaped("Where the matrix unit's cycles go")),
         inlined(breakdown_svg(stats.breakdown)),
         tag("h2", escaped("Layers")),
-        _layers(stats),
+        tag("div", layer_table(stats), class_="scroll"),
+        left_out(stats),
         tag("ul", joined(tag("li", escaped(printable(note))) for note in notes), class_="notes") if notes else Markup(""),
         tag("p", escaped(_footer(stats, renderer)), class_="footer"),
     ]
@@ -51,7 +56,7 @@ def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
     return printable(" ".join(f"{sentence[0].upper()}{sentence[1:].rstrip('.')}." for sentence in sentences))
 
 
-def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
+def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     """Name, value, and a remark, of each number at the head of the page."""
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
@@ -65,31 +70,54 @@ def _facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     yield "host transfers", f"{way_in} in", f"{out} out"
 
 
+def breakdown_svg(found: Breakdown) -> str:
+    """The array's work and its stalls; they add up to all cycles. The order of data and the inputs are parts of the rest."""
+    rest = found.non_matrix - found.raw_stall - found.input_stall
+    stalls = {"weight_stall": found.weight_stall, "weight_shift": found.weight_shift, "raw_stall": found.raw_stall}
+    stalls |= {"input_stall": found.input_stall, "other": rest}
+    shares = [(name, share) for name, share in stalls.items() if share > ROUNDING]
+    parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
+    active = BAR_WIDTH * found.array_active / 100
+    words = f"works, {percent(found.array_active, 100)} of cycles"
+    parts.append(tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=0, y=0, width=active, height=BAR))
+    x, y = active, BAR + 10
+    parts.append(_entry(tag("rect", attributes=solid_paint(Kind.MATRIX), x=0, y=y, width=16, height=12), words, y))
+    for name, share in shares:
+        width = BAR_WIDTH * share / 100
+        words = f"{STALLS[name].meaning}, {percent(share, 100)}"
+        parts.append(tag("rect", title(words), x=x, y=0, width=width, height=BAR, fill=hatch_fill(KEY, name)))
+        x, y = x + width, y + BAR_LINE
+        parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y))
+    return picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, y + BAR_LINE, *parts)
+
+
+def _entry(swatch: Markup, words: str, y: float) -> Markup:
+    return joined([swatch, label(fitted(words, SMALL, BAR_WIDTH - 24), 24, y + 10)])
+
+
 def _number(name: str, value: str, remark: str) -> Markup:
     body = tag("dd", escaped(printable(value)), tag("small", escaped(printable(remark))))
     return tag("div", tag("dt", escaped(name)), body)
 
 
-def _layers(stats: Statistics) -> Markup:
-    """A table: the layers, their size, their cycles, and where those go."""
+def layer_table(stats: Statistics) -> Markup:
+    """The layers, their size, their cycles, and where those go; of many, those that take the most cycles."""
     chosen = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)[:MOST_LAYERS]
-    rows = joined(_layer_row(index, stats.layers[index], stats.cycles) for index in sorted(chosen))
-    head = tag("tr", joined(tag("th", escaped(words)) for words in HEADS))
-    table = tag("div", tag("table", tag("thead", head), tag("tbody", rows)), class_="scroll")
-    if len(stats.layers) <= MOST_LAYERS:
-        return table
+    return table(HEADS, (_layer_row(index, stats.layers[index], stats.cycles) for index in sorted(chosen)))
+
+
+def left_out(stats: Statistics) -> Markup:
+    """What the table leaves out; nothing when it has all layers."""
     words = f"{counted(len(stats.layers), 'layer')}; the table has the {MOST_LAYERS} that take the most cycles."
-    return joined([table, tag("p", escaped(words))])
+    return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
 
 
 def _layer_row(index: int, layer: LayerStatistics, total: int) -> Markup:
     found = layer.breakdown
-    line = str(layer.line) if layer.line else "–"
-    numbers = (line, f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
-    shares = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
-    cells = [*numbers, *(percent(share, 100) for share in shares)]
-    name = tag("td", escaped(f"{shown(layer.name)} ({printable(layer.kind)})"))
-    return tag("tr", name, joined(tag("td", escaped(cell)) for cell in cells), data_layers=index)
+    name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
+    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
+    shares = (percent(share, 100) for share in (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix))
+    return row(map(escaped, (name, line, *numbers, *shares)), data_layers=index)
 
 
 def _footer(stats: Statistics, renderer: str) -> str:

@@ -49,9 +49,13 @@ class Lattice:
     def corner(self, i: int, j: int) -> tuple[float, float]:
         return self.x + j * self.across, self.y + i * self.down
 
-    def middle(self, i: int, j: int) -> tuple[float, float]:
+    def within(self, i: int, j: int, right: float, down: float) -> tuple[float, float]:
+        """A place in a box, by shares of its width and of its height."""
         x, y = self.corner(i, j)
-        return x + self.width / 2, y + self.height / 2
+        return x + self.width * right, y + self.height * down
+
+    def middle(self, i: int, j: int) -> tuple[float, float]:
+        return self.within(i, j, 0.5, 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +76,11 @@ class Geometry:
     array: Lattice
     accumulators: Lattice
     product: Lattice
+
+    def sum_middle(self, i: int, j: int) -> tuple[float, float]:
+        """Where the sum of an element stands."""
+        x, y = self.array.within(i, j, 0.0, LOWER)
+        return x + INSET + self.pill / 2, y
 
 
 @dataclass(frozen=True, slots=True)

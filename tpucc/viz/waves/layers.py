@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.numerics import Int8, Int64
+from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.systolic import NONE
 from tpucc.systolic.state import Bools
 from tpucc.viz.palette import wave_paint, wave_solid_paint
@@ -22,12 +22,9 @@ from tpucc.viz.waves.marks import (
     pill_paint,
     signed,
     sum_mark,
-    sum_middle,
     weight_mark,
-    within,
 )
 from tpucc.viz.waves.motion import Show, Shown
-from tpucc.viz.waves.runs import runs
 from tpucc.viz.waves.work import Demo, Frame
 
 
@@ -46,7 +43,7 @@ def layers(work: Demo, geometry: Geometry) -> Iterator[Iterator[Shown]]:
 
 def _ground(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Elements in the colour of the row that they multiply."""
-    for (i, j), first, last in runs([frame.cycle.row for frame in work.frames], NONE):
+    for (i, j), first, last in _runs([frame.cycle.row for frame in work.frames], NONE):
         row = int(work.frames[first].cycle.row[i, j])
         yield Show(first, last), box(geometry.array, i, j, wave_paint(row % work.count), rx=8, stroke_width=1.4)
 
@@ -64,9 +61,9 @@ def _unread(work: Demo, geometry: Geometry) -> Iterator[Shown]:
 def _weights(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Weights in use, and below them those that wait in the shadow or pass through it."""
     lattice, frames = geometry.array, work.frames
-    for (i, j), first, last in runs([frame.cycle.tile for frame in frames], NONE):
+    for (i, j), first, last in _runs([frame.cycle.tile for frame in frames], NONE):
         yield Show(first, last), weight_mark(geometry, i, j, int(frames[first].cycle.weights[i, j]), waits=False)
-    for (i, j), first, last in runs([_shadow(frame) for frame in frames], NONE):
+    for (i, j), first, last in _runs([_shadow(frame) for frame in frames], NONE):
         cycle = frames[first].cycle
         moves = int(cycle.shadow_row[i, j]) > i
         shadow = weight_mark(geometry, i, j, int(cycle.shadow[i, j]), waits=True)
@@ -82,12 +79,12 @@ def _shadow(frame: Frame) -> Int64:
 
 def _results(work: Demo, geometry: Geometry) -> Iterator[Shown]:
     """Accumulators, solid when complete, and the equals sign of a complete row."""
-    for (row, j), first, last in runs([frame.summed for frame in work.frames], 0):
+    for (row, j), first, last in _runs([frame.summed for frame in work.frames], 0):
         frame = work.frames[first]
         complete = bool(frame.summed[row, j] == work.tiles)
         yield Show(first, last), sum_mark(geometry.accumulators, row, j, int(frame.cycle.accumulators[row, j]), row, complete)
     lattice = geometry.accumulators
-    for (row,), first, last in runs([_equal(work, frame) for frame in work.frames], 0):
+    for (row,), first, last in _runs([_equal(work, frame) for frame in work.frames], 0):
         y = lattice.middle(row, 0)[1] + 5
         yield Show(first, last), label("=", lattice.x - GAP / 2 - 2, y, NORMAL, "ink", "middle", font_weight="bold")
 
@@ -140,7 +137,7 @@ def _activations(work: Demo, geometry: Geometry) -> Iterator[Shown]:
         cycle = frame.cycle
         for i, j in np.argwhere(cycle.busy).tolist():
             leaves = j == work.columns - 1
-            x, y = within(lattice, i, j, LEFT, UPPER)
+            x, y = lattice.within(i, j, LEFT, UPPER)
             paint = wave_solid_paint(int(cycle.row[i, j]) % work.count)
             shape = chip(x, y, geometry.chip, lattice.font * CHIP, paint)
             step = lattice.across * (0.8 if leaves else 1.0)
@@ -155,7 +152,7 @@ def _sums(work: Demo, geometry: Geometry) -> Iterator[Shown]:
         cycle = frame.cycle
         for i, j in np.argwhere(cycle.busy).tolist():
             row = int(cycle.row[i, j]) % work.count
-            x, y = sum_middle(geometry, i, j)
+            x, y = geometry.sum_middle(i, j)
             shape = chip(x, y, geometry.pill, lattice.font * CHIP, pill_paint(row), rx=9)
             text = number_mark(int(cycle.sums[i, j]), x, y, lattice.font, font_weight="bold")
             yield Show(cycle.number, cycle.number + 1, *_fall(geometry, work, i, j, row)), joined([shape, text, _said(frame, i, j)])
@@ -165,7 +162,7 @@ def _fall(geometry: Geometry, work: Demo, i: int, j: int, row: int) -> tuple[flo
     """Where a sum goes next."""
     if i < work.rows - 1:
         return 0.0, geometry.array.down
-    x, y = sum_middle(geometry, i, j)
+    x, y = geometry.sum_middle(i, j)
     to_x, to_y = geometry.accumulators.middle(row, j)
     return to_x - x, to_y - y
 
@@ -175,3 +172,19 @@ def _said(frame: Frame, i: int, j: int) -> Markup:
     cycle = frame.cycle
     x, weight, above, total = (signed(int(part[i, j])) for part in (cycle.x, cycle.weights, frame.above, cycle.sums))
     return title(f"element ({i},{j}), cycle {cycle.number}: {x} × {weight} + {above} = {total}")
+
+
+def _runs(states: Sequence[AnyArray], nothing: int) -> Iterator[tuple[tuple[int, ...], int, int]]:
+    """For how long a register holds the same, other than `nothing`: its index, the first cycle, and the one after the last.
+
+    `states` is one array a cycle; runs come in the order of the indices and then of time.
+    """
+    shape = states[0].shape
+    values = np.stack([state.reshape(-1) for state in states], axis=1)
+    changes = np.concatenate([np.ones_like(values[:, :1], dtype=np.bool_), values[:, 1:] != values[:, :-1]], axis=1)
+    place, first = np.nonzero(changes)
+    last = np.append(first[1:], 0)
+    last[last == 0] = len(states)
+    for index, begin, end in zip(place.tolist(), first.tolist(), last.tolist(), strict=True):
+        if values[index, begin] != nothing:
+            yield tuple(int(i) for i in np.unravel_index(index, shape)), begin, end

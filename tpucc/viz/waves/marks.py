@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tpucc.viz.palette import Kind, ink_fill, kind_paint, wave_line, wave_paint, wave_solid_paint
 from tpucc.viz.svg import Markup, Value, joined, label, tag
-from tpucc.viz.waves.geometry import CHIP, INSET, LOWER, RIGHT, UPPER, Geometry, Lattice
+from tpucc.viz.waves.geometry import CHIP, LOWER, RIGHT, UPPER, Geometry, Lattice
 
 WEIGHT: Mapping[str, Value] = kind_paint(Kind.WEIGHTS)
 WAITING: Mapping[str, Value] = {**WEIGHT, "stroke-dasharray": "3 2"}
@@ -33,7 +33,7 @@ def number_mark(value: int, x: float, y: float, font: float, ink: str = "ink", *
 
 def signed(value: int) -> str:
     """With a true minus sign."""
-    return f"{value:,}".replace(",", "").replace("-", "−")
+    return str(value).replace("-", "−")
 
 
 def activation_mark(lattice: Lattice, i: int, j: int, value: int, row: int) -> Markup:
@@ -44,7 +44,7 @@ def activation_mark(lattice: Lattice, i: int, j: int, value: int, row: int) -> M
 
 def weight_mark(geometry: Geometry, i: int, j: int, value: int, *, waits: bool) -> Markup:
     """A weight in use, or below it one in the shadow."""
-    x, y = within(geometry.array, i, j, RIGHT, LOWER if waits else UPPER)
+    x, y = geometry.array.within(i, j, RIGHT, LOWER if waits else UPPER)
     font = geometry.array.font
     return joined([chip(x, y, geometry.chip, font * CHIP, WAITING if waits else WEIGHT), number_mark(value, x, y, font)])
 
@@ -54,13 +54,3 @@ def sum_mark(lattice: Lattice, i: int, j: int, value: int, row: int, complete: b
     paint = wave_paint(row) if complete else pill_paint(row)
     box = chip(x, y, lattice.width, lattice.height, paint)
     return joined([box, number_mark(value, x, y, lattice.font, font_weight="bold" if complete else None)])
-
-
-def within(lattice: Lattice, i: int, j: int, right: float, down: float) -> tuple[float, float]:
-    x, y = lattice.corner(i, j)
-    return x + lattice.width * right, y + lattice.height * down
-
-
-def sum_middle(geometry: Geometry, i: int, j: int) -> tuple[float, float]:
-    x, y = within(geometry.array, i, j, 0.0, LOWER)
-    return x + INSET + geometry.pill / 2, y

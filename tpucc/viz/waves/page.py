@@ -5,20 +5,32 @@ The page is one file without a network: `waves.html` with `waves.css` and the sc
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from importlib import resources
 from string import Template
 
-from tpucc.diagnostics import counted
-from tpucc.viz.palette import WAVES
-from tpucc.viz.svg import escaped, number_text
-from tpucc.viz.theme import theme
-from tpucc.viz.waves.geometry import fitting
-from tpucc.viz.waves.payload import payload
-from tpucc.viz.waves.picture import busiest
-from tpucc.viz.waves.work import Demo
+import msgspec
+import numpy as np
 
-SCRIPTS = ("data", "boxes", "words", "scene", "captions", "targets", "player")
+from tpucc.diagnostics import counted
+from tpucc.viz.palette import WAVES, theme
+from tpucc.viz.svg import escaped, number_text
+from tpucc.viz.waves.geometry import CHIP, GAP, INSET, LEFT, LOWER, RIGHT, UPPER, Geometry, fitting
+from tpucc.viz.waves.picture import busiest
+from tpucc.viz.waves.work import Demo, Frame
+
+SCRIPTS = ("data", "boxes", "words", "scene", "targets", "player")
 """The files of `js/` in the order in which they become one script."""
+
+REGISTERS = (
+    *("row", "x", "weights", "tile", "sums", "shadow", "shadow_row", "shadow_tile", "accumulators"),
+    *("setup", "setup_row", "edge", "edge_row"),
+)
+"""The fields of a `Cycle` that the page has under the same names."""
+
+SHARES: Mapping[str, float] = {"left": LEFT, "right": RIGHT, "upper": UPPER, "lower": LOWER, "chip": CHIP, "gap": GAP, "inset": INSET}
+"""Where boxes stand in an element, and their height; see `geometry`."""
 
 
 def waves_page(work: Demo) -> str:
@@ -31,7 +43,7 @@ def waves_page(work: Demo) -> str:
         style=row_rules() + "\n" + folder.joinpath("waves.css").read_text("utf-8"),
         view=f"0 0 {number_text(geometry.width)} {number_text(geometry.height)}",
         last=len(work.frames) - 1,
-        data=payload(work, geometry, busiest(work)),
+        data=_payload(work, geometry, busiest(work)),
         script="\n".join(folder.joinpath("js", f"{name}.js").read_text("utf-8") for name in SCRIPTS),
     )
 
@@ -39,3 +51,37 @@ def waves_page(work: Demo) -> str:
 def row_rules() -> str:
     """CSS that gives each row of the input its colours, as `--fill` and `--line` of what belongs to it."""
     return "".join(f".row-{i}{{--fill:var(--row-{i});--line:var(--row-{i}-line)}}" for i in range(len(WAVES)))
+
+
+def _payload(work: Demo, geometry: Geometry, first: int) -> str:
+    """The JSON, without anything that ends a script element; `first` is the cycle to begin with."""
+    values = {
+        "rows": work.rows,
+        "columns": work.columns,
+        "count": work.count,
+        "tiles": work.tiles,
+        "colours": len(WAVES),
+        "first": first,
+        "input": work.lanes.tolist(),
+        "product": work.product.tolist(),
+        "geometry": asdict(geometry) | {"shares": SHARES},
+        "cycles": [_cycle_values(work, frame) for frame in work.frames],
+    }
+    return msgspec.json.encode(values).decode().replace("<", "\\u003c")
+
+
+def _cycle_values(work: Demo, frame: Frame) -> Mapping[str, object]:
+    """The registers of one cycle, and what follows from them."""
+    cycle = frame.cycle
+    done = frame.summed == work.tiles
+    return {name: getattr(cycle, name).tolist() for name in REGISTERS} | {
+        "shifting": cycle.shifting,
+        "read": frame.read,
+        "last": frame.last,
+        "above": frame.above.tolist(),
+        "summed": frame.summed.tolist(),
+        "fresh": frame.fresh.astype(np.int8).tolist(),
+        "busy": int(np.count_nonzero(cycle.busy)),
+        "done": int(np.count_nonzero(done)),
+        "equal": int(np.count_nonzero(done & (cycle.accumulators == work.product))),
+    }

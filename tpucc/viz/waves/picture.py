@@ -10,13 +10,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tpucc.diagnostics import counted
-from tpucc.viz.palette import wave_style_sheet
-from tpucc.viz.svg import Markup, joined, label, picture, tag
-from tpucc.viz.text import LARGE, NORMAL, text_width
-from tpucc.viz.waves.geometry import MARGIN, roomy
+from tpucc.viz.palette import WAVE_RULES, ink_fill, ink_line, style_sheet, wave_solid_paint
+from tpucc.viz.svg import Markup, escaped, joined, label, picture, tag
+from tpucc.viz.text import LARGE, NORMAL, SMALL, text_width
+from tpucc.viz.waves.geometry import CAPTION, MARGIN, Geometry, Lattice, roomy
 from tpucc.viz.waves.layers import layers
+from tpucc.viz.waves.marks import WAITING, WEIGHT, box, chip, number_mark, pill_paint
 from tpucc.viz.waves.motion import Film, Shown
-from tpucc.viz.waves.scaffold import scaffold
 from tpucc.viz.waves.work import Demo
 
 KEY = "waves"
@@ -37,9 +37,9 @@ def waves_svg(work: Demo, still: int | None = None) -> str:
     drawn = [list(layer) for layer in layers(work, geometry)]
     body = joined(film.layer(_kept(layer, still)) for layer in drawn)
     css = "" if still is not None else film.style_sheet(show for layer in drawn for show, _ in layer)
-    style = tag("style", Markup(wave_style_sheet() + css))
+    style = tag("style", Markup(style_sheet(WAVE_RULES) + css))
     width = max(geometry.width, text_width(_title(work), LARGE, bold=True) + 2 * MARGIN, text_width(_SUBTITLE, NORMAL) + 2 * MARGIN)
-    whole = tag("g", scaffold(work, geometry), body, transform=f"translate({round((width - geometry.width) / 2)} {HEAD:.0f})")
+    whole = tag("g", _scaffold(work, geometry), body, transform=f"translate({round((width - geometry.width) / 2)} {HEAD:.0f})")
     return picture(KEY, _title(work), width, geometry.height + HEAD, style, _heading(work), whole)
 
 
@@ -66,3 +66,51 @@ def _title(work: Demo) -> str:
 def _heading(work: Demo) -> Markup:
     head = label(_title(work), MARGIN, 34, LARGE, font_weight="bold")
     return joined([head, label(_SUBTITLE, MARGIN, 56, NORMAL, "soft")])
+
+
+def _scaffold(work: Demo, geometry: Geometry) -> Markup:
+    """What never changes, below what moves: empty places, captions, the input, NumPy's product, the legend."""
+    array = geometry.array
+    parts = [
+        box(array, i, j, {**ink_fill("band"), "class": "f-band l-grid", "stroke": ink_line("grid")["stroke"]}, rx=8)
+        for i in range(work.rows)
+        for j in range(work.columns)
+    ]
+    parts += [_known(geometry.input, i, n, value) for i, lane in enumerate(work.lanes.tolist()) for n, value in enumerate(lane)]
+    parts += [_places(geometry.setup, i, delay) for i in range(work.rows) for delay in range(i + 1)]
+    parts += [_places(geometry.accumulators, i, j) for i in range(work.count) for j in range(work.columns)]
+    parts += [_known(geometry.product, row, j, int(work.product[row, j])) for row in range(work.count) for j in range(work.columns)]
+    return joined([*parts, *_captions(work, geometry), *_legend()])
+
+
+def _places(lattice: Lattice, i: int, j: int) -> Markup:
+    x, y = lattice.middle(i, j)
+    return tag("circle", attributes=ink_fill("grid"), cx=x, cy=y, r=2.2)
+
+
+def _known(lattice: Lattice, i: int, j: int, value: int) -> Markup:
+    x, y = lattice.middle(i, j)
+    return number_mark(value, x, y, lattice.font, "soft")
+
+
+def _captions(work: Demo, geometry: Geometry) -> Iterator[Markup]:
+    array, setup, product = geometry.array, geometry.setup, geometry.product
+    y = array.y - CAPTION * 0.6
+    yield label("the input", geometry.input.x + geometry.input.width, y, SMALL, "soft", "end")
+    yield label("setup", setup.x + setup.width, y, SMALL, "soft", "end")
+    below = product.y - 8
+    yield label("X @ W by NumPy", product.x + work.columns * product.across - 4, below, SMALL, "soft", "end")
+    yield label("accumulators", array.x, below, SMALL, "soft")
+    for row in range(work.count):
+        x, y, look = product.x - 6, product.middle(row, 0)[1] + 4, wave_solid_paint(row)
+        yield tag("text", escaped(f"row {row}"), attributes=look, x=x, y=y, font_size=SMALL, text_anchor="end", font_weight="bold")
+
+
+def _legend() -> Iterator[Markup]:
+    """Which box is what, above the input."""
+    sample = wave_solid_paint(0), WEIGHT, pill_paint(0), WAITING
+    words = "activation", "weight in use", "sum so far", "weight waiting"
+    for index, (paint, text) in enumerate(zip(sample, words, strict=True)):
+        x, y = MARGIN + index % 2 * 122, 22.0 + index // 2 * 24
+        yield chip(x + 13, y - 4, 26, 16, paint, rx=8.0 if index == 2 else 4.0)
+        yield label(text, x + 32, y, SMALL, "soft")

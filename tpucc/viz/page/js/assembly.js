@@ -32,18 +32,12 @@ const assembly = (() => {
 
   function start() {
     rows = list.open(panel, () => code.count, fill);
-    panel.addEventListener("mouseover", (event) => selection.point(instruction(event), "assembly"));
-    panel.addEventListener("mouseleave", () => selection.point(null, "assembly"));
-    panel.addEventListener("click", (event) => {
-      if (instruction(event)) selection.hold(instruction(event), "assembly");
-    });
+    selection.follow(panel, "assembly", instruction);
     selection.listen(light);
   }
 
   /** Where the list stands was not known while it was hidden. */
-  function shown() {
-    light(selection.current(), selection.lit(), "");
-  }
+  const shown = () => light(selection.current(), selection.lit(), "");
 
   return { start, shown };
 })();

@@ -64,37 +64,31 @@ const axis = (() => {
     return { paint, soon, timeAt, slack: (pixels) => (pixels / inside()) * (to - from) };
   }
 
+  /** Paints what is cut off where the window begins and ends. */
+  function clipped(context, width, height, paint) {
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, width - LEFT - RIGHT, height);
+    context.clip();
+    paint();
+    context.restore();
+  }
+
   /** The wheel zooms where the pointer is, dragging moves, a double click shows the whole program. */
   function handled(canvas, timeAt, inside) {
-    let drag = null;
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) pan(Math.sign(event.deltaX || event.deltaY) * 0.1);
       else zoom(-Math.sign(event.deltaY), timeAt(event.offsetX));
     }, { passive: false });
-    canvas.addEventListener("pointerdown", (event) => (drag = { x: event.clientX, from, to, far: false }));
-    window.addEventListener("pointermove", (event) => {
-      if (!drag) return;
-      drag.far ||= Math.abs(event.clientX - drag.x) > 4;
-      const moved = ((event.clientX - drag.x) / inside()) * (drag.to - drag.from);
-      if (drag.far) show(drag.from - moved, drag.to - moved);
+    const dragged = dom.drag(canvas, () => [from, to], ([start, end], dx) => {
+      const moved = (dx / inside()) * (end - start);
+      show(start - moved, end - moved);
     });
-    window.addEventListener("pointerup", () => setTimeout(() => (drag = null)));
-    canvas.addEventListener("click", (event) => drag?.far && event.stopImmediatePropagation());
+    canvas.addEventListener("click", (event) => dragged() && event.stopImmediatePropagation());
     canvas.addEventListener("dblclick", () => show(whole.from, whole.to));
   }
 
-  return {
-    LEFT,
-    RIGHT,
-    attach,
-    ticks,
-    zoom,
-    pan,
-    reveal,
-    show,
-    all: () => show(whole.from, whole.to),
-    window: () => [from, to],
-    listen: (listener) => listeners.push(listener),
-  };
+  const all = () => show(whole.from, whole.to);
+  return { LEFT, RIGHT, attach, clipped, ticks, zoom, pan, reveal, show, all, window: () => [from, to], listen: (listener) => listeners.push(listener) };
 })();

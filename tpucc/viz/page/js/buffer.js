@@ -2,42 +2,33 @@
 const buffer = (() => {
   const [TOP, FADED] = [16, 0.25];
   const canvas = document.getElementById("buffer");
-  const { buffers, machine, layers, code } = model;
+  const { buffers, machine } = model;
   const highest = Math.max(1, machine.peak_rows, machine.lower_bound_rows);
   let view = null;
   let lit = null;
-
-  const kindOf = ({ first, layer }) => {
-    if (model.opcodes[code.opcode[first]].name === "read_host_memory" || !layers[layer]) return "host";
-    return layers[layer].weights[0] ? "matrix" : "vector";
-  };
-  const kinds = buffers.map(kindOf);
 
   function draw(context, width, height, x) {
     const y = (row) => height - 6 - (row / highest) * (height - 6 - TOP);
     context.fillStyle = colours.of("band");
     context.fillRect(axis.LEFT, TOP, width - axis.LEFT - axis.RIGHT, height - 6 - TOP);
-    context.save();
-    context.beginPath();
-    context.rect(axis.LEFT, 0, width - axis.LEFT - axis.RIGHT, height);
-    context.clip();
     const [from, to] = axis.window();
-    buffers.forEach((stay, index) => {
-      if (stay.to >= from && stay.from <= to) block(context, stay, index, x, y, width);
+    axis.clipped(context, width, height, () => {
+      buffers.forEach((stay, index) => {
+        if (stay.to >= from && stay.from <= to) block(context, stay, index, x, y, width);
+      });
+      limit(context, width, y(machine.peak_rows), []);
+      if (machine.lower_bound_rows && machine.lower_bound_rows !== machine.peak_rows) limit(context, width, y(machine.lower_bound_rows), [6, 4]);
     });
-    limit(context, width, y(machine.peak_rows), []);
-    if (machine.lower_bound_rows && machine.lower_bound_rows !== machine.peak_rows) limit(context, width, y(machine.lower_bound_rows), [6, 4]);
-    context.restore();
     labels(context, height, y);
   }
 
-  function block(context, { name, row, rows, from, to }, index, x, y, width) {
+  function block(context, { name, kind, row, rows, from, to }, index, x, y, width) {
     const [left, right, top, low] = [x(from), x(to), y(row + rows), y(row)];
     const [wide, high] = [Math.max(1, right - left), Math.max(0.8, low - top)];
     const on = !lit || lit.buffers.has(index);
     context.globalAlpha = on ? 1 : FADED;
     context.lineWidth = lit && on ? 2 : 1;
-    area(context, left, top, wide, high, kinds[index]);
+    area(context, left, top, wide, high, kind);
     const visible = Math.min(right, width) - Math.max(left, axis.LEFT);
     if (high >= 14 && visible > 40 && context.measureText(name).width < visible - 8) {
       context.fillStyle = colours.of("ink");
@@ -92,9 +83,7 @@ const buffer = (() => {
 
   function start() {
     view = axis.attach(canvas, draw);
-    canvas.addEventListener("mousemove", (event) => selection.point(under(event), "buffer"));
-    canvas.addEventListener("mouseleave", () => selection.point(null, "buffer"));
-    canvas.addEventListener("click", (event) => selection.hold(under(event), "buffer"));
+    selection.follow(canvas, "buffer", under, (wanted) => selection.hold(wanted, "buffer"));
     selection.listen(light);
   }
 

@@ -10,11 +10,7 @@ const diagrams = (() => {
       this.pictures = new Map([[name, this.frame.querySelector("svg")]]);
       this.scrolled = new Map();
       this.begun = new Set();
-      this.crumbs = document.createElement("div");
-      this.crumbs.className = "crumbs";
-      this.crumbs.hidden = true;
-      this.crumbs.setAttribute("role", "navigation");
-      this.crumbs.setAttribute("aria-label", "where this is");
+      this.crumbs = dom.make("div", { class: "crumbs", hidden: "", role: "navigation", "aria-label": "where this is" });
       this.frame.before(this.crumbs);
       this.zoom = zooming.zoomable(this.frame, () => this.svg);
       marked(this.svg, name);
@@ -77,11 +73,9 @@ const diagrams = (() => {
     listen() {
       const { frame, name } = this;
       const dragged = zooming.draggable(frame);
-      frame.addEventListener("mouseover", (event) => selection.point(this.boxOf(event), name));
-      frame.addEventListener("mouseleave", () => selection.point(null, name));
-      frame.addEventListener("click", (event) => {
+      selection.follow(frame, name, (event) => this.boxOf(event), (wanted, event) => {
         event.preventDefault();
-        if (!dragged()) selection.hold(this.boxOf(event), name);
+        if (!dragged()) selection.hold(wanted, name);
       });
       frame.addEventListener("dblclick", (event) => open(this.boxOf(event)));
       frame.addEventListener("keydown", (event) => this.press(event));
@@ -115,12 +109,8 @@ const diagrams = (() => {
   /** The way to a picture: a button for each one around it. */
   function way(name) {
     return insides.trail(name).map((step) => {
-      const here = step === name;
-      const crumb = document.createElement(here ? "span" : "button");
-      crumb.textContent = insides.title(step);
-      if (here) crumb.setAttribute("aria-current", "location");
-      else crumb.addEventListener("click", () => views.show(step, false));
-      return crumb;
+      if (step === name) return dom.make("span", { "aria-current": "location" }, insides.title(step));
+      return dom.make("button", { click: () => views.show(step, false) }, insides.title(step));
     });
   }
 

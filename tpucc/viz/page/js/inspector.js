@@ -2,51 +2,25 @@
 const inspector = (() => {
   const MOST = 8;
   const panel = document.getElementById("inspector");
-
-  function element(name, text, kind = "") {
-    const made = document.createElement(name);
-    made.textContent = text;
-    if (kind) made.className = kind;
-    return made;
-  }
+  const { make } = dom;
 
   /** A button that holds something else. */
-  function link(wanted, text) {
-    const made = element("button", text, "link");
-    made.addEventListener("click", () => selection.hold(wanted, "inspector"));
-    return made;
-  }
+  const link = (wanted, text) => make("button", { class: "link", click: () => selection.hold(wanted, "inspector") }, text);
 
   /** A button that opens a box that stands for several. */
-  function opening(chosen) {
-    if (!insides.behind(chosen)) return [];
-    const made = element("button", "open", "open");
-    made.addEventListener("click", () => diagrams.open(chosen));
-    return [made];
-  }
+  const opening = (chosen) => (insides.behind(chosen) ? [make("button", { class: "open", click: () => diagrams.open(chosen) }, "open")] : []);
 
   /** A list of links to the first of these; `count` is how many there are, if `wanted` doesn't have them all. */
   function section(title, wanted, texts, count = wanted.length) {
     if (!wanted.length) return [];
-    const items = document.createElement("ul");
-    wanted.slice(0, MOST).forEach((one, index) => {
-      const item = document.createElement("li");
-      item.append(link(one, texts(one, index)));
-      items.append(item);
-    });
-    const shown = Math.min(MOST, wanted.length);
-    if (count > shown) items.append(element("li", `and ${words.number(count - shown)} more`, "soft"));
-    return [element("h3", title), items];
+    const items = wanted.slice(0, MOST).map((one) => make("li", {}, link(one, texts(one))));
+    const more = count - items.length;
+    return [make("h3", {}, title), make("ul", {}, ...items, ...(more ? [make("li", { class: "soft" }, `and ${words.number(more)} more`)] : []))];
   }
 
   function related(chosen, lit) {
-    const instructions = [];
-    let count = 0;
-    lit.instructions.forEach((mark, id) => {
-      if (!mark) return;
-      count++;
-      if (instructions.length <= MOST) instructions.push({ kind: "instruction", id });
-    });
+    const ids = [...lit.instructions.keys()].filter((id) => lit.instructions[id]);
+    const instructions = ids.slice(0, MOST + 1).map((id) => ({ kind: "instruction", id }));
     const layers = [...lit.layers].map((id) => ({ kind: "layer", id }));
     const stays = [...lit.buffers].map((id) => ({ kind: "buffer", id }));
     const places = new Map();
@@ -60,7 +34,7 @@ const inspector = (() => {
       ...section("Source", others(lines), ({ id }) => `${id}  ${model.lines[id - 1]?.trim() ?? ""}`),
       ...section(words.counted(layers.length, "layer"), others(layers), ({ id }) => model.layers[id].name),
       ...section(words.counted(places.size, "tile"), others([...places.values()]), words.title),
-      ...section(words.counted(count, "instruction"), others(instructions), ({ id }) => `${words.number(id)}  ${model.texts[id]}`, count),
+      ...section(words.counted(ids.length, "instruction"), others(instructions), ({ id }) => `${words.number(id)}  ${model.texts[id]}`, ids.length),
       ...section(words.counted(stays.length, "buffer"), others(stays), ({ id }) => model.buffers[id].name),
     ];
   }
@@ -68,14 +42,13 @@ const inspector = (() => {
   function waiting(lit) {
     const found = words.waited(lit.instructions);
     if (!found.length) return [];
-    const items = document.createElement("ul");
-    for (const [meaning, cycles] of found) items.append(element("li", `${words.cycles(cycles)}: it ${meaning}`));
-    return [element("h3", "The matrix unit waits"), items];
+    const items = found.map(([meaning, cycles]) => make("li", {}, `${words.cycles(cycles)}: it ${meaning}`));
+    return [make("h3", {}, "The matrix unit waits"), make("ul", {}, ...items)];
   }
 
   function idle() {
     const hint = "Point at anything: a line, a box, a tile, an instruction, a bar, a buffer. All that belongs together lights up. Click to hold it, Esc lets go.";
-    panel.replaceChildren(element("p", hint, "soft"));
+    panel.replaceChildren(make("p", { class: "soft" }, hint));
   }
 
   function light(chosen, lit) {
@@ -85,12 +58,12 @@ const inspector = (() => {
     }
     const title = words.title(chosen);
     const focused = panel.contains(document.activeElement);
-    const held = selection.held() ? [element("p", "held · Esc lets go", "soft")] : [];
+    const held = selection.held() ? [make("p", { class: "soft" }, "held · Esc lets go")] : [];
     panel.replaceChildren(
-      element("h2", title[0].toUpperCase() + title.slice(1)),
+      make("h2", {}, title[0].toUpperCase() + title.slice(1)),
       ...held,
-      ...words.about(chosen).map((sentence, index) => element("p", sentence, index === 0 && chosen.kind === "instruction" ? "code" : "")),
-      ...(lit.idle ? [element("p", "Nothing of the program comes from it.", "soft")] : []),
+      ...words.about(chosen).map((sentence, index) => make("p", index === 0 && chosen.kind === "instruction" ? { class: "code" } : {}, sentence)),
+      ...(lit.idle ? [make("p", { class: "soft" }, "Nothing of the program comes from it.")] : []),
       ...opening(chosen),
       ...waiting(lit),
       ...related(chosen, lit),

@@ -65,18 +65,10 @@ const keyboard = (() => {
   }
 
   function help() {
-    const table = document.createElement("table");
-    for (const entry of keys) {
-      const row = table.insertRow();
-      row.insertCell().textContent = entry.shown ?? entry.keys.join(" ");
-      row.insertCell().textContent = entry.does;
-    }
-    const mouse = document.createElement("p");
-    mouse.textContent = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
-    const close = document.createElement("button");
-    close.textContent = "close";
-    close.addEventListener("click", () => dialog.close());
-    dialog.replaceChildren(table, mouse, close);
+    const rows = keys.map((entry) => dom.make("tr", {}, dom.make("td", {}, entry.shown ?? entry.keys.join(" ")), dom.make("td", {}, entry.does)));
+    const mouse = "Click holds what the pointer is on. On the timeline the wheel zooms, dragging moves, a double click shows all. On a diagram Ctrl and the wheel zoom, dragging moves, and a double click opens a double box, which stands for several.";
+    const close = dom.make("button", { click: () => dialog.close() }, "close");
+    dialog.replaceChildren(dom.make("table", {}, ...rows), dom.make("p", {}, mouse), close);
   }
 
   function start() {

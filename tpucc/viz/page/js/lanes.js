@@ -73,20 +73,5 @@ const lanes = (() => {
     return { ...picked(found.name, found.kind, found.starts, found.ends, own, own.map((place) => found.items[place])), cause: found.cause };
   }
 
-  /** For each layer that computes, from its first to its last multiply, or activation where it has none: {layer, from, to}, by their start. */
-  function layerSpans() {
-    const found = new Map();
-    for (const unit of [units[3], units[4]]) {
-      const before = new Set(found.keys());
-      unit.items.forEach((item, place) => {
-        const layer = code.layer[item];
-        if (before.has(layer)) return;
-        const span = found.get(layer) ?? { layer, from: unit.starts[place], to: unit.ends[place] };
-        found.set(layer, { layer, from: Math.min(span.from, unit.starts[place]), to: Math.max(span.to, unit.ends[place]) });
-      });
-    }
-    return [...found.values()].sort((a, b) => a.from - b.from);
-  }
-
-  return { units, stalls, spans: layerSpans(), share, meeting, at, part };
+  return { units, stalls, share, meeting, at, part };
 })();

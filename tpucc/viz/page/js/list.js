@@ -7,16 +7,14 @@ const list = (() => {
    * Makes `panel`, which scrolls, show `count()` rows; `fill(row, index)` says what row `index` shows, whenever it may have changed.
    */
   function open(panel, count, fill) {
-    const space = document.createElement("div");
-    space.className = "rows";
-    panel.append(space);
+    const space = panel.appendChild(dom.make("div", { class: "rows" }));
     const rows = [];
 
     function draw() {
       space.style.height = `${count() * HEIGHT}px`;
       const first = Math.max(0, Math.floor(panel.scrollTop / HEIGHT) - SPARE);
       const last = Math.min(count(), Math.ceil((panel.scrollTop + panel.clientHeight) / HEIGHT) + SPARE);
-      while (rows.length < last - first) rows.push(space.appendChild(document.createElement("div")));
+      while (rows.length < last - first) rows.push(space.appendChild(dom.make("div")));
       rows.forEach((row, place) => {
         const index = first + place;
         row.hidden = index >= last;
@@ -44,12 +42,7 @@ const list = (() => {
   const rowOf = (event) => Number(event.target.closest("[data-row]")?.dataset.row ?? -1);
 
   /** A cell of a row. */
-  function cell(kind, text) {
-    const element = document.createElement("span");
-    element.className = kind;
-    element.textContent = text;
-    return element;
-  }
+  const cell = (kind, text) => dom.make("span", { class: kind }, text);
 
   return { open, rowOf, cell };
 })();

@@ -26,19 +26,18 @@ const model = (() => {
       layer: decode.deltas(code.layer),
       start,
       end: decode.plain(code.length).map((length, index) => start[index] + length),
-      rows: decode.deltas(code.rows),
-      index: decode.plain(code.index),
       ...operands(code),
     };
   }
 
   /** The stays of buffers, by rows of the unified buffer [row, row + rows) and instructions [first, last]. */
   function stays(buffers) {
-    const names = buffers.name.split("\n");
+    const [names, kinds] = [buffers.name.split("\n"), buffers.kind.split(" ")];
     const [layer, start, first, last] = [buffers.layer, buffers.start, buffers.first, buffers.last].map(decode.deltas);
     const rows = decode.plain(buffers.rows);
     return Array.from(start, (_, index) => ({
       name: names[index],
+      kind: kinds[index],
       layer: layer[index],
       row: start[index],
       rows: rows[index],
@@ -64,34 +63,15 @@ const model = (() => {
   /** Each fetch of a tile: the `read_weights`, the layer, the tile's place in the layer's grid, and which turn of the layer it is. */
   function fetching() {
     const read = data.opcodes.findIndex((opcode) => opcode.name === "read_weights");
+    const places = decode.plain(data.places);
     const turns = data.layers.map(() => 0);
-    const seen = new Map();
     const found = [];
     for (let index = 0; index < code.count; index++) {
       if (code.opcode[index] !== read) continue;
       const layer = code.layer[index];
-      const key = `${layer} ${code.index[index]}`;
-      const times = seen.get(key) ?? 0;
-      seen.set(key, times + 1);
-      found.push({ read: index, layer, place: placeOf(layer, code.index[index], times), turn: ++turns[layer] });
+      found.push({ read: index, layer, place: places[found.length], turn: ++turns[layer] });
     }
     return found;
-  }
-
-  /** Equal tiles at several places of a grid take their turns one after the other. */
-  function placeOf(layer, tile, times) {
-    const places = placesOf(layer).get(tile) ?? [-1];
-    return places[times % places.length];
-  }
-
-  const grids = new Map();
-  function placesOf(layer) {
-    if (!grids.has(layer)) {
-      const places = new Map();
-      data.layers[layer].fills.forEach(([tile], place) => places.set(tile, [...(places.get(tile) ?? []), place]));
-      grids.set(layer, places);
-    }
-    return grids.get(layer);
   }
 
   /** For each instruction the fetch that it is (`read_weights`) or whose tile it uses (multiplies); -1 for others. */

@@ -8,7 +8,7 @@ const passes = (() => {
   const texts = model.stages.texts.split("\n");
   const textOf = decode.deltas(model.stages.text);
   const originOf = decode.deltas(model.stages.origin);
-  let whole = false;
+  let whole = () => false;
   let stage = 0;
   let entries = [];
   let rows = null;
@@ -16,7 +16,7 @@ const passes = (() => {
   /** The rows of a stage: {line, kind}, and {gap: how many} for kept lines that are left out. */
   function entriesOf(number) {
     const all = Array.from(decode.deltas(stages[number].rows), (value) => ({ line: Math.floor(value / 3), kind: value % 3 }));
-    if (whole || number === 0) return all;
+    if (whole() || number === 0) return all;
     const near = new Uint8Array(all.length);
     all.forEach(({ kind }, place) => {
       if (kind !== KEPT) near.fill(1, Math.max(0, place - AROUND), place + AROUND + 1);
@@ -49,11 +49,8 @@ const passes = (() => {
 
   function button(number) {
     const { name, nodes, added, removed } = stages[number];
-    const element = document.createElement("button");
-    element.dataset.stage = number;
-    element.append(list.cell("name", name), list.cell("counts", number ? `+${words.number(added)} −${words.number(removed)}` : words.counted(nodes, "node")));
-    element.addEventListener("click", () => choose(number));
-    return element;
+    const counts = number ? `+${words.number(added)} −${words.number(removed)}` : words.counted(nodes, "node");
+    return dom.make("button", { "data-stage": number, click: () => choose(number) }, list.cell("name", name), list.cell("counts", counts));
   }
 
   function choose(number) {
@@ -62,35 +59,17 @@ const passes = (() => {
     for (const element of panel.querySelectorAll("[data-stage]")) element.classList.toggle("chosen", Number(element.dataset.stage) === number);
     const { summary, nodes } = stages[number];
     panel.querySelector(".summary").textContent = `${summary ? `${summary}: ` : ""}${words.counted(nodes, "node")}`;
-    const body = panel.querySelector(".lines");
-    body.scrollTop = 0;
+    panel.querySelector(".lines").scrollTop = 0;
     light(selection.current(), selection.lit(), "");
   }
 
   function frame() {
-    const side = document.createElement("div");
-    side.className = "stages";
-    side.append(...stages.map((_, number) => button(number)));
-    const note = document.createElement("p");
-    note.textContent = unchanged ? `${words.counted(unchanged, "pass", "passes")} changed nothing.` : "";
-    side.append(note);
-    const body = document.createElement("div");
-    body.className = "stage";
-    const head = document.createElement("p");
-    const label = document.createElement("label");
-    const box = document.createElement("input");
-    box.type = "checkbox";
-    box.addEventListener("change", () => {
-      whole = box.checked;
-      choose(stage);
-    });
-    label.append(box, " all lines");
-    head.append(list.cell("summary", ""), label);
-    const scroll = document.createElement("div");
-    scroll.className = "lines";
-    scroll.tabIndex = 0;
-    body.append(head, scroll);
-    panel.replaceChildren(side, body);
+    const note = dom.make("p", {}, unchanged ? `${words.counted(unchanged, "pass", "passes")} changed nothing.` : "");
+    const box = dom.make("input", { type: "checkbox", change: () => choose(stage) });
+    const head = dom.make("p", {}, list.cell("summary", ""), dom.make("label", {}, box, " all lines"));
+    const scroll = dom.make("div", { class: "lines", tabindex: 0 });
+    whole = () => box.checked;
+    panel.replaceChildren(dom.make("div", { class: "stages" }, ...stages.map((_, number) => button(number)), note), dom.make("div", { class: "stage" }, head, scroll));
     return scroll;
   }
 
@@ -105,11 +84,7 @@ const passes = (() => {
     if (!panel) return;
     const scroll = frame();
     rows = list.open(scroll, () => entries.length, fill);
-    scroll.addEventListener("mouseover", (event) => selection.point(nodeOf(event), "passes"));
-    scroll.addEventListener("mouseleave", () => selection.point(null, "passes"));
-    scroll.addEventListener("click", (event) => {
-      if (nodeOf(event)) selection.hold(nodeOf(event), "passes");
-    });
+    selection.follow(scroll, "passes", nodeOf);
     selection.listen(light);
     choose(0);
   }

@@ -3,28 +3,29 @@ const search = (() => {
   const MOST = 12;
   const box = document.getElementById("search");
   const [field, results] = [box.querySelector("input"), box.querySelector("ol")];
-  const text = (value) => value.toLowerCase();
 
   const places = [
-    { kind: "line", texts: model.lines, label: (id, found) => `line ${id + 1}  ${found.trim()}`, id: (place) => place + 1 },
-    { kind: "layer", texts: model.layers.map(({ name }) => name), label: (_, found) => `layer ${found}`, id: (place) => place },
-    { kind: "buffer", texts: model.buffers.map(({ name }) => name), label: (_, found) => `buffer ${found}`, id: (place) => place },
-    { kind: "instruction", texts: model.texts, label: (id, found) => `instruction ${words.number(id)}  ${found}`, id: (place) => place },
+    { kind: "line", texts: model.lines, label: (id, found) => `line ${id}  ${found.trim()}`, first: 1 },
+    { kind: "layer", texts: model.layers.map(({ name }) => name), label: (_, found) => `layer ${found}`, first: 0 },
+    { kind: "buffer", texts: model.buffers.map(({ name }) => name), label: (_, found) => `buffer ${found}`, first: 0 },
+    { kind: "instruction", texts: model.texts, label: (id, found) => `instruction ${words.number(id)}  ${found}`, first: 0 },
   ];
 
   /** The first few matches of each kind; a number is also the instruction of that number. */
   function matches(query) {
-    const wanted = text(query.trim());
+    const wanted = query.trim().toLowerCase();
     if (!wanted) return [];
     const number = Number(wanted.replaceAll(",", ""));
-    const exact = Number.isInteger(number) && number < model.code.count && number >= 0 ? [{ wanted: { kind: "instruction", id: number }, label: `instruction ${words.number(number)}  ${model.texts[number]}` }] : [];
+    const exact = Number.isInteger(number) && number in model.texts ? [entry(places.at(-1), number)] : [];
     return [...exact, ...places.flatMap((place) => ofKind(place, wanted))];
   }
 
-  function ofKind({ kind, texts, label, id }, wanted) {
+  const entry = ({ kind, texts, label, first }, place) => ({ wanted: { kind, id: place + first }, label: label(place + first, texts[place]) });
+
+  function ofKind(kind, wanted) {
     const found = [];
-    for (let place = 0; place < texts.length && found.length < MOST; place++) {
-      if (text(texts[place]).includes(wanted)) found.push({ wanted: { kind, id: id(place) }, label: label(place, texts[place]) });
+    for (let place = 0; place < kind.texts.length && found.length < MOST; place++) {
+      if (kind.texts[place].toLowerCase().includes(wanted)) found.push(entry(kind, place));
     }
     return found;
   }
@@ -32,21 +33,10 @@ const search = (() => {
   function show() {
     const found = matches(field.value);
     results.hidden = !field.value.trim();
-    results.replaceChildren(...found.map(item));
-    if (!found.length && field.value.trim()) {
-      const none = document.createElement("li");
-      none.textContent = "nothing found";
-      results.append(none);
-    }
+    results.replaceChildren(...(found.length ? found.map(item) : [dom.make("li", {}, "nothing found")]));
   }
 
-  function item({ wanted, label }) {
-    const [entry, button] = [document.createElement("li"), document.createElement("button")];
-    button.textContent = label;
-    button.addEventListener("click", () => choose(wanted));
-    entry.append(button);
-    return entry;
-  }
+  const item = ({ wanted, label }) => dom.make("li", {}, dom.make("button", { click: () => choose(wanted) }, label));
 
   function choose(wanted) {
     selection.hold(wanted, "search");

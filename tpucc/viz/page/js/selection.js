@@ -12,7 +12,7 @@ const selection = (() => {
     return { ...found, idle: found.origins.size === 0 && found.layers.size === 0 };
   }
 
-  const same = (a, b) => (a === b) || (a && b && a.kind === b.kind && a.id === b.id && a.place === b.place && a.diagram === b.diagram);
+  const same = (a, b) => a === b || (a && b && ["kind", "id", "place", "diagram"].every((part) => a[part] === b[part]));
   const current = () => held ?? under;
 
   function tell(source) {
@@ -33,6 +33,13 @@ const selection = (() => {
     const before = current();
     under = wanted && links.exists(wanted) ? wanted : null;
     if (!same(before, current())) tell(source);
+  }
+
+  /** What `find(event)` says of a place in `panel` can be pointed at, and is held by a click, or what else `click` does with it. */
+  function follow(panel, source, find, click = (wanted) => wanted && hold(wanted, source)) {
+    for (const move of ["mouseover", "mousemove"]) panel.addEventListener(move, (event) => point(find(event), source));
+    panel.addEventListener("mouseleave", () => point(null, source));
+    panel.addEventListener("click", (event) => click(find(event), event));
   }
 
   /** The selection and the view as the page's address says them: `#view=tiles&tile=2.5`. */
@@ -70,15 +77,6 @@ const selection = (() => {
     remember();
   }
 
-  return {
-    hold,
-    point,
-    show,
-    restored,
-    current,
-    same,
-    held: () => held,
-    lit: () => lit,
-    listen: (listener) => listeners.push(listener),
-  };
+  const listen = (listener) => listeners.push(listener);
+  return { hold, point, follow, show, restored, current, same, held: () => held, lit: () => lit, listen };
 })();

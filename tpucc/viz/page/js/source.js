@@ -21,12 +21,7 @@ const source = (() => {
   }
 
   function start() {
-    panel.addEventListener("mouseover", (event) => selection.point(lineOf(event), "source"));
-    panel.addEventListener("mouseleave", () => selection.point(null, "source"));
-    panel.addEventListener("click", (event) => {
-      const wanted = lineOf(event);
-      if (wanted) selection.hold(selection.same(wanted, selection.held()) ? null : wanted, "source");
-    });
+    selection.follow(panel, "source", lineOf, (wanted) => wanted && selection.hold(selection.same(wanted, selection.held()) ? null : wanted, "source"));
     selection.listen(light);
   }
 

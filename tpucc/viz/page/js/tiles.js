@@ -2,17 +2,9 @@
 const tiles = (() => {
   const MOST = 4096;
   const [LARGEST, SMALLEST, SIDE] = [64, 10, 420];
-  const SVG = "http://www.w3.org/2000/svg";
   const panel = document.getElementById("view-tiles");
   const withTiles = model.layers.flatMap((layer, id) => (layer.fills.length ? [id] : []));
   let shown = -1;
-
-  function make(name, attributes, parent) {
-    const element = document.createElementNS(SVG, name);
-    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-    parent?.append(element);
-    return element;
-  }
 
   /** For each place of a layer's grid the turns of its tile. */
   function turnsOf(id) {
@@ -26,51 +18,41 @@ const tiles = (() => {
     const across = Math.ceil(weights[1] / model.machine.mxu);
     const down = Math.ceil(fills.length / across);
     const side = Math.min(LARGEST, Math.max(SMALLEST, SIDE / Math.max(across, down)));
-    const svg = make("svg", { width: across * side + 2, height: down * side + 2, role: "img", "aria-label": `tiles of ${model.layers[id].name}` });
     const turns = turnsOf(id);
-    fills.forEach((fill, place) => svg.append(cell(id, place, side, across, fill, turns[place])));
-    return svg;
+    const cells = fills.map((fill, place) => cell(id, place, side, across, fill, turns[place]));
+    return dom.svg("svg", { width: across * side + 2, height: down * side + 2, role: "img", "aria-label": `tiles of ${model.layers[id].name}` }, ...cells);
   }
 
   function cell(id, place, side, across, [, rows, columns], turns) {
     const [x, y, inner] = [(place % across) * side + 1, Math.floor(place / across) * side + 1, side - 2];
     const { mxu } = model.machine;
-    const group = make("g", { class: "tile", "data-place": place, "data-layer": id });
-    make("rect", { x, y, width: inner, height: inner, class: "rest" }, group);
-    make("rect", { x, y, width: Math.max(1.5, (inner * columns) / mxu), height: Math.max(1.5, (inner * rows) / mxu), class: "k-weights" }, group);
+    const [width, height] = [columns, rows].map((used) => Math.max(1.5, (inner * used) / mxu));
     const number = turns.length ? words.number(turns[0]) : "";
-    if (inner >= 18 && number.length * 7 < inner) {
-      make("text", { x: x + inner / 2, y: y + inner / 2 + 4, "text-anchor": "middle", class: "f-ink" }, group).textContent = number;
-    }
-    make("title", {}, group).textContent = `${words.title({ kind: "tile", id, place })} · ${rows} × ${columns} of ${mxu} × ${mxu} used`;
-    return group;
+    const fits = inner >= 18 && number.length * 7 < inner;
+    return dom.svg("g", { class: "tile", "data-place": place, "data-layer": id },
+      dom.svg("rect", { x, y, width: inner, height: inner, class: "rest" }),
+      dom.svg("rect", { x, y, width, height, class: "k-weights" }),
+      ...(fits ? [dom.svg("text", { x: x + inner / 2, y: y + inner / 2 + 4, "text-anchor": "middle", class: "f-ink" }, number)] : []),
+      dom.svg("title", {}, `${words.title({ kind: "tile", id, place })} · ${rows} × ${columns} of ${mxu} × ${mxu} used`));
   }
 
-  const picker = document.createElement("select");
-
-  function fillPicker() {
-    picker.setAttribute("aria-label", "layer");
-    picker.append(...withTiles.map((layer) => new Option(model.layers[layer].name, layer)));
-    picker.addEventListener("change", () => selection.hold({ kind: "layer", id: Number(picker.value) }, "tiles"));
-  }
+  const pick = (event) => selection.hold({ kind: "layer", id: Number(event.target.value) }, "tiles");
+  const picker = dom.make("select", { "aria-label": "layer", change: pick }, ...withTiles.map((layer) => new Option(model.layers[layer].name, layer)));
 
   function head(id) {
     const { fills, weights, choice } = model.layers[id];
     const used = fills.reduce((sum, [, rows, columns]) => sum + rows * columns, 0);
-    const line = document.createElement("p");
     const full = words.percent(used, fills.length * model.machine.mxu ** 2);
     const size = `${words.number(weights[0])} inputs × ${words.number(weights[1])} outputs`;
     picker.value = id;
-    line.append(picker, ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`);
-    return line;
+    return dom.make("p", {}, picker, ` ${size}: ${words.counted(fills.length, "tile")}, ${full} full${choice ? `; ${choice}` : ""}.`);
   }
 
   function draw(id) {
     shown = id;
-    const note = document.createElement("p");
     const few = model.layers[id].fills.length <= MOST;
-    note.textContent = few ? "The filled part of a tile is used, the rest is padding; the number is its turn in the layer." : "Too many tiles to draw.";
-    panel.replaceChildren(head(id), note, ...(few ? [grid(id)] : []));
+    const note = few ? "The filled part of a tile is used, the rest is padding; the number is its turn in the layer." : "Too many tiles to draw.";
+    panel.replaceChildren(head(id), dom.make("p", {}, note), ...(few ? [grid(id)] : []));
   }
 
   /** The first layer with tiles among what is lit. */
@@ -98,13 +80,8 @@ const tiles = (() => {
       panel.textContent = "No layer has weights, so there are no tiles.";
       return;
     }
-    fillPicker();
     draw(withTiles.reduce((best, id) => (model.layers[id].fills.length > model.layers[best].fills.length ? id : best)));
-    panel.addEventListener("mouseover", (event) => selection.point(tileOf(event), "tiles"));
-    panel.addEventListener("mouseleave", () => selection.point(null, "tiles"));
-    panel.addEventListener("click", (event) => {
-      if (tileOf(event)) selection.hold(tileOf(event), "tiles");
-    });
+    selection.follow(panel, "tiles", tileOf);
     selection.listen(light);
   }
 

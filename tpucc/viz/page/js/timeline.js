@@ -16,16 +16,13 @@ const timeline = (() => {
       context.fillStyle = colours.of("ink");
       context.fillText(lane.name, 12, tops[index] + 13);
     });
-    context.save();
-    context.beginPath();
-    context.rect(axis.LEFT, 0, width - axis.LEFT - axis.RIGHT, height);
-    context.clip();
-    context.globalAlpha = lit ? FADED : 1;
-    rows(context, lanes, x);
-    context.globalAlpha = 1;
-    if (lit) rows(context, lit, x);
-    names(context, x, width);
-    context.restore();
+    axis.clipped(context, width, height, () => {
+      context.globalAlpha = lit ? FADED : 1;
+      rows(context, lanes, x);
+      context.globalAlpha = 1;
+      if (lit) rows(context, lit, x);
+      names(context, x, width);
+    });
     scale(context, width, x);
   }
 
@@ -64,9 +61,9 @@ const timeline = (() => {
   }
 
   function names(context, x, width) {
-    const starts = [...lanes.spans.map(({ from }) => x(from)), width];
+    const starts = [...model.layer_spans.map(([, from]) => x(from)), width];
     context.fillStyle = colours.of("soft");
-    lanes.spans.forEach(({ layer, to }, index) => {
+    model.layer_spans.forEach(([layer, , to], index) => {
       const room = starts[index + 1] - starts[index] - 6;
       const left = Math.max(starts[index], axis.LEFT);
       const { name } = model.layers[layer];
@@ -121,20 +118,14 @@ const timeline = (() => {
   function legend() {
     document.getElementById("legend").replaceChildren(...lanes.stalls.map(({ cause }) => {
       const { meaning, kind, angle } = model.waits.causes[cause];
-      const entry = document.createElement("span");
-      const swatch = document.createElement("i");
-      swatch.className = `hatch h-${kind} a-${angle}`;
-      entry.append(swatch, meaning);
-      return entry;
+      return dom.make("span", {}, dom.make("i", { class: `hatch h-${kind} a-${angle}` }), meaning);
     }));
   }
 
   function start() {
     canvas.style.height = `${bottom + SCALE}px`;
     view = axis.attach(canvas, draw);
-    canvas.addEventListener("mousemove", (event) => selection.point(under(event), "timeline"));
-    canvas.addEventListener("mouseleave", () => selection.point(null, "timeline"));
-    canvas.addEventListener("click", (event) => selection.hold(under(event), "timeline"));
+    selection.follow(canvas, "timeline", under, (wanted) => selection.hold(wanted, "timeline"));
     selection.listen(light);
     legend();
   }

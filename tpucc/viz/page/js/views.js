@@ -51,9 +51,7 @@ const views = (() => {
   /** A row of a table, or a mark of a chart, that stands for layers. */
   function linked(row, ids) {
     const wanted = { kind: "layer", id: ids[0] };
-    row.addEventListener("mouseenter", () => selection.point(wanted, "summary"));
-    row.addEventListener("mouseleave", () => selection.point(null, "summary"));
-    row.addEventListener("click", () => selection.hold(wanted, "summary"));
+    selection.follow(row, "summary", () => wanted);
     selection.listen((_, lit) => row.classList.toggle("lit", lit !== null && ids.some((id) => lit.layers.has(id))));
   }
 

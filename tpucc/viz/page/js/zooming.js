@@ -23,21 +23,8 @@ const zooming = (() => {
     return { by: (steps) => to(scale() * STEP ** steps), fit: () => to(Math.min(1, frame.clientWidth / size().width)) };
   }
 
-  /** Dragging moves the picture. Returns whether that is what the pointer did last: a drag is no click. */
-  function draggable(frame) {
-    let from = null;
-    frame.addEventListener("pointerdown", (event) => {
-      if (event.button === 0) from = { x: event.clientX, y: event.clientY, left: frame.scrollLeft, top: frame.scrollTop, far: false };
-    });
-    window.addEventListener("pointermove", (event) => {
-      if (!from) return;
-      const [dx, dy] = [event.clientX - from.x, event.clientY - from.y];
-      from.far ||= Math.hypot(dx, dy) > 4;
-      if (from.far) frame.scrollTo(from.left - dx, from.top - dy);
-    });
-    window.addEventListener("pointerup", () => setTimeout(() => (from = null)));
-    return () => from?.far ?? false;
-  }
+  /** Dragging moves the picture. Returns whether that is what the pointer did last. */
+  const draggable = (frame) => dom.drag(frame, () => [frame.scrollLeft, frame.scrollTop], ([left, top], dx, dy) => frame.scrollTo(left - dx, top - dy));
 
   return { zoomable, draggable };
 })();

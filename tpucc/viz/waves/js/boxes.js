@@ -1,44 +1,23 @@
 /** Rectangles with a number in them, in the picture's SVG. */
 const boxes = (() => {
-  const NAMESPACE = "http://www.w3.org/2000/svg";
-
-  /**
-   * A new SVG element.
-   * @param {string} kind - such as "rect"
-   * @param {Record<string, string | number>} attributes
-   * @param {Element} [inside] - where to put it
-   * @returns {SVGElement}
-   */
+  /** A new SVG element, such as a "rect"; `inside` is where to put it. */
   const element = (kind, attributes, inside) => {
-    const made = document.createElementNS(NAMESPACE, kind);
+    const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, String(value));
-    if (inside) inside.append(made);
+    inside.append(made);
     return made;
   };
 
-  /**
-   * A number with a true minus sign.
-   * @param {number} value
-   * @returns {string}
-   */
+  /** A new paragraph of this class. */
+  const paragraph = (text, look) => Object.assign(document.createElement("p"), { textContent: text, className: look });
+
+  /** A number with a true minus sign. */
   const signed = (value) => String(value).replace("-", "−");
 
-  /**
-   * The corner of box (i, j) of a lattice.
-   * @param {{x: number, y: number, across: number, down: number}} lattice
-   * @param {number} i
-   * @param {number} j
-   * @returns {{x: number, y: number}}
-   */
+  /** The corner of box (i, j) of a lattice: {x, y, across, down, width, height}. */
   const corner = (lattice, i, j) => ({ x: lattice.x + j * lattice.across, y: lattice.y + i * lattice.down });
 
-  /**
-   * The middle of box (i, j) of a lattice.
-   * @param {{x: number, y: number, across: number, down: number, width: number, height: number}} lattice
-   * @param {number} i
-   * @param {number} j
-   * @returns {{x: number, y: number}}
-   */
+  /** The middle of that box. */
   const middle = (lattice, i, j) => {
     const { x, y } = corner(lattice, i, j);
     return { x: x + lattice.width / 2, y: y + lattice.height / 2 };
@@ -46,11 +25,7 @@ const boxes = (() => {
 
   /** A box that comes and goes. */
   class Box {
-    /**
-     * @param {Element} layer
-     * @param {{x: number, y: number}} at - its middle
-     * @param {{width: number, height: number, font: number, radius?: number}} size - without a font it has no number
-     */
+    /** `at` is its middle, `size` {width, height, font, radius}; without a font it has no number. */
     constructor(layer, at, size) {
       this.at = at;
       this.node = element("g", { class: "box" }, layer);
@@ -66,21 +41,14 @@ const boxes = (() => {
       this.node.setAttribute("visibility", "hidden");
     }
 
-    /**
-     * @param {number} value
-     * @param {string} look - classes
-     */
+    /** `look` are classes. */
     show(value, look) {
       this.node.setAttribute("class", `box ${look}`);
       this.node.setAttribute("visibility", "visible");
       if (this.text) this.text.textContent = signed(value);
     }
 
-    /**
-     * Comes from another place.
-     * @param {{x: number, y: number}} from
-     * @param {number} duration - in milliseconds; 0 stands for being there
-     */
+    /** Comes from another place; `duration` is in milliseconds, 0 stands for being there. */
     slide(from, duration) {
       if (!duration) return;
       const start = `translate(${from.x - this.at.x}px, ${from.y - this.at.y}px)`;
@@ -88,5 +56,5 @@ const boxes = (() => {
     }
   }
 
-  return { element, signed, corner, middle, Box };
+  return { element, paragraph, signed, corner, middle, Box };
 })();

@@ -10,13 +10,7 @@
   const say = (number) => {
     part("number").textContent = `cycle ${number}`;
     part("last").textContent = `of ${last}`;
-    part("words").replaceChildren(
-      ...words.cycle(number).map((text) => {
-        const line = document.createElement("p");
-        line.textContent = text;
-        return line;
-      }),
-    );
+    part("words").replaceChildren(...words.cycle(number).map((text) => boxes.paragraph(text, "")));
     slider.setAttribute("aria-valuetext", `cycle ${number}: ${words.cycle(number).join(" ")}`);
   };
 
@@ -41,11 +35,8 @@
 
   const advance = () => {
     go(state.number + 1);
-    if (state.number === last) {
-      pause();
-      return;
-    }
-    state.timer = window.setTimeout(advance, CYCLE / Number(speed.value));
+    if (state.number === last) pause();
+    else state.timer = window.setTimeout(advance, CYCLE / Number(speed.value));
   };
 
   const toggle = () => {

@@ -26,20 +26,16 @@ const scene = (() => {
   const chips = (inside, right, down) =>
     bare ? null : grid(data.rows, data.columns, (i, j) => new Box(inside, within(i, j, right, down), chipSize));
 
-  /** A lattice without numbers, for what stands still. */
-  const dots = (lattice, rows, columns, inside) => {
-    for (let i = 0; i < rows; i += 1) {
-      for (let j = 0; j < columns(i); j += 1) {
-        const { x, y } = middle(lattice, i, j);
-        element("circle", { cx: x, cy: y, r: Math.min(2.2, lattice.width / 6), class: "dot" }, inside);
-      }
-    }
+  /** An empty place of a lattice. */
+  const dot = (lattice, i, j, inside) => {
+    const { x, y } = middle(lattice, i, j);
+    element("circle", { cx: x, cy: y, r: Math.min(2.2, lattice.width / 6), class: "dot" }, inside);
   };
 
   const back = layer("back");
-  dots(setup, data.rows, (i) => i + 1, back);
-  dots(accumulators, data.count, () => data.columns, back);
-  for (const rowOfBoxes of boxesOf({ ...array, font: 0 }, data.rows, data.columns, back)) for (const box of rowOfBoxes) box.show(0, "place");
+  grid(data.rows, data.rows, (i, j) => j <= i && dot(setup, i, j, back));
+  grid(data.count, data.columns, (i, j) => dot(accumulators, i, j, back));
+  for (const box of boxesOf({ ...array, font: 0 }, data.rows, data.columns, back).flat()) box.show(0, "place");
 
   const parts = {
     ground: boxesOf({ ...array, font: 0, radius: 8 }, data.rows, data.columns, layer("grounds")),
@@ -61,8 +57,8 @@ const scene = (() => {
 
   /** An equals sign for each row of results. */
   const equals = Array.from({ length: accumulators.font ? data.count : 0 }, (_, i) => {
-    const { x, y } = { x: array.x - shares.gap / 2, y: middle(accumulators, i, 0).y + 5 };
-    const sign = element("text", { x, y, "text-anchor": "middle", class: "equals", "font-size": 15 }, svg);
+    const place = { x: array.x - shares.gap / 2, y: middle(accumulators, i, 0).y + 5 };
+    const sign = element("text", { ...place, "text-anchor": "middle", class: "equals", "font-size": 15 }, svg);
     sign.textContent = "=";
     return sign;
   });
@@ -72,12 +68,9 @@ const scene = (() => {
     shown?.forEach((line, i) =>
       line.forEach((box, j) => {
         const now = what(i, j);
-        if (!now) {
-          box.hide();
-          return;
-        }
-        box.show(now.value, now.look);
-        if (now.from) box.slide(now.from, duration);
+        if (now) box.show(now.value, now.look);
+        else box.hide();
+        if (now?.from) box.slide(now.from, duration);
       }),
     );
   };
@@ -137,11 +130,7 @@ const scene = (() => {
     });
   };
 
-  /**
-   * Shows a cycle.
-   * @param {number} number
-   * @param {number} duration - of the way from the cycle before, in milliseconds; 0 stands for no way
-   */
+  /** Shows a cycle; `duration` is that of the way from the cycle before, in milliseconds; 0 stands for no way. */
   const show = (number, duration) => {
     const state = data.cycles[number];
     drawInput(state, duration);
@@ -149,6 +138,23 @@ const scene = (() => {
     drawArray(state, duration);
     drawResults(state, duration);
   };
+
+  /** Words that never change: what stands where, and the numbers of rows. */
+  const write = (text, at, anchor, kind = "", size = 12) => {
+    element("text", { ...at, "text-anchor": anchor, "font-size": size, class: `caption ${kind}` }, svg).textContent = text;
+  };
+
+  write("the input", { x: input.x + input.width, y: array.y - 10 }, "end");
+  write("setup", { x: setup.x + setup.width, y: array.y - 10 }, "end");
+  write("X @ W by NumPy", { x: product.x + data.columns * product.across - 4, y: product.y - 8 }, "end");
+  write("accumulators", { x: array.x, y: accumulators.y - 8 }, "start");
+  const size = Math.min(12, product.down * 0.7);
+  if (size >= 8) {
+    for (let row = 0; row < data.count; row += 1) {
+      const at = { x: product.x - 6, y: middle(product, row, 0).y + size * 0.36 };
+      write(`row ${row}`, at, "end", `owned row-${row % data.colours}`, size);
+    }
+  }
 
   return { show, svg };
 })();

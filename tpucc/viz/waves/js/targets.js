@@ -18,13 +18,7 @@ const targets = (() => {
   const tell = () => {
     const target = state.over ?? state.held;
     const [first, ...others] = words[target.kind](state.number, target.i, target.j);
-    output.replaceChildren();
-    for (const [text, look] of [[first, "first"], ...others.filter(Boolean).map((other) => [other, "more"])]) {
-      const line = document.createElement("p");
-      line.className = look;
-      line.textContent = text;
-      output.append(line);
-    }
+    output.replaceChildren(boxes.paragraph(first, "first"), ...others.filter(Boolean).map((other) => boxes.paragraph(other, "more")));
     surround(target);
     found.get(key(target)).setAttribute("aria-label", first);
   };
@@ -43,25 +37,19 @@ const targets = (() => {
     const target = { kind, i, j };
     found.set(key(target), node);
     node.dataset.target = `${kind} ${i},${j}`;
-    node.addEventListener("pointerenter", () => {
-      state.over = target;
-      tell();
-    });
-    node.addEventListener("pointerleave", () => {
-      state.over = null;
-      tell();
-    });
+    for (const [event, over] of [["pointerenter", target], ["pointerleave", null]]) {
+      node.addEventListener(event, () => {
+        state.over = over;
+        tell();
+      });
+    }
     node.addEventListener("focus", () => hold(target));
   };
 
   for (let i = 0; i < data.rows; i += 1) for (let j = 0; j < data.columns; j += 1) add("element", i, j);
   for (let i = 0; i < data.count; i += 1) for (let j = 0; j < data.columns; j += 1) add("sum", i, j);
 
-  /**
-   * Goes to a neighbour of the element that is held; from the last row of elements to the accumulators and back.
-   * @param {number} down
-   * @param {number} right
-   */
+  /** Goes to a neighbour of the element that is held; from the last row of elements to the accumulators and back. */
   const move = (down, right) => {
     const { kind, i, j } = state.held;
     const rows = { element: data.rows, sum: data.count };
@@ -73,10 +61,7 @@ const targets = (() => {
     found.get(key(target)).focus({ preventScroll: true });
   };
 
-  /**
-   * Tells about a cycle.
-   * @param {number} number
-   */
+  /** Tells about a cycle. */
   const show = (number) => {
     state.number = number;
     tell();

@@ -24,13 +24,7 @@ const words = (() => {
     return `has nothing to multiply; its weight ${signed(state.weights[i][j])} stays`;
   };
 
-  /**
-   * The computation of an element.
-   * @param {number} number - of the cycle
-   * @param {number} i - row of elements
-   * @param {number} j - column of elements
-   * @returns {string[]} sentences
-   */
+  /** The computation of an element in row i and column j, in a cycle: sentences. */
   const element = (number, i, j) => {
     const state = data.cycles[number];
     const where = `element (${i},${j}), cycle ${number}`;
@@ -41,13 +35,7 @@ const words = (() => {
     return [`${where}: ${sum}; row ${row(owner)} of the input${inTile(tile(owner))}`, onward(state, i, j), shadow(state, i, j)];
   };
 
-  /**
-   * What an accumulator holds.
-   * @param {number} number - of the cycle
-   * @param {number} i - row of the input
-   * @param {number} j - column
-   * @returns {string[]} sentences
-   */
+  /** What the accumulator of row i of the input and column j holds in a cycle: sentences. */
   const sum = (number, i, j) => {
     const state = data.cycles[number];
     const where = `accumulator of row ${i}, column ${j}, cycle ${number}`;
@@ -67,11 +55,7 @@ const words = (() => {
     return `${state.done} of ${sums} sums ${state.done === 1 ? "is" : "are"} complete, and equal to NumPy's.`;
   };
 
-  /**
-   * What happens in a cycle.
-   * @param {number} number
-   * @returns {string[]} sentences
-   */
+  /** What happens in a cycle: sentences. */
   const cycle = (number) => {
     const state = data.cycles[number];
     const elements = data.rows * data.columns;
