@@ -11,7 +11,7 @@ from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import artifacts
 

@@ -17,8 +17,8 @@ from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import LABELS, executable_from, held_out
 from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
+from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
-from tpucc.interop.files import write_file
 from tpucc.interop.npz import npz_bytes
 from tpucc.numerics import AnyArray
 from tpucc.runtime.check import (

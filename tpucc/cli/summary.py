@@ -33,7 +33,7 @@ def compile_text(
 def compile_summary(compilation: Compilation, runtime: Runtime, files: Sequence[Path]) -> dict[str, Any]:
     """The same for programs: `stats.json` with the stages' times, the files and the warnings beside."""
     times = {f"{s.number:02} {s.stage}": s.seconds for s in compilation.snapshots}
-    return {**runtime.stats, "stages": times, "files": [str(path) for path in files], "warnings": compilation.warnings}
+    return {**runtime.stats, "stages": times, "files": [printable(str(path)) for path in files], "warnings": compilation.warnings}
 
 
 def run_text(summary: Mapping[str, Any]) -> str:

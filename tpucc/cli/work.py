@@ -16,8 +16,8 @@ from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import compile_source, require_stage
+from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
-from tpucc.interop.files import write_file
 from tpucc.interop.sources import read_source
 from tpucc.numerics import AnyArray
 from tpucc.runtime.check import accuracy, labels_fit

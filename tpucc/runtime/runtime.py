@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
-from tpucc.interop.files import read_file, write_file
+from tpucc.files import read_file, write_file
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import Quantisation, TensorType

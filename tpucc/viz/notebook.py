@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import counted, printable
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.statistics import LayerStatistics, Statistics, read_statistics
