@@ -28,6 +28,9 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
 
+Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
+"""An array for each input of a model, by name; or an array alone."""
+
 
 @dataclass(frozen=True, repr=False)
 class Shown:
@@ -74,12 +77,12 @@ class Executable:
     def _repr_html_(self) -> str:
         return summary_html(self.runtime)
 
-    def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
-        """Runs the model on an array for each input; returns an array for each output. See `Runtime.run`."""
+    def run(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
+        """Runs the model on an array for each input, or on the array for its only one; returns an array for each output: `Runtime.run`."""
         return self.runtime.run(inputs, **named)
 
-    def run_quantized(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """The integers of each output that the device computed, with their scale and zero point."""
+    def run_quantized(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
+        """The integers that the device computed for each output, with their scale and zero point: see `Runtime.run_quantized`."""
         return self.runtime.run_quantized(inputs, **named)
 
     def save(self, path: PathLike) -> None:
