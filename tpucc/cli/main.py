@@ -14,6 +14,8 @@ from typing import NoReturn
 import click
 
 COMMANDS = {
+    "new": "Write a model with its data, to begin with.",
+    "programs": "The programs that come with tpucc.",
     "compile": "Compile a model; write its files and pictures; print a summary.",
     "run": "Execute a model or a program; optionally check it.",
     "judge": "One verdict: are the values right, is the program valid, how fast is it.",

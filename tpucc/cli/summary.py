@@ -9,6 +9,7 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.driver import BACK_STAGES
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
@@ -73,10 +74,19 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
 
 
 def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
-    rows = [(s.stage, _outcome(s), f"{1000 * s.seconds:,.1f}") for s in compilation.snapshots]
+    """A row for each stage; passes that found nothing to do share one, below the last pass that did."""
+    idle = [s for s in compilation.snapshots if not s.changed and s.stage != "verify"]
+    rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s not in idle]
+    if idle:
+        place = next((index for index, row in enumerate(rows) if row[0] in BACK_STAGES), len(rows))
+        rows.insert(place, (counted(len(idle), "other pass", "other passes"), "no change", _milliseconds(*idle)))
     if drawing is not None:
         rows.append(("draw", drawing[0], f"{1000 * drawing[1]:,.1f}"))
     return table(("stage", "result", "ms"), rows, left=2)
+
+
+def _milliseconds(*snapshots: Snapshot) -> str:
+    return f"{1000 * sum(s.seconds for s in snapshots):,.1f}"
 
 
 def _outcome(snapshot: Snapshot) -> str:
@@ -87,8 +97,6 @@ def _outcome(snapshot: Snapshot) -> str:
     value = snapshot.value
     if snapshot.stage == "verify":
         return "ten groups of rules hold"
-    if not snapshot.changed:
-        return "no change"
     if isinstance(value, Source):
         return counted(value.text.count("\n") + (not value.text.endswith("\n")), "line")
     if isinstance(value, Graph):

@@ -12,6 +12,7 @@ from tpucc.files import inside, opened, why
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.foreign import foreign
+from tpucc.interop.programs import suggestion
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -29,7 +30,8 @@ def read_source(path: Path) -> Source:
         with opened(path) as stream:
             data = stream.read(most + 1)
     except (OSError, ValueError) as error:
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {why(error)}")) from None
+        known = (suggestion(path),) if isinstance(error, FileNotFoundError) else ()
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {why(error)}", help=tuple(filter(None, known)))) from None
     if (kind := foreign(path, data)) is not None:
         raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
     if len(data) > most:
