@@ -45,6 +45,7 @@ def run_text(summary: Mapping[str, Any]) -> str:
         f"{duration(summary['seconds'])}",
         f"outputs: {outputs}",
         *_accuracy(summary.get("accuracy")),
+        *_regression(summary.get("regression")),
         *_check(summary.get("check")),
     ]
     return "\n".join(wrapped(line, "  ") for line in lines)
@@ -56,6 +57,13 @@ def _accuracy(found: Mapping[str, Any] | None) -> list[str]:
     rows = counted(found["rows"], "row")
     shares = ", ".join(f"{name} {found[name]:.2%}" for name in ("float32", "int8", "int16") if name in found)
     return [f"accuracy on {rows} of {printable(found['inputs'])}: {shares}"]
+
+
+def _regression(found: Mapping[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    fits = [f"{name} RMSE {found[name]['rmse']:.4g}, R² {found[name]['r2']:.4f}" for name in ("float32", "int8", "int16") if name in found]
+    return [f"errors on {counted(found['rows'], 'row')} of {printable(found['inputs'])}: {'; '.join(fits)}"]
 
 
 def _check(check: Mapping[str, Any] | None) -> list[str]:

@@ -117,7 +117,7 @@ class Runtime:
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
-        return self._in_rounds(self._run_part, self.accepted({**self._by_name(inputs), **named}))
+        return self._in_rounds(self._run_part, self.accepted({**self.by_name(inputs), **named}))
 
     def run_quantized(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
         """As `run`, but the integers that the device computed for each output, by the output's name.
@@ -127,11 +127,12 @@ class Runtime:
         """
         if not self._device_outputs:
             raise InputError(Diagnostic("E0435", "the device computes no part of the outputs", help=("run gives what the host computes",)))
-        results = self._in_rounds(self._integers_of_part, self.accepted({**self._by_name(inputs), **named}))
+        results = self._in_rounds(self._integers_of_part, self.accepted({**self.by_name(inputs), **named}))
         found = {name: node.type.quantisation for name, node in self._device_outputs.items()}
         return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
 
-    def _by_name(self, inputs: Given | npt.ArrayLike | None) -> Given:
+    def by_name(self, inputs: Given | npt.ArrayLike | None) -> Given:
+        """The inputs by name: an array alone is the only input. Raises `InputError` E0436 where there are several."""
         if inputs is None or isinstance(inputs, Mapping):
             return inputs or {}
         names = list(self.inputs)
