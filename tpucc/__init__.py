@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tpucc.api import Executable, compile, compile_source, judge, load, resume
+    from tpucc.api import Executable, InputWarning, compile, compile_source, judge, load, resume
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "compile", "compile_source", "judge", "load", "resume"),
+    "tpucc.api": ("Executable", "InputWarning", "compile", "compile_source", "judge", "load", "resume"),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
         "ProgramError", "Source", "Span", "UsageError",
@@ -64,6 +64,7 @@ __all__ = [
     "Graph",
     "GraphBuilder",
     "InputError",
+    "InputWarning",
     "InternalError",
     "LimitError",
     "Node",

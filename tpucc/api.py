@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
+from tpucc.runtime.quality import notices
 from tpucc.runtime.resume import Base, base_at
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
@@ -28,6 +30,13 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
+
+Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
+"""An array for each input of a model, by name; or an array alone."""
+
+
+class InputWarning(UserWarning):
+    """Inputs that are allowed, and hardly meant: outside the range that the source declares, or changed by the conversion to its type."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,13 +84,22 @@ class Executable:
     def _repr_html_(self) -> str:
         return summary_html(self.runtime)
 
-    def run(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
-        """Runs the model on an array for each input; returns an array for each output. See `Runtime.run`."""
-        return self.runtime.run(inputs, **named)
+    def run(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
+        """Runs the model on an array for each input, or on the array for its only one; returns an array for each output: `Runtime.run`."""
+        given = self._named(inputs, named)
+        return self.runtime.run(given)
 
-    def run_quantized(self, inputs: Mapping[str, npt.ArrayLike] | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """The integers of each output that the device computed, with their scale and zero point."""
-        return self.runtime.run_quantized(inputs, **named)
+    def run_quantized(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
+        """The integers that the device computed for each output, with their scale and zero point: see `Runtime.run_quantized`."""
+        given = self._named(inputs, named)
+        return self.runtime.run_quantized(given)
+
+    def _named(self, inputs: Inputs | None, named: Mapping[str, npt.ArrayLike]) -> Mapping[str, npt.ArrayLike]:
+        """The arrays by name; what is odd about them is a warning where `run` was called."""
+        given = {**self.runtime.by_name(inputs), **named}
+        for sentence in notices(self.runtime.inputs, given):
+            warnings.warn(sentence, InputWarning, stacklevel=3)
+        return given
 
     def save(self, path: PathLike) -> None:
         """Writes the self-contained program (`.tpub`)."""

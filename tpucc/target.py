@@ -17,7 +17,8 @@ from typing import Literal
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, reason
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
+from tpucc.files import read_file
 
 DataType = Literal["int8", "bfloat16"]
 DATA_BYTES: Mapping[str, int] = {"int8": 1, "bfloat16": 2}
@@ -27,6 +28,9 @@ SHAPE_SIZES = ("mxu", "cores", "matrix_units", "weight_memory_bytes")
 PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
 SHAPE_RATES = ("clock_hz", "weight_bandwidth")
 PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
+
+MAX_TARGET = 2**20
+"""Bytes of a target's file."""
 
 
 class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -259,9 +263,8 @@ def _folder() -> resources.abc.Traversable:
 
 
 def _read(path: Path) -> str:
+    data = read_file(path, "E0503", "the target ", MAX_TARGET)
     try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        raise UsageError(Diagnostic("E0503", f"can't read the target {path}: {reason(error)}")) from None
+        return data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise UsageError(Diagnostic("E0503", f"can't read the target {path}: byte {error.start:,} is not UTF-8")) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +18,11 @@ from tpucc.isa.container import decode, encode
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.layers.kinds import LAYERS
+from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.passes.divide_batch import rule_of
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
+from tpucc.runtime.runtime import QuantisedOutput
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 HEAD = "weights random(seed=4)\nmodel m("
@@ -122,6 +125,14 @@ def one_and_several(source: str, cores: int, **options: int) -> tuple[Executable
     return tpucc.compile_source(source, **options), tpucc.compile_source(source, cores=cores, **options)  # type: ignore[arg-type]
 
 
+def integers_of(exe: Executable, inputs: Mapping[str, AnyArray]) -> dict[str, QuantisedOutput]:
+    """The integers of the outputs; none where the host computes all, or where cores don't share the rows of what it starts from."""
+    try:
+        return exe.run_quantized(inputs)
+    except InputError:
+        return {}
+
+
 def require_equal(one: Executable, several: Executable, seed: int = 0) -> None:
     """The same outputs, the same integers, and each core's integers as the reference has them."""
     inputs = random_inputs(one.runtime, seed)
@@ -132,11 +143,11 @@ def require_equal(one: Executable, several: Executable, seed: int = 0) -> None:
     for name, array in wanted.items():
         assert array.dtype == got[name].dtype
         np.testing.assert_array_equal(array, got[name], strict=True)
-    integers, found = one.run_quantized(inputs), several.run_quantized(inputs)
-    assert integers.keys() == found.keys()
-    for name, output in integers.items():
-        np.testing.assert_array_equal(output.values, found[name].values, strict=True)
-        assert (output.scale, output.zero_point) == (found[name].scale, found[name].zero_point)
+    integers, found = integers_of(one, inputs), integers_of(several, inputs)
+    assert found.keys() & wanted.keys() == integers.keys() & wanted.keys()
+    for name in found.keys() & integers.keys():
+        np.testing.assert_array_equal(found[name].values, integers[name].values, strict=True)
+        assert (found[name].scale, found[name].zero_point) == (integers[name].scale, integers[name].zero_point)
     assert not any(c.unequal for c in compare_with_reference(several.runtime, several.compilation.layers, inputs))
 
 

@@ -22,7 +22,8 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.parameters import fitting_scales, function_table, requantisation
 from tpucc.numerics import INT32_MAX, AnyArray, affine_parameters, interpolate, quantise, quantise_weights
-from tpucc.runtime.check import accuracy, compare_executors, compare_with_reference, random_inputs
+from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
+from tpucc.runtime.quality import Accuracy, quality
 from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.machine import halves, joined
 
@@ -218,7 +219,9 @@ def test_digits_are_recognised_at_least_as_well(name: str) -> None:
     for exe in (narrow, wide):
         assert exe.compilation is not None
         assert exe.compilation.graph is not None
-        shares.append(accuracy(exe.runtime, exe.compilation.graph, inputs, labels).quantised)
+        measured = quality(exe.runtime, exe.compilation.graph, inputs, labels)
+        assert isinstance(measured, Accuracy)
+        shares.append(measured.quantised)
     assert shares[1] >= shares[0]
 
 

@@ -9,7 +9,7 @@ import click
 from tpucc.cli.options import FILE
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.container import encode
 from tpucc.isa.verify import check

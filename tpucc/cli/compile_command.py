@@ -15,7 +15,7 @@ from tpucc.cli.resumed import kinds_after, source_of, stem_of
 from tpucc.cli.summary import compile_summary, compile_text
 from tpucc.cli.work import Dump, compiled, held_out_accuracy
 from tpucc.diagnostics import did_you_mean
-from tpucc.interop.files import write_files
+from tpucc.files import write_files
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import EMIT, artifacts
 
@@ -68,7 +68,7 @@ def command(
         if compilation.program is None or stop_after is not None:
             return
         runtime = Runtime(compilation.program, progress.rounds)
-        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given))
+        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress)
         progress.stage("draw and write the files")
         made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)
     folder = output or Path("build") / stem

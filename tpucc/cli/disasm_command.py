@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE, data_option
-from tpucc.interop.files import read_file
+from tpucc.files import read_file
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import decode
 

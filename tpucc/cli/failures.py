@@ -16,7 +16,8 @@ from typing import Any
 import click
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, listed, reason
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, listed
+from tpucc.files import opened, why
 
 MAX_SOURCE = 1 << 20
 
@@ -112,8 +113,8 @@ def _reproducer(error: Exception, arguments: Sequence[str]) -> str:
 
 def _file(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             text = stream.read(MAX_SOURCE).decode("utf-8", "replace")
-    except OSError as error:
-        text = f"({reason(error)})"
+    except (OSError, ValueError) as error:
+        text = f"({why(error)})"
     return f"--- {path.name}\n{text}"

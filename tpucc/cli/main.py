@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import io
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 import click
 
 COMMANDS = {
+    "new": "Write a model with its data, to begin with.",
+    "programs": "The programs that come with tpucc.",
     "compile": "Compile a model; write its files and pictures; print a summary.",
     "run": "Execute a model or a program; optionally check it.",
     "judge": "One verdict: are the values right, is the program valid, how fast is it.",
@@ -71,9 +75,14 @@ def group() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns its exit status; as an entry point, exits with it."""
+    sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: SIM115 Python has None where the caller closed a stream
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if arguments is None and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: no arrow or µ is a fault where there is none
-    status = _status(arguments)
+    try:
+        status = _status(list(arguments if arguments is not None else sys.argv[1:]))
+    except OSError as error:
+        status = _unwritable(error)
     if arguments is None:
         _leave(status)
     return status
@@ -89,33 +98,64 @@ def _leave(status: int) -> NoReturn:
     sys.exit(status)
 
 
-def _status(arguments: Sequence[str] | None) -> int:
+def _status(arguments: list[str]) -> int:
     try:
-        result = group.main(args=None if arguments is None else list(arguments), prog_name="tpucc", standalone_mode=False)
+        status = _invoke(arguments)
         sys.stdout.flush()
-        return result if isinstance(result, int) else 0
+        return status
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
     except SystemExit:
         return _failed(_ended_by_the_user(), arguments)
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None and error.errno in UNWRITABLE:
+            raise
         return _failed(error, arguments)
 
 
-def _failed(error: Exception, arguments: Sequence[str] | None) -> int:
+def _invoke(arguments: list[str]) -> int:
+    """The command's status. Click's own `main` would make a closed pipe an exit with status 1."""
+    if "_TPUCC_COMPLETE" in os.environ:
+        group.main(arguments, "tpucc")
+    try:
+        with group.make_context("tpucc", arguments) as context:
+            result = group.invoke(context)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    return result if isinstance(result, int) else 0
+
+
+UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+"""What writing to a stream fails with; files have errors of ours, which name them."""
+
+
+def _unwritable(error: OSError) -> int:
+    """Standard output or standard error can't be written: a reader who has seen enough, as in `tpucc ops | head -1`, is no error."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())  # Python flushes again at its end
+    if error.errno == errno.EPIPE:
+        return 0
+    from tpucc.diagnostics import reason
+
+    with suppress(OSError):
+        click.echo(f"error E0505: can't write the results: {reason(error)}", err=True)
+    return 2
+
+
+def _failed(error: Exception, arguments: list[str]) -> int:
     try:
         from tpucc.cli.failures import report_failure
 
-        return report_failure(error, sys.argv[1:] if arguments is None else list(arguments))
+        return report_failure(error, arguments)
     except Exception as second:
-        if second is error:  # TPUCC_DEBUG=1
+        if second is error or isinstance(second, OSError):  # TPUCC_DEBUG=1, or a stream that can't be written
             raise
         os.write(2, f"{error}\n".encode(errors="replace"))  # code of the user's took away what a message is made with
         return int(getattr(error, "exit_status", 5))

@@ -11,8 +11,8 @@ import click
 from tpucc.cli.options import FILE, data_option, option
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
+from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
-from tpucc.interop.files import write_file
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph

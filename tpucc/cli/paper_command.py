@@ -12,31 +12,28 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, option
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import printable
+from tpucc.interop.programs import folder
 from tpucc.paper.applications import find_programs
 from tpucc.paper.comparison import compare
 from tpucc.paper.figures import Section
 from tpucc.target import load_target, require_compilable
 from tpucc.viz.tables import GAP, WIDTH, table, wrapped
 
-PROGRAMS = Path(tpucc.__file__).resolve().parents[1] / "programs" / "paper"
-"""Where the programs lie in a checkout: beside the package."""
-
 
 @click.command("paper")
-@click.option(
-    "--programs", type=FILE, default=PROGRAMS, metavar="DIR", help="Where mlp0.tpu, … lie (default: programs/paper of a checkout)."
-)
+@click.option("--programs", type=FILE, metavar="DIR", help="Where mlp0.tpu, … lie (default: those that come with tpucc).")
 @option("target")
 @option("overrides")
 @click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 @click.option("--quiet", is_flag=True, help="No progress.")
-def command(programs: Path, target: str, overrides: dict[str, str], as_json: bool, quiet: bool) -> None:
+def command(programs: Path | None, target: str, overrides: dict[str, str], as_json: bool, quiet: bool) -> None:
     """Print our figures beside those of the TPU paper (Jouppi et al., ISCA 2017).
 
     Compiles its applications and times them, also on the variants of the paper's figure 11; nothing is executed.
     """
     machine = load_target(target, overrides)
     require_compilable(machine)
+    programs = programs or folder() / "paper"
     find_programs(programs)
     with Progress(not quiet and not as_json) as progress:
         sections = list(compare(programs, machine, lambda text: progress.stage(f"compile {text}")))

@@ -15,7 +15,7 @@ from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
 from tpucc.viz.scaling import scaling, scaling_table

@@ -11,7 +11,7 @@ from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of, stem_of
 from tpucc.cli.work import compiled, held_out_accuracy
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.artifacts import artifacts
 
@@ -28,7 +28,7 @@ def command(model: Path, output: Path | None, quiet: bool, **given: Any) -> None
         compilation = compiled(model, given, quiet, progress=progress)
         assert compilation.program is not None
         runtime = Runtime(compilation.program, progress.rounds)
-        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given))
+        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress)
         progress.stage("draw the page")
         made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy)
     place = output or Path(f"{stem_of(model)}.html")

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from tpucc.compilation import Compilation, Observer
-from tpucc.diagnostics import Diagnostic, ProgramError, Source
-from tpucc.interop.files import read_file
+from tpucc.diagnostics import Diagnostic, ProgramError, Source, printable
+from tpucc.files import read_file
 from tpucc.options import Options
 from tpucc.runtime.resume import base_at, kind_of, resume
 
@@ -38,7 +38,7 @@ def resumed(path: Path, like: Path | None, options: Options, observer: Observer)
 def read_text(path: Path) -> Source:
     """A text form. Raises `ProgramError` E0101 when it isn't UTF-8."""
     try:
-        return Source(path.name, read_file(path).decode("utf-8"))
+        return Source(printable(path.name), read_file(path).decode("utf-8"))
     except UnicodeDecodeError as error:
         raise ProgramError(Diagnostic("E0101", f"{path.name} is not a text file: byte {error.start:,} is not UTF-8")) from None
 

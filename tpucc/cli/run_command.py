@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
 import click
 import numpy as np
@@ -15,22 +16,21 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
-from tpucc.cli.work import LABELS, executable_from, held_out
+from tpucc.cli.work import LABELS, executable_from, held_out, judged, told
 from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
+from tpucc.files import write_file
 from tpucc.interop.archive import npz_bytes, read_arrays
-from tpucc.interop.files import write_file
 from tpucc.numerics import AnyArray
 from tpucc.runtime.check import (
     Comparison,
-    accuracy,
     calibrated_inputs,
     compare_executors,
     compare_with_reference,
     error_statistics,
     float_reference,
-    labels_fit,
     random_inputs,
 )
+from tpucc.runtime.quality import Accuracy, Regression, notices
 from tpucc.runtime.runtime import Runtime
 
 
@@ -64,6 +64,8 @@ def command(
         runtime = exe.runtime
         inputs, origin = _inputs(exe, input_file)
         labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
+        if input_file is not None and labels is None:
+            told(notices(runtime.inputs, inputs), progress)
         progress.stage("execute")
         outputs = runtime.run(inputs)
         shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
@@ -73,7 +75,7 @@ def command(
         if quantized_output is not None:
             write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
         summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
-        summary.update(_accuracy(exe, source_of(model, given), inputs if input_file else None, labels))
+        summary.update(_quality(exe, source_of(model, given), inputs if input_file else None, labels, progress))
         if check:
             progress.stage("compare with the reference")
             summary["check"] = _check(exe, inputs, outputs)
@@ -128,16 +130,27 @@ def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, Any
     return arrays
 
 
-def _accuracy(exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None) -> dict[str, Any]:
-    """Accuracy on labelled inputs: those of --input, else the held-out set that lies beside the source."""
+def _quality(
+    exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None, progress: Progress
+) -> dict[str, Any]:
+    """Accuracy, or for labels that are no classes the errors: on the rows of --input, else on the held-out set beside the source."""
     source = "the given inputs"
     if inputs is None and exe.compilation and (found := held_out(model)) is not None:
         (inputs, labels), source = found, f"{model.stem}_test.npz"
-    graph = exe.compilation.graph if exe.compilation else None
-    if graph is None or inputs is None or labels is None or not labels_fit(exe.runtime, inputs, labels):
+    if exe.compilation is None or inputs is None or labels is None:
         return {}
-    share = accuracy(exe.runtime, graph, inputs, labels)
-    return {"accuracy": {"float32": share.float32, exe.runtime.integers: share.quantised, "rows": share.rows, "inputs": source}}
+    integers = exe.runtime.integers
+    measured = judged(exe.runtime, exe.compilation, inputs, labels, progress)
+    match measured:
+        case None:
+            return {}
+        case Accuracy():
+            return {"accuracy": {"float32": measured.float32, integers: measured.quantised, "rows": measured.rows, "inputs": source}}
+        case Regression():
+            fits = {"float32": asdict(measured.float32), integers: asdict(measured.quantised)}
+            return {"regression": {**fits, "rows": measured.rows, "inputs": source}}
+        case _:
+            assert_never(measured)
 
 
 def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str, AnyArray]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tpucc.compilation import Compilation, Snapshot
 from tpucc.diagnostics import counted, printable
+from tpucc.driver import BACK_STAGES
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
@@ -33,7 +34,7 @@ def compile_text(
 def compile_summary(compilation: Compilation, runtime: Runtime, files: Sequence[Path]) -> dict[str, Any]:
     """The same for programs: `stats.json` with the stages' times, the files and the warnings beside."""
     times = {f"{s.number:02} {s.stage}": s.seconds for s in compilation.snapshots}
-    return {**runtime.stats, "stages": times, "files": [str(path) for path in files], "warnings": compilation.warnings}
+    return {**runtime.stats, "stages": times, "files": [printable(str(path)) for path in files], "warnings": compilation.warnings}
 
 
 def run_text(summary: Mapping[str, Any]) -> str:
@@ -44,6 +45,7 @@ def run_text(summary: Mapping[str, Any]) -> str:
         f"{duration(summary['seconds'])}",
         f"outputs: {outputs}",
         *_accuracy(summary.get("accuracy")),
+        *_regression(summary.get("regression")),
         *_check(summary.get("check")),
     ]
     return "\n".join(wrapped(line, "  ") for line in lines)
@@ -55,6 +57,13 @@ def _accuracy(found: Mapping[str, Any] | None) -> list[str]:
     rows = counted(found["rows"], "row")
     shares = ", ".join(f"{name} {found[name]:.2%}" for name in ("float32", "int8", "int16") if name in found)
     return [f"accuracy on {rows} of {printable(found['inputs'])}: {shares}"]
+
+
+def _regression(found: Mapping[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    fits = [f"{name} RMSE {found[name]['rmse']:.4g}, R² {found[name]['r2']:.4f}" for name in ("float32", "int8", "int16") if name in found]
+    return [f"errors on {counted(found['rows'], 'row')} of {printable(found['inputs'])}: {'; '.join(fits)}"]
 
 
 def _check(check: Mapping[str, Any] | None) -> list[str]:
@@ -73,10 +82,19 @@ def _check(check: Mapping[str, Any] | None) -> list[str]:
 
 
 def _stages(compilation: Compilation, drawing: tuple[str, float] | None) -> str:
-    rows = [(s.stage, _outcome(s), f"{1000 * s.seconds:,.1f}") for s in compilation.snapshots]
+    """A row for each stage; passes that found nothing to do share one, below the last pass that did."""
+    idle = [s for s in compilation.snapshots if not s.changed and s.stage != "verify"]
+    rows = [(s.stage, _outcome(s), _milliseconds(s)) for s in compilation.snapshots if s not in idle]
+    if idle:
+        place = next((index for index, row in enumerate(rows) if row[0] in BACK_STAGES), len(rows))
+        rows.insert(place, (counted(len(idle), "other pass", "other passes"), "no change", _milliseconds(*idle)))
     if drawing is not None:
         rows.append(("draw", drawing[0], f"{1000 * drawing[1]:,.1f}"))
     return table(("stage", "result", "ms"), rows, left=2)
+
+
+def _milliseconds(*snapshots: Snapshot) -> str:
+    return f"{1000 * sum(s.seconds for s in snapshots):,.1f}"
 
 
 def _outcome(snapshot: Snapshot) -> str:
@@ -87,8 +105,6 @@ def _outcome(snapshot: Snapshot) -> str:
     value = snapshot.value
     if snapshot.stage == "verify":
         return "ten groups of rules hold"
-    if not snapshot.changed:
-        return "no change"
     if isinstance(value, Source):
         return counted(value.text.count("\n") + (not value.text.endswith("\n")), "line")
     if isinstance(value, Graph):

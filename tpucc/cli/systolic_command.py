@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from tpucc.cli.options import FILE
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.viz.waves import COUNTS, MOST, SIDES, TILES, VALUES, Demo, random_work, waves_page, waves_svg
 from tpucc.viz.waves.terminal import WIDTH, conclusion, introduction, terminal_frame, terminal_width
 

@@ -12,7 +12,7 @@ from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.layers.error import LayerError
 from tpucc.runtime.fidelity import fidelity
 from tpucc.viz.pictures import CHARTS, KINDS, LOSSES, draw_diagrams

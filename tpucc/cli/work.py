@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +16,13 @@ from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import compile_source, require_stage
+from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
-from tpucc.interop.files import write_file
 from tpucc.interop.sources import read_source
 from tpucc.numerics import AnyArray
-from tpucc.runtime.check import accuracy, labels_fit
+from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
-from tpucc.viz.page import Accuracy
+from tpucc.viz.page import Accuracy as ShownAccuracy
 from tpucc.viz.tables import wrapped
 
 PROGRAM_SUFFIX = ".tpub"
@@ -92,7 +92,10 @@ def compiled(
 
 def _print_warnings(warnings: Sequence[str]) -> None:
     for warning in warnings:
-        click.echo(warning if WARNING.search(warning) else wrapped(f"note: {warning}", "  "), err=True)
+        if WARNING.search(warning):
+            click.echo(warning, err=True)
+        else:
+            told([warning])
 
 
 def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
@@ -105,13 +108,36 @@ def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
     return None if labels is None else (arrays, labels)
 
 
-def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path) -> Accuracy | None:
-    """The accuracy on the held-out set beside the source, for the page; None where there is no such set."""
+def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT) -> ShownAccuracy | None:
+    """The accuracy on the held-out set beside the source, for the page; None where there is no such set, or the model doesn't classify."""
     found = held_out(path)
-    if found is None or compilation.graph is None or not labels_fit(runtime, *found):
+    if found is None or compilation.graph is None:
         return None
-    measured = accuracy(runtime, compilation.graph, *found)
-    return Accuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
+    measured = judged(runtime, compilation, *found, progress)
+    if not isinstance(measured, Accuracy):
+        return None
+    return ShownAccuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
+
+
+def judged(
+    runtime: Runtime, compilation: Compilation, inputs: Mapping[str, AnyArray], labels: AnyArray, progress: Progress
+) -> Accuracy | Regression | None:
+    """What labelled rows say of a model. What is odd about them is told."""
+    if compilation.graph is None:
+        return None
+    told(notices(runtime.inputs, inputs), progress)
+    measured = quality(runtime, compilation.graph, inputs, labels)
+    if isinstance(measured, str):
+        told([measured], progress)
+        return None
+    return measured
+
+
+def told(sentences: Iterable[str], progress: Progress = SILENT) -> None:
+    """Notes on standard error."""
+    for sentence in sentences:
+        with progress.aside():
+            click.echo(wrapped(f"note: {sentence}", "  "), err=True)
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

@@ -11,18 +11,24 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import IO
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable, reason
+from tpucc.files import opened, why
 from tpucc.numerics import AnyArray
 
 MAX_MEMBERS = 100_000
 MAX_BYTES = 16 * 2**30
 MAX_HEADER = 10_000
+PIECE = 2**20
+SMALL, MAX_RATIO = 2**28, 100
+"""An array of more bytes than `SMALL` takes at least a part in `MAX_RATIO` of them in the file: less is an archive made to fill memory."""
 SUFFIX = ".npy"
 
 
@@ -52,37 +58,44 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except (FileNotFoundError, IsADirectoryError, PermissionError, NotADirectoryError) as error:
-            raise UsageError(Diagnostic("E0420", f"can't read {path}: {reason(error)}")) from None
-        except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-            raise self.malformed(f"not an npz archive ({_why(error)})") from None
-        self.members = self._headers()
+        with ExitStack() as stack:
+            try:
+                stream = stack.enter_context(opened(path))
+            except (OSError, ValueError) as error:
+                raise UsageError(Diagnostic("E0420", f"can't read {path}: {why(error)}")) from None
+            try:
+                self._zip = stack.enter_context(zipfile.ZipFile(stream))
+            except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
+                raise self.malformed(f"not an npz archive ({_why(error)})") from None
+            self.members = self._headers()
+            self._files = stack.pop_all()
 
     def __enter__(self) -> Archive:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._zip.close()
+        self._files.close()
 
     def malformed(self, what: str) -> InputError:
         return InputError(Diagnostic("E0421", f"{self.path}: {what}"))
 
     def read(self, key: str) -> AnyArray:
         """The array `key` in C order; its size is bounded by its header, which the caller has checked."""
-        member = self.members[key]
+        member, packed = self.members[key], self._zip.getinfo(key + SUFFIX).compress_size
         if member.size > MAX_BYTES:
             raise self.malformed(f"{printable(key)} has {member.size:,} bytes; the limit is {MAX_BYTES:,}")
+        if member.size > max(SMALL, MAX_RATIO * packed):
+            mend = "np.savez writes it without compression"
+            raise self.malformed(f"{printable(key)} has {member.size:,} bytes in {packed:,}, as no array of values does; {mend}")
+        data = np.empty(member.size, np.uint8)
         try:
             with self._zip.open(key + SUFFIX) as stream:
                 _header(stream)
-                data = stream.read(member.size)
-                if len(data) != member.size or stream.read(1):
+                if not _filled(data, stream):
                     raise self.malformed(f"{printable(key)} has not the {member.size:,} bytes that its header promises")
         except (OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
             raise self.malformed(f"{printable(key)} can't be unpacked ({_why(error)})") from None
-        values = np.frombuffer(data, member.dtype)
+        values = data.view(member.dtype)
         return values.reshape(member.shape, order="F" if member.fortran_order else "C")
 
     def _headers(self) -> Mapping[str, Member]:
@@ -108,10 +121,10 @@ class Archive:
         try:
             with self._zip.open(key + SUFFIX) as stream:
                 shape, fortran_order, dtype = _header(stream)
-        except (OSError, EOFError, ValueError, SyntaxError, TypeError, RuntimeError, KeyError) as error:
-            raise self.malformed(f"{printable(key)} has no readable array header ({_why(error)})") from None
         except (zipfile.BadZipFile, zlib.error, NotImplementedError, RecursionError, MemoryError) as error:
             raise self.malformed(f"{printable(key)} can't be unpacked ({_why(error)})") from None
+        except Exception as error:  # NumPy reads headers with Python's own tokenizer and parser, which raise errors of many classes
+            raise self.malformed(f"{printable(key)} has no readable array header ({_why(error)})") from None
         if dtype.hasobject:
             raise self.malformed(f"{printable(key)} holds pickled objects, which are never loaded; save numbers")
         if any(size < 0 for size in shape):
@@ -137,11 +150,23 @@ def _why(error: Exception) -> str:
     return reason(error) if isinstance(error, OSError) else str(error)
 
 
+def _filled(data: AnyArray, stream: IO[bytes]) -> bool:
+    """Reads an array's bytes in pieces; whether there are as many as it has room for, and no more."""
+    done = 0
+    while done < len(data) and (piece := stream.read(min(PIECE, len(data) - done))):
+        data[done : done + len(piece)] = np.frombuffer(piece, np.uint8)
+        done += len(piece)
+    return done == len(data) and not stream.read(1)
+
+
 def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[np.generic]]:
     """Shape, order and type from an NPY header, which is parsed as a literal and bounded in length."""
     version = np.lib.format.read_magic(stream)
-    if version == (1, 0):
-        return np.lib.format.read_array_header_1_0(stream, max_header_size=MAX_HEADER)
-    if version == (2, 0):
-        return np.lib.format.read_array_header_2_0(stream, max_header_size=MAX_HEADER)
-    raise ValueError(f"NPY version {version} is unknown")
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"NPY version {version} is unknown")
+    length = stream.read(2 if version == (1, 0) else 4)
+    if (size := int.from_bytes(length, "little")) > MAX_HEADER:
+        raise ValueError(f"it has {size:,} bytes; the limit is {MAX_HEADER:,}")
+    text = BytesIO(length + stream.read(size))
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(text, max_header_size=MAX_HEADER)

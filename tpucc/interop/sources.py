@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, reason
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, printable
+from tpucc.files import inside, opened, why
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.foreign import foreign
+from tpucc.interop.programs import suggestion
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -25,16 +27,17 @@ def read_source(path: Path) -> Source:
     """
     most = Limits().source_bytes
     try:
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             data = stream.read(most + 1)
-    except OSError as error:
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {reason(error)}")) from None
+    except (OSError, ValueError) as error:
+        known = (suggestion(path),) if isinstance(error, FileNotFoundError) else ()
+        raise UsageError(Diagnostic("E0504", f"can't read {path}: {why(error)}", help=tuple(filter(None, known)))) from None
     if (kind := foreign(path, data)) is not None:
         raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
     if len(data) > most:
         raise LimitError(Diagnostic("E0612", f"{path.name} is too large: a source has at most {most:,} bytes"))
     try:
-        return Source(path.name, data.decode("utf-8"))
+        return Source(printable(path.name), data.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         where = f"byte {error.start:,}, in line {line:,}, is not UTF-8"
@@ -83,7 +86,7 @@ def named_at(span: Span | None, code: str = "") -> Iterator[None]:
 def _inside(folder: Path, name: str, span: Span | None, directive: str) -> Path:
     """A path that the source names: relative to its folder, which it may not leave."""
     path = folder / name
-    if "\0" in name or Path(name).is_absolute() or not path.resolve().is_relative_to(folder.resolve()):
+    if "\0" in name or Path(name).is_absolute() or not inside(path, folder):
         labels = (Label(span, "leaves the source's folder"),) if span else ()
         option = "--weights" if directive == "weights" else "--calibrate"
         mend = (f"move the file beside the source, or name it on the command line: {option} {name}",)

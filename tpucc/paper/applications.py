@@ -53,7 +53,7 @@ def find_programs(folder: Path) -> dict[str, Path]:
     found = {name: folder / f"{name}{SUFFIX}" for name in published().applications if (folder / f"{name}{SUFFIX}").is_file()}
     if not found:
         names = ", ".join(f"{name}{SUFFIX}" for name in published().applications)
-        help_text = "they lie in programs/paper of tpucc's sources: --programs DIR says where those are"
+        help_text = "--programs DIR says where mlp0.tpu, mlp1.tpu, … lie; those that come with tpucc are taken without it"
         raise UsageError(Diagnostic("E0532", f"{folder} has none of the paper's programs ({names})", help=(help_text,)))
     return found
 

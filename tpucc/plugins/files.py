@@ -7,6 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.files import read_file
 from tpucc.plugins.guard import SECONDS, Guest
 
 
@@ -15,9 +16,7 @@ def executed(path: Path, seconds: float = SECONDS) -> ModuleType:
 
     Raises `UsageError` when it can't be read or is no Python file, `PluginError` when it fails.
     """
-    if not path.is_file():
-        why = "is a directory" if path.is_dir() else "no such file"
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {why}"))
+    read_file(path)
     spec = importlib.util.spec_from_file_location(f"tpucc_plugin_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise UsageError(Diagnostic("E0513", f"{path} is not a Python file; a file with passes or stages ends in .py"))

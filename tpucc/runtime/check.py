@@ -44,15 +44,6 @@ class ErrorStatistics:
     snr: float
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """The share of labelled rows that are right, in float32 and as compiled."""
-
-    rows: int
-    float32: float
-    quantised: float
-
-
 def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
     """The operator graph in float32, by output name, for inputs of any batch that rounds can make up for."""
     types = {node.name: node.type for node in graph.inputs}
@@ -82,21 +73,6 @@ def compare_executors(runtime: Runtime, inputs: Arrays) -> list[Comparison]:
 def error_statistics(outputs: Arrays, reference: Arrays) -> list[ErrorStatistics]:
     """Each float output against the reference; integer outputs (argmax) are left to the accuracy."""
     return [_statistics(name, outputs[name], reference[name]) for name in outputs if outputs[name].dtype == np.float32]
-
-
-def accuracy(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) -> Accuracy:
-    """How many rows of `inputs` get their label, in float32 and as compiled. The first output is the one that is judged."""
-    name = next(iter(runtime.outputs))
-    wanted = labels.reshape(-1)
-    exact, compiled = (_classes(outputs[name]) for outputs in (float_reference(graph, inputs), runtime.run(inputs)))
-    return Accuracy(len(wanted), float((exact == wanted).mean()), float((compiled == wanted).mean()))
-
-
-def labels_fit(runtime: Runtime, inputs: Arrays, labels: AnyArray) -> bool:
-    """Whether `labels` have one class for each row of the inputs and of the first output."""
-    rows = {array.shape[0] for array in inputs.values() if array.ndim}
-    kind = next(iter(runtime.outputs.values()))
-    return labels.dtype.kind in "iu" and rows == {labels.size} and kind.rank in (1, 2) and runtime.batch is not None
 
 
 def calibrated_inputs(compilation: Compilation) -> Arrays | None:
@@ -134,11 +110,3 @@ def _statistics(name: str, got: AnyArray, wanted: AnyArray) -> ErrorStatistics:
     noise = Noise()
     noise.add(wanted.astype(np.float64), got.astype(np.float64))
     return ErrorStatistics(name, noise.largest, noise.mean, noise.sqnr)
-
-
-def _classes(output: AnyArray) -> AnyArray:
-    """Predicted classes: integers as they are; one column is a probability; more columns, the largest."""
-    if output.dtype.kind in "iu":
-        return output.reshape(-1)
-    flat = output.reshape(output.shape[0], -1)
-    return (flat[:, 0] >= 0.5).astype(np.int64) if flat.shape[1] == 1 else flat.argmax(axis=1)

@@ -11,14 +11,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
-from tpucc.interop.files import read_file, write_file
+from tpucc.files import read_file, write_file
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.parser import parse_graph
-from tpucc.ir.types import Quantisation, TensorType
+from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
@@ -110,18 +111,36 @@ class Runtime:
         """The leading size that all inputs and outputs share, or None: only then inputs of another batch run in rounds."""
         return model_batch(self.inputs, list(self.outputs.values()))
 
-    def run(self, inputs: Given | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
-        """Runs the model: an array for each input, by name; returns an array for each output.
+    def run(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
+        """Runs the model: an array for each input, by name, or the array itself for a model of one input; returns an array for each output.
 
         Numbers of another type are converted; when every input and output has the model's batch as its leading size, inputs of any
         other batch run in rounds. Raises `InputError` when names, shapes or values don't fit.
         """
-        return self._in_rounds(self._run_part, self.accepted({**(inputs or {}), **named}))
+        return self._in_rounds(self._run_part, self.accepted({**self.by_name(inputs), **named}))
 
-    def run_quantized(self, inputs: Given | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
-        """As `run`, but the integers of each output that the device computed."""
-        results = self._in_rounds(self._integers_of_part, self.accepted({**(inputs or {}), **named}))
-        return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, (_, q) in self._device_outputs.items()}
+    def run_quantized(self, inputs: Given | npt.ArrayLike | None = None, /, **named: npt.ArrayLike) -> dict[str, QuantisedOutput]:
+        """As `run`, but the integers that the device computed for each output, by the output's name.
+
+        Where the host computes an output from the device's results, as it does a softmax, these results stand in its place, by their own
+        names. Raises `InputError` E0435 when there are none: the device computes nothing, or not row by row of the batch.
+        """
+        if not self._device_outputs:
+            raise InputError(Diagnostic("E0435", "the device computes no part of the outputs", help=("run gives what the host computes",)))
+        results = self._in_rounds(self._integers_of_part, self.accepted({**self.by_name(inputs), **named}))
+        found = {name: node.type.quantisation for name, node in self._device_outputs.items()}
+        return {name: QuantisedOutput(results[name], q.scale, q.zero_point) for name, q in found.items() if q is not None}
+
+    def by_name(self, inputs: Given | npt.ArrayLike | None) -> Given:
+        """The inputs by name: an array alone is the only input. Raises `InputError` E0436 where there are several."""
+        if inputs is None or isinstance(inputs, Mapping):
+            return inputs or {}
+        names = list(self.inputs)
+        if len(names) != 1:
+            takes = f"the model takes {listed(names)}" if names else "the model takes no inputs"
+            help = (f"give each by its name: {', '.join(f'{name}=…' for name in names)}",) if names else ()
+            raise InputError(Diagnostic("E0436", f"one array is not enough to know which input it is: {takes}", help=help))
+        return {names[0]: inputs}
 
     def parts(self, inputs: Arrays) -> list[Arrays]:
         """The inputs of each core, from those of the model's own batch."""
@@ -145,9 +164,8 @@ class Runtime:
         return {output.name: results[output.node] for output in self.epilogue.outputs}
 
     def _integers_of_part(self, inputs: Arrays) -> dict[str, AnyArray]:
-        values = self.ports(inputs)
-        shapes = {output.name: self.epilogue[output.node].type.shape for output in self.epilogue.outputs}
-        return {name: values[port].reshape(shapes[name]) for name, (port, _) in self._device_outputs.items()}
+        values, outputs = self.ports(inputs), {output.name: self.epilogue[output.node] for output in self.epilogue.outputs}
+        return {name: values[node.name].reshape(outputs.get(name, node).type.shape) for name, node in self._device_outputs.items()}
 
     @cached_property
     def _first(self) -> Graph:
@@ -170,17 +188,28 @@ class Runtime:
         return Interpreter(self.program).run(feeds, host=host) if plain else self.simulator.run(feeds, host)
 
     @cached_property
-    def _device_outputs(self) -> dict[str, tuple[str, Quantisation]]:
-        """For each output that is a device result, dequantised or reshaped at most: its port and its quantisation."""
-        ports = {port.name for port in self.program.outputs}
-        found = {}
+    def _device_outputs(self) -> dict[str, Node]:
+        """The device's results that the outputs are made of, as inputs of the host's graphs: by the output's name where it is dequantised
+        or reshaped at most, else by their own."""
+        found: dict[str, Node] = {}
         for output in self.epilogue.outputs:
             node = self._through_views(self._after_device[output.node])
             if node.op == "dequantize":
                 node = self._through_views(self._after_device[node.operands[0]])
-            if node.is_input and node.name in ports and node.type.quantisation is not None:
-                found[output.name] = (node.name, node.type.quantisation)
-        return found
+            if self._is_device_result(node):
+                found[output.name] = node
+            else:
+                sources = nx.ancestors(self.epilogue.nx, output.node)
+                found |= {node.name: node for node in self.epilogue.inputs if node.name in sources and self._is_device_result(node)}
+        return {name: node for name, node in found.items() if name in self.outputs or self._has_the_batch(node)}
+
+    def _has_the_batch(self, node: Node) -> bool:
+        """Whether rounds and cores divide a value as they divide the outputs."""
+        cores = self.program.cores
+        return node.type.shape[:1] == (self.batch // cores,) if self.batch is not None else cores == 1
+
+    def _is_device_result(self, node: Node) -> bool:
+        return node.is_input and node.type.quantisation is not None and any(port.name == node.name for port in self.program.outputs)
 
     @cached_property
     def _after_device(self) -> Mapping[str, Node]:

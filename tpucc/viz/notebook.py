@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tpucc.diagnostics import printable
-from tpucc.interop.files import write_file
+from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.viz.page.summary import facts, layer_table, left_out
 from tpucc.viz.statistics import read_statistics

@@ -9,7 +9,7 @@ from pathlib import Path
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source
 from tpucc.driver import compile_source
-from tpucc.interop.files import write_files
+from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.runtime.runtime import Runtime

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from threading import Event
 
 from tpucc.driver import front_end
+from tpucc.files import inside, opened
 from tpucc.interop.sources import read_source
 from tpucc.options import Options
 from tpucc.watch.build import Built, Outcome, Recipe, attempt
@@ -110,9 +110,9 @@ def differ(one: Mapping[Path, Mark], other: Mapping[Path, Mark]) -> bool:
 def named_files(path: Path, options: Options) -> Iterator[Path]:
     """The archives that the source at `path` names, there or not. Raises what reading and elaborating it raises."""
     model = front_end(read_source(path), options)
-    folder = path.parent.resolve()
+    folder = path.parent
     for name in (model.weights, model.calibration):
-        if name and "\0" not in name and (folder / name).resolve().is_relative_to(folder):
+        if name and "\0" not in name and inside(folder / name, folder):
             yield folder / name
 
 
@@ -120,12 +120,10 @@ def _mark(path: Path, before: Mark) -> Mark:
     """The mark of one file. What is no regular file is never opened: reading a pipe may not end."""
     try:
         info = path.stat()
-        if not stat.S_ISREG(info.st_mode):
-            return ABSENT
         stamp = (info.st_mtime_ns, info.st_size, info.st_ino)
         if info.st_size > SMALL and stamp == before.stamp:
             return before
-        with path.open("rb") as stream:
+        with opened(path) as stream:
             return Mark(stamp, hashlib.file_digest(stream, "sha256").digest())
     except OSError:
         return ABSENT

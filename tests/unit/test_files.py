@@ -1,0 +1,188 @@
+"""Files in and out: what is no regular file is refused at once, and files of two runs are never seen together."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.command_line import SMALL, run
+from tpucc import files
+from tpucc.diagnostics import InputError, UsageError
+from tpucc.files import COMMIT, read_file, write_files
+from tpucc.interop.archive import read_arrays
+
+WEIGHTED = """
+weights "w.npz"
+model m(x: f32[3, 4]) -> f32[3, 2]:
+    weight w: f32[4, 2] = "w"
+    return x @ w
+"""
+
+
+@pytest.fixture
+def pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A pipe that nobody writes to: whoever reads it waits for ever."""
+    monkeypatch.chdir(tmp_path)
+    Path("small.tpu").write_text(SMALL)
+    for suffix in ("tpu", "tpub", "asm", "tile", "graph", "npz", "toml", "py"):
+        os.mkfifo(f"pipe.{suffix}")
+    return "pipe"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "compile pipe.tpu",
+        "check pipe.tpu",
+        "run pipe.tpub",
+        "disasm pipe.tpub",
+        "asm pipe.asm",
+        "compile pipe.tile --like small.tpu",
+        "compile pipe.asm --like pipe.tpub",
+        "opt pipe.graph",
+        "compile small.tpu --weights pipe.npz",
+        "compile small.tpu --calibrate pipe.npz",
+        "run small.tpu --input pipe.npz",
+        "compile small.tpu --target pipe.toml",
+        "compile small.tpu --pass pipe.py",
+        "compile small.tpu --replace order=pipe.py",
+        "compile /dev/zero",
+        "compile small.tpu --weights /dev/zero",
+        "run /dev/zero.tpub",
+    ],
+)
+def test_a_pipe_or_a_device_is_refused_at_once(pipe: str, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    if "--weights" in command:
+        Path("small.tpu").write_text(WEIGHTED)
+    assert run(*command.split()) == 2
+    printed = capsys.readouterr().err
+    assert "is a pipe or a device, not a file" in printed or "/dev/zero.tpub" in printed
+
+
+def test_links_in_a_circle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m.tpu").write_text(WEIGHTED)
+    Path("w.npz").symlink_to("w.npz")
+    Path("self.tpu").symlink_to("self.tpu")
+    assert run("compile", "m.tpu") == 2
+    assert run("compile", "self.tpu") == 2
+    assert capsys.readouterr().err.count("its links lead in a circle") == 2
+
+
+def test_names_that_are_no_utf8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that names the model names it with its odd bytes escaped."""
+    monkeypatch.chdir(tmp_path)
+    name = os.fsdecode(b"caf\xe9.tpu")
+    Path(name).write_text(SMALL)
+    for command in (["compile", name], ["run", name, "--check"], ["check", name], ["profile", name], ["check", name, "--json"]):
+        done = subprocess.run([sys.executable, "-m", "tpucc", *command], capture_output=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+    (program,) = Path("build").glob("*/*.tpub")
+    for command in (
+        ["run", str(program)],
+        ["disasm", str(program)],
+        ["compile", f"{str(program)[:-1]}".replace(".tpu", ".asm"), "--like", name],
+    ):
+        done = subprocess.run([sys.executable, "-m", "tpucc", *command], capture_output=True, timeout=100)
+        assert done.returncode == 0, done.stderr
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("after", range(6))
+def test_a_kill_at_any_rename_leaves_files_of_one_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int) -> None:
+    names = [f"{index}.txt" for index in range(4)]
+    write_files(tmp_path, dict.fromkeys(names, b"old"))
+    renames = 0
+
+    def dying(method: Callable[..., Path]) -> Callable[..., Path]:
+        def rename(path: Path, to: Path) -> Path:
+            nonlocal renames
+            if renames == after:
+                raise Killed
+            renames += 1
+            return method(path, to)
+
+        return rename
+
+    with monkeypatch.context() as patched, pytest.raises(Killed) if after < 5 else pytest.MonkeyPatch.context():
+        patched.setattr(Path, "rename", dying(Path.rename))
+        patched.setattr(Path, "replace", dying(Path.replace))
+        write_files(tmp_path, dict.fromkeys(names, b"new"))
+    found = {read_file(tmp_path / name) for name in names}
+    assert found == ({b"old"} if after == 0 else {b"new"})
+    assert not (tmp_path / COMMIT).exists()
+    write_files(tmp_path, dict.fromkeys(names, b"newest"))
+    assert {read_file(tmp_path / name) for name in names} == {b"newest"}
+
+
+def test_a_full_disk_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(tmp_path, {"a": b"old", "b": b"old"})
+
+    def full(path: Path, content: bytes) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(UsageError, match="the disk is full"):
+        write_files(tmp_path, {"a": b"new", "b": b"new"})
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"old", "b": b"old"}
+
+
+def archive(path: Path, content: bytes, claimed: int | None = None, method: int = zipfile.ZIP_STORED) -> Path:
+    with zipfile.ZipFile(path, "w", method) as made:
+        made.writestr("w.npy", content)
+    return path
+
+
+def header(text: bytes) -> bytes:
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        header(b"(\n"),
+        header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (4,), 'a\n"),
+        header(b"{" * 9000),
+        header(b"-" * 9000 + b"1"),
+        header(b"[" * 60_000),
+        header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (1073741824,), }\n") + bytes(100),
+        header(b"{'descr': ('<f4', (2,)), 'fortran_order': False, 'shape': (4,), }\n") + bytes(100),
+        header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (True, 2), }\n") + bytes(100),
+        b"\x93NUMPY\x02\x00\xff\xff\xff\xff",
+        b"",
+    ],
+)
+def test_an_archive_that_lies_is_refused_with_a_word(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(InputError) as caught:
+        read_arrays(archive(tmp_path / "w.npz", content))
+    message = str(caught.value)
+    assert "E0421" in message
+    assert "allow_pickle" not in message
+    assert "trust" not in message
+
+
+def test_an_archive_that_would_fill_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A megabyte of packed zeros; the real limits are larger by the same factors."""
+    monkeypatch.setattr("tpucc.interop.archive.SMALL", 2**16)
+    stream = io.BytesIO()
+    np.save(stream, np.zeros(2**20, np.float32))
+    with pytest.raises(InputError, match="as no array of values does"):
+        read_arrays(archive(tmp_path / "w.npz", stream.getvalue(), method=zipfile.ZIP_DEFLATED))
+    assert read_arrays(archive(tmp_path / "v.npz", stream.getvalue()))["w"].shape == (2**20,)
+
+
+def test_a_file_that_grows_is_not_read_for_ever(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"x" * 100)
+    with pytest.raises(files.LimitError):
+        read_file(tmp_path / "a", most=50)

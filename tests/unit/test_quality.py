@@ -1,0 +1,111 @@
+"""Labels of every kind, and inputs that are hardly meant: each gets its measure, or a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.command_line import run
+from tpucc.runtime.quality import Accuracy, Regression, quality
+
+CLASSES = """
+param batch = 4
+weights random(seed=1)
+model m(x: f32[batch, 6] in [0.0, 1.0]) -> f32[batch, 3]:
+    weight w: f32[6, 3]
+    return x @ w
+"""
+ONE = CLASSES.replace("-> f32[batch, 3]", "-> f32[batch, 1]").replace("f32[6, 3]", "f32[6, 1]")
+X = np.random.default_rng(0).uniform(0, 1, (10, 6)).astype(np.float32)
+
+
+def measured(source: str, labels: object, x: np.ndarray = X) -> Accuracy | Regression | str:
+    exe = tpucc.compile_source(source)
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    return quality(exe.runtime, exe.compilation.graph, {"x": x}, np.asarray(labels))
+
+
+def truth(source: str) -> np.ndarray:
+    return tpucc.compile_source(source).run(X)["out"]
+
+
+def test_classes_one_hot_or_as_numbers() -> None:
+    classes = truth(CLASSES).argmax(axis=1)
+    found = measured(CLASSES, classes)
+    assert found == Accuracy(10, found.float32, 1.0)  # type: ignore[union-attr]
+    assert (
+        found
+        == measured(CLASSES, classes[:, None])
+        == measured(CLASSES, np.eye(3)[classes])
+        == measured(CLASSES, np.eye(3, dtype=int)[classes])
+    )
+    assert measured(CLASSES, (classes + 1) % 3).quantised == 0.0  # type: ignore[union-attr]
+
+
+def test_values_have_their_own_measures() -> None:
+    wanted = truth(ONE).astype(np.float64)
+    wanted[0] += 0.5
+    found = measured(ONE, wanted)
+    assert isinstance(found, Regression)
+    assert found.quantised.rmse == pytest.approx(0.5 / np.sqrt(10))
+    assert found.quantised.r2 == pytest.approx(1 - 0.25 / np.square(wanted - wanted.mean()).sum())
+    assert found == measured(ONE, wanted[:, 0])
+    assert isinstance(measured(ONE, np.arange(10)), Regression)
+    assert isinstance(measured(ONE, np.arange(10) % 2), Accuracy)
+    assert isinstance(measured(CLASSES, truth(CLASSES)), Regression)
+
+
+@pytest.mark.parametrize(
+    ("labels", "words"),
+    [
+        (np.zeros(9, int), "there are 9 labels for 10 rows of inputs"),
+        (np.zeros((3, 10)), "labels of shape [3, 10] for 10 rows"),
+        (np.full(10, 3), "3 is no class of an output of 3 columns, which are 0 to 2"),
+        (np.full(10, -1), "-1 is no class"),
+        (np.zeros(10), "fit no output of shape [4, 3]"),
+        (np.zeros((10, 2)), "fit no output of shape [4, 3]"),
+        (np.array(["a"] * 10), "expected numbers"),
+    ],
+)
+def test_labels_that_fit_nothing_get_a_word(labels: np.ndarray, words: str) -> None:
+    found = measured(CLASSES, labels)
+    assert isinstance(found, str)
+    assert words in found
+
+
+def test_inputs_outside_the_declared_range_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    exe = tpucc.compile_source(CLASSES)
+    with pytest.warns(tpucc.InputWarning, match=r"x: 60 values of 60 \(100%\) are outside \[0, 1\].*found 16 to 16: scale them"):
+        exe.run(np.full((10, 6), 16.0, np.float32))
+    exe.run(X)
+    exe.run(X + np.float32(1e-4))  # rounding is no other scale
+    (tmp_path / "m.tpu").write_text(CLASSES)
+    np.savez(tmp_path / "x.npz", x=X * 16)
+    assert run("run", tmp_path / "m.tpu", "--input", tmp_path / "x.npz") == 0
+    assert "are outside [0, 1]" in capsys.readouterr().err.replace("\n ", "")
+
+
+def test_numbers_that_the_type_can_not_hold_are_counted() -> None:
+    exe = tpucc.compile_source(CLASSES.replace(" in [0.0, 1.0]", ""))
+    exe.run(X.astype(np.float64))
+    exe.run(X.tolist())
+    with pytest.warns(tpucc.InputWarning, match=r"x: 24 values of 24 change as int64 becomes float32"):
+        exe.run(np.full((4, 6), 2**24 + 1))
+
+
+def test_the_command_line_says_what_it_made_of_labels(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.tpu").write_text(ONE)
+    np.savez(tmp_path / "m_test.npz", x=X, labels=truth(ONE))
+    assert run("run", tmp_path / "m.tpu") == 0
+    assert "errors on 10 rows of m_test.npz: float32 RMSE" in capsys.readouterr().out
+    np.savez(tmp_path / "m_test.npz", x=X, labels=np.zeros(3, int))
+    assert run("run", tmp_path / "m.tpu") == 0
+    printed = capsys.readouterr()
+    assert "errors" not in printed.out
+    assert "there are 3 labels for 10 rows of inputs" in printed.err.replace("\n ", "")
+    assert run("compile", tmp_path / "m.tpu", "-o", tmp_path / "out") == 0
+    assert "there are 3 labels" in capsys.readouterr().err

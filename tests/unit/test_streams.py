@@ -1,0 +1,69 @@
+"""Standard output and standard error as people have them: closed, full, or with a reader who goes away; and an interrupt at any moment."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import SMALL
+
+TPUCC = f"{sys.executable} -m tpucc"
+FULL = Path("/dev/full")
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    (folder / "small.tpu").write_text(SMALL)
+    return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100)
+
+
+@pytest.mark.parametrize("command", ["ops", "compile small.tpu", "--help", "explain E0301", "check nowhere.tpu"])
+@pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams(tmp_path: Path, command: str, streams: str) -> None:
+    done = shell(f"{TPUCC} {command} {streams}", tmp_path)
+    assert done.returncode == (2 if "nowhere" in command else 0)
+    assert "E0900" not in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
+@pytest.mark.parametrize("command", ["ops", "check small.tpu --json", "compile small.tpu"])
+def test_a_full_disk_under_the_output(tmp_path: Path, command: str) -> None:
+    done = shell(f"{TPUCC} {command} >{FULL}", tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.endswith("error E0505: can't write the results: the disk is full\n")
+    assert "Traceback" not in done.stderr
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
+def test_a_full_disk_under_the_messages(tmp_path: Path) -> None:
+    assert shell(f"{TPUCC} check nowhere.tpu 2>{FULL}", tmp_path).returncode == 2
+
+
+@pytest.mark.parametrize("command", ["ops", "explain E0301", "disasm build/small/small.tpub", "passes"])
+def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path, command: str) -> None:
+    if command.startswith("disasm"):
+        shell(f"{TPUCC} compile small.tpu --quiet", tmp_path)
+    done = shell(f"set -o pipefail; {TPUCC} {command} | head -c 1", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("after", [0.02, 0.06, 0.12, 0.25])
+def test_an_interrupt_while_starting_has_no_traceback(tmp_path: Path, after: float) -> None:
+    (tmp_path / "small.tpu").write_text(SMALL)
+    child = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(after)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    _, printed = child.communicate(timeout=100)
+    assert child.returncode in (0, 130)
+    assert b"Traceback" not in printed
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+from tpucc.__main__ import main
+threading.Timer(float(sys.argv[1]), lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+sys.argv = ["tpucc", "compile", "small.tpu", "--quiet"]
+main()
+"""

@@ -1,0 +1,45 @@
+"""`tpucc new NAME [--from EXAMPLE]`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tpucc.cli.columns import filled
+from tpucc.cli.options import FILE
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.files import write_files
+from tpucc.interop.programs import NAME, example, examples
+
+DEFAULT = "digits_mlp"
+
+
+@click.command("new")
+@click.argument("name")
+@click.option(
+    "--from", "like", metavar="PROGRAM", help=f"The program to begin with, one of `tpucc programs` (default: NAME's, or {DEFAULT})."
+)
+@click.option("-o", "--output", type=FILE, metavar="DIR", help="The folder to write (default: NAME).")
+def command(name: str, like: str | None, output: Path | None) -> None:
+    """Write a model named NAME, with its data, into a new folder: a copy of a program that comes with tpucc, to be changed."""
+    if not NAME.fullmatch(name):
+        raise UsageError(Diagnostic("E0528", f"{printable(name)} is no name for a model's files: letters, digits, _ and - are"))
+    made = example(like or (name if name in examples() else DEFAULT))
+    folder = output or Path(name)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(
+            Diagnostic("E0528", f"{printable(str(folder))} is there already", help=("give another name, or another folder with -o",))
+        )
+    files = made.written_as(name)
+    write_files(folder, files)
+    click.echo(filled(f"{printable(str(folder))}: {', '.join(files)}, from {made.name}", "", "  "))
+    click.echo(f"\ncd {printable(str(folder))}")
+    steps = {
+        "compile": "writes its files and pictures",
+        "run --check": "runs and checks it",
+        "watch": "shows it in the browser, new on every save",
+    }
+    for step, says in steps.items():
+        verb, *flags = step.split()
+        click.echo(f"{f'tpucc {verb} {name}.tpu':<{20 + len(name)}} {' '.join(flags):<8}  # {says}")

@@ -1,0 +1,133 @@
+"""Reading and writing files: only regular ones are read, all that belong together appear or none do, and an error says which and why.
+
+Files of one run replace those of an earlier one together. They are written into a fresh folder inside theirs, which then gets the name
+`.tpucc-commit` in one step: from there on they count as written, and are renamed to their places one after the other. A command that is
+killed in between leaves that folder. The next one that reads or writes files there moves the rest first: none sees files of two runs.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BufferedReader
+from pathlib import Path
+
+from tpucc.diagnostics import Diagnostic, LimitError, UsageError, reason
+
+MAX_FILE = 4 * 2**30
+PREFIX = ".tpucc-"
+COMMIT = f"{PREFIX}commit"
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BufferedReader]:
+    """A regular file, open for reading. Raises `OSError`, for folders, pipes and devices too: reading one of these may never end."""
+    _require_regular(path, os.stat(path).st_mode)
+    with os.fdopen(os.open(path, _FLAGS), "rb") as stream:
+        _require_regular(path, os.fstat(stream.fileno()).st_mode)  # it may have been replaced just now
+        yield stream
+
+
+def inside(path: Path, folder: Path) -> bool:
+    """Whether a path stays in a folder, all links followed; one whose links lead in a circle does, and can't be opened."""
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def read_file(path: Path, code: str = "E0504", what: str = "", most: int = MAX_FILE) -> bytes:
+    """The bytes of a file. Raises `UsageError` of `code` when it is missing or unreadable, `LimitError` E0611 when it has more than `most`
+    bytes; `what` it is stands in the message."""
+    try:
+        with suppress(OSError):
+            _move(path.parent)
+        with opened(path) as stream:
+            if os.fstat(stream.fileno()).st_size <= most and len(data := stream.read(most + 1)) <= most:
+                return data
+    except (OSError, ValueError) as error:
+        raise UsageError(Diagnostic(code, f"can't read {what}{path}: {why(error)}")) from None
+    raise LimitError(Diagnostic("E0611", f"{path} is larger than {most:,} bytes"))
+
+
+def why(error: OSError | ValueError) -> str:
+    """Why a file can't be had. A `ValueError` is Python's for a name with a zero character."""
+    return reason(error) if isinstance(error, OSError) else str(error)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Writes one file: beside its place first, then renamed."""
+    write_files(path.parent, {path.name: content})
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Writes all files into `folder`, which is made when it is missing, or none.
+
+    A new folder gets its name in one step; in an existing one all files are replaced together (see above). Raises `UsageError` when that
+    can't be done (not writable, a folder in the place of a file, a full disk); earlier files are intact then.
+    """
+    try:
+        if folder.is_dir():
+            _replace_files(folder, contents)
+        else:
+            _make_folder(folder, contents)
+    except (OSError, ValueError) as error:
+        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}")) from None
+
+
+def _require_regular(path: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a directory", str(path))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.EINVAL, "is a pipe or a device, not a file", str(path))
+
+
+def _place(error: OSError | ValueError, folder: Path) -> Path | str:
+    """What the error is about; the folder that was asked for when it is a part of the fresh one, which is gone by now."""
+    name = getattr(error, "filename", None)
+    return folder if name is None or PREFIX in os.fsdecode(name) else os.fsdecode(name)
+
+
+def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    _move(folder)
+    for name in contents:
+        if (folder / name).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "is a directory", str(folder / name))
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder, ignore_cleanup_errors=True) as fresh:
+        inner = Path(fresh) / "files"
+        inner.mkdir()
+        _fill(inner, contents)
+        if len(contents) == 1:
+            (name,) = contents
+            (inner / name).replace(folder / name)
+            return
+        inner.rename(folder / COMMIT)
+    _move(folder)
+
+
+def _move(folder: Path) -> None:
+    """Moves the files that count as written to their places; another process may be doing the same."""
+    commit = folder / COMMIT
+    if not commit.is_dir():
+        return
+    for path in sorted(commit.iterdir()):
+        with suppress(FileNotFoundError):
+            path.replace(folder / path.name)
+    with suppress(FileNotFoundError):
+        commit.rmdir()
+
+
+def _make_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder.parent, ignore_cleanup_errors=True) as fresh:
+        inner = Path(fresh) / "files"
+        inner.mkdir()
+        _fill(inner, contents)
+        inner.rename(folder)
+
+
+def _fill(folder: Path, contents: Mapping[str, bytes]) -> None:
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)

@@ -1,0 +1,66 @@
+"""The programs that come with tpucc: in a checkout beside the package, in an installed one inside it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import tpucc
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, printable
+
+_NUMBER = re.compile(r"^\d+_")
+NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A program with its data. `name` is without the number of its place in the list, `summary` the comment that its source begins with."""
+
+    name: str
+    source: Path
+    summary: str
+
+    @property
+    def data(self) -> tuple[Path, ...]:
+        """Its weights, calibration inputs and held-out set, as far as it has them."""
+        return tuple(path for path in sorted(self.source.parent.glob("*.npz")) if re.match(rf"{self.source.stem}[._]", path.name))
+
+    def written_as(self, name: str) -> dict[str, bytes]:
+        """Its files under another name, by which its source then calls them."""
+        stem = self.source.stem
+        text = self.source.read_text("utf-8").replace(f'"{stem}', f'"{name}')
+        return {f"{name}.tpu": text.encode()} | {path.name.replace(stem, name, 1): path.read_bytes() for path in self.data}
+
+
+def folder() -> Path:
+    """Where the programs lie."""
+    package = Path(tpucc.__file__).resolve().parent
+    installed = package / "programs"
+    return installed if installed.is_dir() else package.parent / "programs"
+
+
+def examples() -> dict[str, Example]:
+    """All programs by name, in the order of their numbers; none where only the package's code was installed."""
+    return {example.name: example for path in sorted(folder().glob("*.tpu")) for example in [_example(path)]}
+
+
+def example(name: str) -> Example:
+    """The program of this name, with or without its number and `.tpu`. Raises `UsageError` E0527 when there is none."""
+    known = examples()
+    wanted = _NUMBER.sub("", name.removesuffix(".tpu"))
+    if wanted not in known:
+        help = did_you_mean(wanted, known) or "tpucc programs lists them"
+        raise UsageError(Diagnostic("E0527", f"no program that comes with tpucc is named {printable(name)}", help=(help,)))
+    return known[wanted]
+
+
+def suggestion(path: Path) -> str:
+    """What helps where there's no file of this name, but one of the programs is called so; else empty."""
+    name = _NUMBER.sub("", path.name.removesuffix(".tpu"))
+    return f"tpucc new {name} writes the program of this name, with its data, to the folder {name}" if name in examples() else ""
+
+
+def _example(path: Path) -> Example:
+    first = path.read_text("utf-8").split("\n", 1)[0]
+    return Example(_NUMBER.sub("", path.stem), path, first.lstrip("# ").strip())

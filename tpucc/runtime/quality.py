@@ -1,0 +1,147 @@
+"""How good a model is on rows whose answers are known, and what is odd about the inputs: in words, where nothing is wrong by itself.
+
+The first output is the one that is compared with the labels. Integers, one a row, are classes: the accuracy is the share of rows that are
+right. A table of ones and zeros with a one in each row is the same, one-hot. Other numbers, as many as the output has, are what it should
+be: RMSE, the root of the mean squared error, in the output's unit; and R², 1 less the squared error's share of the labels' variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.diagnostics import counted, printable
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import TensorType
+from tpucc.numerics import AnyArray
+from tpucc.runtime.check import Arrays, float_reference
+from tpucc.runtime.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """The share of labelled rows that are right, in float32 and as compiled."""
+
+    rows: int
+    float32: float
+    quantised: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How near an output is to the labels."""
+
+    rmse: float
+    r2: float
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """How near the output is to the labels, in float32 and as compiled."""
+
+    rows: int
+    float32: Fit
+    quantised: Fit
+
+
+def quality(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) -> Accuracy | Regression | str:
+    """What labelled rows say of a model; or why they say nothing, as a sentence."""
+    name, kind = next(iter(runtime.outputs.items()))
+    rows = {array.shape[0] for array in inputs.values() if array.ndim}
+    if runtime.batch is None or len(rows) != 1:
+        return "the labels aren't used: inputs and outputs have no batch in common"
+    count = rows.pop()
+    if labels.shape[:1] != (count,):
+        return f"the labels aren't used: there are {_entries(labels)} for {counted(count, 'row')} of inputs"
+    wanted = _classes_of(labels, kind)
+    if isinstance(wanted, str):
+        return wanted
+    exact, compiled = (outputs[name] for outputs in (float_reference(graph, inputs), runtime.run(inputs)))
+    if wanted is None:
+        return Regression(count, _fit(exact, labels), _fit(compiled, labels))
+    return Accuracy(count, *(float((_classes(found) == wanted).mean()) for found in (exact, compiled)))
+
+
+def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike]) -> Iterator[str]:
+    """What is odd about the arrays for a model's inputs: values outside the range that the source declares, which quantisation cuts off,
+    and numbers that float32 or int32 can't hold."""
+    for name, kind in inputs.items():
+        if name in given:
+            array = np.asarray(given[name])
+            if array.size and array.dtype.kind in "biuf":
+                yield from _outside(name, array, kind)
+                yield from _rounded(name, array, kind)
+
+
+def _outside(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
+    if kind.range is None:
+        return
+    low, high = kind.range.low, kind.range.high
+    margin = (high - low) / 255  # a step of 8 bits: rounding, not another scale
+    count = int(np.count_nonzero((array < low - margin) | (array > high + margin)))
+    if count:
+        found = f"{float(np.nanmin(array)):g} to {float(np.nanmax(array)):g}"
+        yield (
+            f" range that the source declares, and are cut off there; found {found}: scale them, or declare the range that they have"
+            f" range that the source declares, and are cut off there; found {found}: scale the inputs, or declare their range"
+        )
+
+
+def _rounded(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
+    """Integers that change, and floats that change by more than float32 rounds."""
+    if array.dtype == kind.numpy or kind.numpy.kind not in "if":
+        return
+    with np.errstate(over="ignore", invalid="ignore"):
+        back = array.astype(kind.numpy).astype(array.dtype)
+    allowed = np.abs(array) * 2.0**-23 + np.finfo(np.float32).tiny if array.dtype.kind == "f" else 0
+    changed = int(np.count_nonzero(np.abs(back.astype(np.float64) - array) > allowed))
+    if changed:
+        yield f"{printable(name)}: {counted(changed, 'value')} of {array.size:,} change as {array.dtype} becomes {kind.numpy}"
+
+
+def _entries(labels: AnyArray) -> str:
+    return f"labels of shape {list(labels.shape)}" if labels.ndim != 1 else counted(len(labels), "label")
+
+
+def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
+    """The class of each row; None for labels that are values of the output; or why they are neither, as a sentence."""
+    columns = int(np.prod(kind.shape[1:], dtype=np.int64))
+    width = int(np.prod(labels.shape[1:], dtype=np.int64))
+    if labels.dtype.kind not in "biuf":
+        return f"the labels aren't used: they are {labels.dtype}, expected numbers"
+    if columns > 1 and width == columns and kind.dtype == "f32" and _is_one_hot(labels):
+        hot: AnyArray = labels.reshape(len(labels), -1).argmax(axis=1)
+        return hot
+    if labels.dtype.kind in "iub" and width == 1 and (columns > 1 or kind.dtype != "f32" or set(np.unique(labels)) <= {0, 1}):
+        wanted = labels.reshape(-1).astype(np.int64)
+        limit = max(columns, 2) if kind.dtype == "f32" else None
+        if limit is not None and wanted.size and not 0 <= wanted.min() <= wanted.max() < limit:
+            wrong = int(wanted[(wanted < 0) | (wanted >= limit)][0])
+            return f"the labels aren't used: {wrong} is no class of an output of {columns:,} columns, which are 0 to {limit - 1:,}"
+        return wanted
+    if width == columns and kind.dtype == "f32":
+        return None
+    return f"the labels aren't used: {_entries(labels)} fit no output of shape {list(kind.shape)}; expected a class or a value for each row"
+
+
+def _is_one_hot(labels: AnyArray) -> bool:
+    flat = labels.reshape(len(labels), -1)
+    return bool(((flat == 0) | (flat == 1)).all() and (flat.sum(axis=1) == 1).all())
+
+
+def _fit(found: AnyArray, labels: AnyArray) -> Fit:
+    wanted = labels.reshape(len(labels), -1).astype(np.float64)
+    error = np.square(found.reshape(wanted.shape).astype(np.float64) - wanted)
+    spread = np.square(wanted - wanted.mean(axis=0)).sum()
+    return Fit(float(np.sqrt(error.mean())), float(1 - error.sum() / spread) if spread else float("nan"))
+
+
+def _classes(output: AnyArray) -> AnyArray:
+    """Predicted classes: integers as they are; one column is a probability; more columns, the largest."""
+    if output.dtype.kind in "iu":
+        return output.reshape(-1)
+    flat = output.reshape(output.shape[0], -1)
+    return (flat[:, 0] >= 0.5).astype(np.int64) if flat.shape[1] == 1 else flat.argmax(axis=1)
