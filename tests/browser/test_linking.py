@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.browser
 
-MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet")
+MODELS = ("02_iris", "05_digits_cnn", "06_digits_lstm", pytest.param("09_cifar_resnet", marks=pytest.mark.soak))
 LINES = 8
 """Source lines tried of each model, besides those that made nothing."""
 

@@ -30,7 +30,13 @@ SMALLER = {
 }
 TOO_LARGE = {"11_resnet50"}
 PROGRAMS = sorted([*(ROOT / "programs").glob("*.tpu"), *(ROOT / "tests" / "programs").glob("*.tpu")])
-PROGRAMS = [path for path in PROGRAMS if path.stem not in TOO_LARGE]
+LIKE_OTHERS = {"resnet", "mnist_cnn", "07_mnist_cnn", "imdb_lstm", "10_imdb_lstm"}
+"""Programs whose layers others have too: in `make soak`."""
+CASES = [
+    pytest.param(path, id=path.stem, marks=pytest.mark.soak if path.stem in LIKE_OTHERS else ())
+    for path in PROGRAMS
+    if path.stem not in TOO_LARGE
+]
 OPTIONAL = frozenset(p.name for p in PASSES if p.level > 0)
 WAYS: tuple[dict[str, Any], ...] = (
     {},
@@ -53,7 +59,7 @@ def unequal(made: Compilation) -> list[Comparison]:
     return [c for c in compare_with_reference(runtime, made.layers, random_inputs(runtime)) if c.unequal]
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", CASES)
 def test_compiles_and_equals_the_reference(path: Path) -> None:
     """Left out is each pass that changes something in this program; the others make no difference."""
     changing = {snapshot.stage for snapshot in compiled(path).snapshots if snapshot.changed} & OPTIONAL

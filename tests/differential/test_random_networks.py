@@ -28,7 +28,7 @@ from tpucc.passes.pipeline import PASSES
 from tpucc.runtime.check import compare_executors, compare_with_reference, error_statistics, float_reference, random_inputs
 from tpucc.target import Target, load_target
 
-COUNT, SOAK = 48, 500
+COUNT, SOAK = 32, 500
 PER_TEST = 16
 REALS = seeds_of_reals(0, 24)
 """Networks of the tests that are about passes and about accuracy."""

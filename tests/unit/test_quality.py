@@ -79,7 +79,7 @@ def test_labels_that_fit_nothing_get_a_word(labels: np.ndarray, words: str) -> N
 
 def test_inputs_outside_the_declared_range_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     exe = tpucc.compile_source(CLASSES)
-    with pytest.warns(tpucc.InputWarning, match=r"x: 60 values of 60 \(100%\) are outside \[0, 1\].*found 16 to 16: scale them"):
+    with pytest.warns(tpucc.InputWarning, match=r"x: 60 values of 60 \(100%\) are outside \[0, 1\].*found 16 to 16: scale the inputs"):
         exe.run(np.full((10, 6), 16.0, np.float32))
     exe.run(X)
     exe.run(X + np.float32(1e-4))  # rounding is no other scale

@@ -121,7 +121,7 @@ def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:
     return model.build(*((last, middle)[:outputs]))
 
 
-@pytest.mark.parametrize(("rows", "outputs"), [(60, 1), (80, 2), (100, 1), (150, 2), (200, 1)])
+@pytest.mark.parametrize(("rows", "outputs"), [(60, 1), (100, 2), (200, 1)])
 def test_residual_blocks_in_bands(rows: int, outputs: int) -> None:
     graph = residual(outputs=outputs)
     result, notes = split(graph, with_rows(rows))

@@ -47,12 +47,12 @@ def with_choices_of(plain: tpucc.Executable, through: tpucc.Executable) -> tpucc
     return replace(through.program.value, layers=plain.program.value.layers)
 
 
-@pytest.mark.parametrize("options", [{}, {"overrides": {"unified_buffer_rows": 2500}}, {"level": 0}], ids=["plain", "spilled", "O0"])
+@pytest.mark.parametrize("options", [{}, {"overrides": {"unified_buffer_rows": 700}}, {"level": 0}], ids=["plain", "spilled", "O0"])
 @pytest.mark.parametrize(("stage", "file"), [("allocate", "first_fit.py"), ("lower_fc", "plain_fc.py"), ("lower_conv", "plain_fc.py")])
 def test_the_stages_of_the_book(stage: str, file: str, options: dict[str, Any], tmp_path: Path) -> None:
     mine = tmp_path / "mine.py"
     mine.write_text((STAGES / file).read_text().replace("def lower_fc", f"def {stage}"))
-    exe = tpucc.compile(ROOT / "programs" / "05_digits_cnn.tpu", stages=stages_of_files({stage: mine}), **options)
+    exe = tpucc.compile(ROOT / "programs" / "05_digits_cnn.tpu", stages=stages_of_files({stage: mine}), params={"batch": 24}, **options)
     verdict = tpucc.judge(exe)
     assert verdict.equal
     assert verdict.findings == ()

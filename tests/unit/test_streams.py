@@ -19,7 +19,7 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "-c", line], cwd=folder, capture_output=True, text=True, timeout=100)
 
 
-@pytest.mark.parametrize("command", ["ops", "compile small.tpu", "--help", "explain E0301", "check nowhere.tpu"])
+@pytest.mark.parametrize("command", ["ops", "compile small.tpu", "check nowhere.tpu"])
 @pytest.mark.parametrize("streams", [">&-", "2>&-", ">&- 2>&-"])
 def test_closed_streams(tmp_path: Path, command: str, streams: str) -> None:
     done = shell(f"{TPUCC} {command} {streams}", tmp_path)
@@ -29,7 +29,7 @@ def test_closed_streams(tmp_path: Path, command: str, streams: str) -> None:
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="this system has no full device")
-@pytest.mark.parametrize("command", ["ops", "check small.tpu --json", "compile small.tpu"])
+@pytest.mark.parametrize("command", ["ops", "check small.tpu --json"])
 def test_a_full_disk_under_the_output(tmp_path: Path, command: str) -> None:
     done = shell(f"{TPUCC} {command} >{FULL}", tmp_path)
     assert done.returncode == 2
@@ -43,7 +43,7 @@ def test_a_full_disk_under_the_messages(tmp_path: Path) -> None:
     assert shell(f"{TPUCC} check nowhere.tpu 2>{FULL}", tmp_path).returncode == 2
 
 
-@pytest.mark.parametrize("command", ["ops", "explain E0301", "disasm build/small/small.tpub", "passes"])
+@pytest.mark.parametrize("command", ["ops", "disasm build/small/small.tpub"])
 def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path, command: str) -> None:
     if command.startswith("disasm"):
         shell(f"{TPUCC} compile small.tpu --quiet", tmp_path)
@@ -51,7 +51,7 @@ def test_a_reader_who_has_seen_enough_is_no_error(tmp_path: Path, command: str) 
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize("after", [0.02, 0.06, 0.12, 0.25])
+@pytest.mark.parametrize("after", [0.03, 0.2])
 def test_an_interrupt_while_starting_has_no_traceback(tmp_path: Path, after: float) -> None:
     (tmp_path / "small.tpu").write_text(SMALL)
     child = subprocess.Popen([sys.executable, "-c", INTERRUPTED, str(after)], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE)

@@ -85,7 +85,7 @@ def _outside(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
     if count:
         found = f"{float(np.nanmin(array)):g} to {float(np.nanmax(array)):g}"
         yield (
-            f" range that the source declares, and are cut off there; found {found}: scale them, or declare the range that they have"
+            f"{printable(name)}: {counted(count, 'value')} of {array.size:,} ({count / array.size:.0%}) are outside [{low:g}, {high:g}], the"
             f" range that the source declares, and are cut off there; found {found}: scale the inputs, or declare their range"
         )
 
