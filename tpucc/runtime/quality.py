@@ -85,8 +85,8 @@ def _outside(name: str, array: AnyArray, kind: TensorType) -> Iterator[str]:
     if count:
         found = f"{float(np.nanmin(array)):g} to {float(np.nanmax(array)):g}"
         yield (
-            f"{printable(name)}: {counted(count, 'value')} of {array.size:,} ({count / array.size:.0%}) are outside [{low:g}, {high:g}], the"
-            f" range that the source declares, and are cut off there; found {found}: scale the inputs, or declare their range"
+            f"{printable(name)}: {counted(count, 'value')} of {array.size:,} ({count / array.size:.0%}) are outside [{low:g}, {high:g}], "
+            f"the range that the source declares, and are cut off there; found {found}: scale the inputs, or declare their range"
         )
 
 
