@@ -15,6 +15,7 @@ from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
 from tpucc.frontend.statements import run_body
 from tpucc.frontend.types import tensor_type
+from tpucc.frontend.unused import unused
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
 from tpucc.ir.graph import Graph, NoAttributes
 from tpucc.ir.types import TensorType
@@ -72,7 +73,8 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
     run.reports.raise_any(run.source)
-    return Model(graph=run.graph.build(), **vars(directives))
+    graph = run.graph.build()
+    return Model(graph=graph, warnings=unused(module, graph), **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:
