@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
-WORKERS ?= 3
+WORKERS ?= 4
 
 # The tests start a hundred processes: compiled modules are kept, whatever the caller's environment says.
 unexport PYTHONDONTWRITEBYTECODE

@@ -97,7 +97,7 @@ def test_a_shift_counts_for_the_layer_that_takes_the_tile() -> None:
     assert (parts["fetch"].tolist(), parts["shift"].tolist()) == ([16, 0], [4, 4])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (3, 5, 6, 7))])
 def test_what_holds_between_the_counts(seed: int) -> None:
     runtime = tpucc.compile_source(DenseNetwork(seed).source(), target="tiny" if seed % 2 else "tpu_v1").runtime
     program, counts, stats = runtime.program, runtime.counts, runtime.stats

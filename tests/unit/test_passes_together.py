@@ -70,7 +70,7 @@ def test_passes_say_what_they_are() -> None:
 
 
 ORIGIN = Origin((Span(1, 1, 1, 2),))
-COUNT = 10_000
+COUNT = 4_000
 
 
 def chain(*steps: tuple[str, tuple[str, ...], Attributes], shape: tuple[int, ...] = (2, 2)) -> Graph:

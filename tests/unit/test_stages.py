@@ -33,7 +33,7 @@ def wrapped(stage: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_the_built_in_stages_through_the_doors_give_the_same_bytes(name: str, bits: int) -> None:
-    path, target = ROOT / "programs" / f"{name}.tpu", tpucc.load_target("tpu_v1", {"mxu": 16})
+    path, target = ROOT / "programs" / f"{name}.tpu", tpucc.load_target("tpu_v1", {"mxu": 32})
     stages = tpucc.Stages(**{stage: wrapped(getattr(BUILT_IN, stage)) for stage in NAMES})
     assert set(stages.replaced) == set(NAMES)
     plain, through = (tpucc.compile(path, target=target, activation_bits=bits, stages=s) for s in (BUILT_IN, stages))

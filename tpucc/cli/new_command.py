@@ -40,6 +40,6 @@ def command(name: str, like: str | None, output: Path | None) -> None:
         "run --check": "runs and checks it",
         "watch": "shows it in the browser, new on every save",
     }
-    for step, says in steps.items():
-        verb, *flags = step.split()
-        click.echo(f"{f'tpucc {verb} {name}.tpu':<{20 + len(name)}} {' '.join(flags):<8}  # {says}")
+    commands = [f"tpucc {verb} {name}.tpu {flags}".rstrip() for verb, _, flags in (step.partition(" ") for step in steps)]
+    for line, says in zip(commands, steps.values(), strict=True):
+        click.echo(f"{line:<{max(map(len, commands))}}  # {says}")
