@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+import tpucc
+
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -35,6 +37,22 @@ def test_links_lead_somewhere() -> None:
     links = [(page, link) for page in PAGES for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))]
     assert len(links) > 50
     assert [(str(page.relative_to(ROOT)), link) for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_the_glossary_is_in_order_and_says_everything_once() -> None:
+    text = (ROOT / "docs/glossary.md").read_text("utf-8")
+    words = [word.casefold() for word in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)][1:]
+    assert len(words) > 50
+    assert words == sorted(set(words))
+
+
+def test_the_figures_of_the_first_model_are_what_it_does() -> None:
+    text = (ROOT / "docs/first-model.md").read_text("utf-8")
+    (program,) = re.findall(r"```tpu\n(.*?)```", text, re.DOTALL)
+    small, large = (tpucc.compile_source(program.replace("f32[8,", f"f32[{rows},")).stats for rows in (8, 800))
+    assert f"does {small['tops']:.2f} TOPS" in text
+    assert f"profile again: {large['tops']:.2f} TOPS" in text
+    assert (small["bottleneck"], large["bottleneck"]) == ("weight memory", "host link")
 
 
 def test_nothing_is_tied_to_one_machine() -> None:
