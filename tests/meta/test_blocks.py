@@ -3,7 +3,7 @@
 | language | what happens here |
 |---|---|
 | `tpu` | compiled; when the paragraph before names a file, it is written under that name for the commands that follow |
-| `python` | run, in one namespace a page; one that a paragraph names as a file is written too |
+| `python` | run, in one namespace a page, where what it imports is installed; one that a paragraph names as a file is written too |
 | `sh` | each command is run; `tpucc watch`, which never ends, and commands of other programs are looked at only |
 | `text` | shown; where it begins with `$ tpucc`, `docs/generate.py` made what stands under it |
 | `diff` | shown here; tests/unit/test_worked.py applies it |
@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import re
 import shlex
@@ -30,6 +31,7 @@ PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
 BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"`([\w-]+\.(?:tpu|py|toml))`[^`]*\Z")
 RUN, SHOWN = {"tpu", "python", "sh"}, {"text", "diff"}
+FRAMEWORKS = {"keras", "sklearn", "torch"}
 OTHERS = {"source", "make", "python", "pip", "cd", "git"}
 
 
@@ -95,11 +97,16 @@ def type_in(block: Block, folder: Path, namespace: dict[str, Any]) -> None:
         (folder / block.file).write_text(block.text, "utf-8")
     if block.language == "tpu":
         tpucc.compile_source(block.text, folder=folder)
-    elif block.language == "python":
+    elif block.language == "python" and installed(block.text):
         exec(compile(block.text, str(block.file), "exec"), namespace)
-    else:
+    elif block.language == "sh":
         for line in block.text.splitlines():
             command(line)
+
+
+def installed(text: str) -> bool:
+    """Whether the other frameworks that a block imports are there; all else must be."""
+    return all(importlib.util.find_spec(name) for name in re.findall(r"^(?:import|from) (\w+)", text, re.MULTILINE) if name in FRAMEWORKS)
 
 
 def command(line: str) -> None:
