@@ -19,6 +19,8 @@ PAGES = {code: text for code in codes() if (text := explain(code)) is not None}
 SECTION = re.compile(r"^## (Wrong|Mended)\n(.*?)(?=^## |\Z)", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"`([\w.-]+\.\w+)`[^`]*\Z")
+NESTED = {"E0525"}
+"""Codes whose messages have others in them."""
 FILES = {"tpu", "toml", "asm", "tile", "graph"}
 SHOWN = [code for code, text in PAGES.items() if SECTION.search(text)]
 
@@ -107,7 +109,8 @@ def test_the_example_of_a_page(code: str, tmp_path: Path, monkeypatch: pytest.Mo
     option = re.search(r"`--cores (\d+)`", PAGES[code])
     cores = int(option[1]) if option else 1
     found, commands = typed_in(sections["Wrong"], "", cores)
-    assert set(found) == {code}
+    assert found[0] == code
+    assert set(found) == {code} or code in NESTED
     assert typed_in(sections["Mended"], commands, cores)[0] == []
 
 
