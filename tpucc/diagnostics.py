@@ -15,6 +15,17 @@ from difflib import get_close_matches
 
 TAB = 4
 MAX_LINE = 160
+_MISMATCH = re.compile(r"Expected `(?P<expected>[^`]+)`(?P<more>[^`]*?)(?:, got `(?P<found>\w+)`)?")
+_FIELD = re.compile(r"Object (?P<what>missing required|contains unknown) field `(?P<name>[^`]*)`")
+_KINDS: Mapping[str, str] = {
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
 _SPAN = re.compile(r"(\d{1,20}):(\d{1,20})-(?:(\d{1,20}):)?(\d{1,20})", re.ASCII)
 _REASONS: Mapping[int, str] = {
     errno.ENOENT: "no such file",
@@ -224,6 +235,20 @@ class InternalError(Error):
     """A fault in tpucc."""
 
     exit_status = 5
+
+
+def misfit(error: Exception) -> str:
+    """What a file's values lack, of the error that msgspec raises for them: `mxu must be an integer, not a string`."""
+    text, _, place = str(error).partition(" - at ")
+    where = place.strip("`").removeprefix("$").removeprefix(".")
+    if found := _FIELD.fullmatch(text):
+        inside = f" in {where}" if where else ""
+        return f"{found['name']} is missing{inside}" if "missing" in found["what"] else f"there is no {found['name']}{inside}"
+    if found := _MISMATCH.fullmatch(text):
+        expected = listed([_KINDS.get(kind, kind) for kind in found["expected"].split(" | ")], "or")
+        other = f", not {_KINDS.get(found['found'], found['found'])}" if found["found"] else ""
+        return f"{where or 'it'} must be {expected}{found['more']}{other}"
+    return f"{where}: {text}" if where else text
 
 
 def did_you_mean(word: str, candidates: Iterable[str]) -> str:

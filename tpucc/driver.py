@@ -153,7 +153,9 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     state.graph = model.graph
     verify_stage(state.graph)
     recorder.done("elaborate", state.graph)
-    state.graph = bind_weights(model, folder, options.weights)
+    bound = bind_weights(model, folder, options.weights)
+    state.warnings.extend(bound.notes)
+    state.graph = bound.without_notes()
     recorder.done("weights", state.graph, changed=state.graph != model.graph)
     if options.cores > 1:
         divisions(state.graph, options.cores)  # refused before the passes, while the operators are still the source's

@@ -44,7 +44,7 @@ class Keywords(TypedDict, total=False):
         Flag("--set", "Change a number of the target.", "FIELD=VALUE", "pairs", example="--set weight_bandwidth=136e9"),
     ]
     params: Annotated[Mapping[str, object], Flag("-D", "Set a param of the source.", "NAME=VALUE", "pairs", example="-D batch=8")]
-    weights: Annotated[PathLike, Flag("--weights", "Read the weights from here.", "FILE.npz", "file")]
+    weights: Annotated[PathLike, Flag("--weights", "Read the weights from here.", "FILE", "file")]
     calibration: Annotated[PathLike, Flag("--calibrate", "Measure the activations' ranges on these inputs.", "FILE.npz", "file")]
     level: Annotated[int, Flag("-O", "How much to optimise.", kind="choice", default=2, choices=(0, 1, 2))]
     passes: Annotated[tuple[Pass, ...], Flag("--pass", "Add the passes of this file.", "FILE.py", "files")]

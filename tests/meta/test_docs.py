@@ -1,4 +1,4 @@
-"""The generated pages are what the code says; the programs in the book compile; links lead somewhere."""
+"""The generated pages are what the code says, and links lead somewhere. What stands in blocks is tested in `test_blocks.py`."""
 
 from __future__ import annotations
 
@@ -39,12 +39,20 @@ def test_links_lead_somewhere() -> None:
     assert [(str(page.relative_to(ROOT)), link) for page, link in links if not (page.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("page", ["docs/language.md", "docs/first-model.md"])
-def test_programs_of_the_book_compile(page: str) -> None:
-    programs = re.findall(r"```tpu\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
-    assert programs
-    for program in programs:
-        tpucc.compile_source(program)
+def test_the_glossary_is_in_order_and_says_everything_once() -> None:
+    text = (ROOT / "docs/glossary.md").read_text("utf-8")
+    words = [word.casefold() for word in re.findall(r"^\| ([^|]+) \|", text, re.MULTILINE)][1:]
+    assert len(words) > 50
+    assert words == sorted(set(words))
+
+
+def test_the_figures_of_the_first_model_are_what_it_does() -> None:
+    text = (ROOT / "docs/first-model.md").read_text("utf-8")
+    (program,) = re.findall(r"```tpu\n(.*?)```", text, re.DOTALL)
+    small, large = (tpucc.compile_source(program.replace("f32[8,", f"f32[{rows},")).stats for rows in (8, 800))
+    assert f"does {small['tops']:.2f} TOPS" in text
+    assert f"profile again: {large['tops']:.2f} TOPS" in text
+    assert (small["bottleneck"], large["bottleneck"]) == ("weight memory", "host link")
 
 
 def test_nothing_is_tied_to_one_machine() -> None:

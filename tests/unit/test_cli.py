@@ -216,7 +216,9 @@ def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFix
         (["compile", "latin.tpu"], 1),
         (["compile", "small.tpu", "-o", "small.tpu"], 2),
         (["explain", "E0301"], 0),
+        (["explain", "301"], 0),
         (["explain", "E9999"], 2),
+        (["explain", "-1"], 2),
         (["ops", "conv2d"], 0),
         (["ops", "conv3d"], 2),
         (["targets", "tpu_v1"], 0),
@@ -325,3 +327,11 @@ def test_module_is_the_command_line() -> None:
     environment = {**os.environ, "NO_COLOR": "1"}
     result = subprocess.run([sys.executable, "-m", "tpucc", "--version"], capture_output=True, text=True, check=True, env=environment)
     assert result.stdout.strip() == f"tpucc {tpucc.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"), [("301", "E0301"), ("e0301", "E0301"), ("0301", "E0301"), ("E301", "E0301"), ("v301", "V0301")]
+)
+def test_a_code_may_be_typed_in_short(typed: str, found: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("explain", typed) == 0
+    assert capsys.readouterr().out.startswith(f"# {found}: ")

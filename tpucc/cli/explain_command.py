@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from tpucc.cli.columns import prose
@@ -19,8 +21,15 @@ def command(code: str | None) -> None:
             assert text is not None
             click.echo(text.splitlines()[0].removeprefix("# "))
         return
-    text = explain(code.upper())
+    full = _full(code)
+    text = explain(full)
     if text is None:
-        near = did_you_mean(code.upper(), codes())
+        near = did_you_mean(full, codes()) or "tpucc explain without a code lists all"
         raise UsageError(Diagnostic("E0511", f"no error has the code {printable(code)}", help=(near,)))
     click.echo(prose(text).rstrip())
+
+
+def _full(code: str) -> str:
+    """`E0301` of what people type for it: `301`, `e301`, `E301`. A number alone is an error's, not that of a rule of the verifier."""
+    short = re.fullmatch(r"([EV]?)(\d{1,4})", code.upper(), re.ASCII)
+    return f"{short[1] or 'E'}{short[2]:0>4}" if short else code.upper()

@@ -9,6 +9,17 @@ from tpucc.diagnostics import Label, Span, counted, did_you_mean, listed
 from tpucc.frontend import ast
 from tpucc.frontend.problem import Problem
 
+ELSEWHERE: Mapping[str, str] = {
+    "groups": "there are no groups: convolve slices of the channels, each with a kernel of its own, and join the results with concat",
+    "activation": "an activation is called on the result: relu(…)",
+    **dict.fromkeys(("bias", "use_bias"), "a bias is added to the result: … + b"),
+    **dict.fromkeys(("filters", "kernel_size", "units"), "the weight's own shape says this: declare it with weight NAME: f32[…]"),
+    "name": "operators have no names: the variable that the result is assigned to names it",
+}
+"""Arguments of other frameworks' operators, and what takes their place here."""
+RENAMED: Mapping[str, str] = {"dim": "axis", "pool_size": "size", "kernel_size": "size", "strides": "stride"}
+"""Arguments that have another name here."""
+
 
 @dataclass(frozen=True, slots=True)
 class Callee:
@@ -58,7 +69,15 @@ def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.
     if name.text not in names:
         near = did_you_mean(name.text, names)
         known = f"its arguments are {listed(names)}" if names else "it takes none"
-        raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", near or known, notes=callee.notes)
+        instead = "" if callee.definition else _instead(name.text, names)
+        mends = (instead, known) if instead else (near or known,)
+        raise Problem("E0211", f"{callee.name} has no argument {name.text}", name.span, "", *mends, notes=callee.notes)
     if name.text in bound:
         first = Label(bound[name.text].span, "it already gets its value here")
         raise Problem("E0212", f"{callee.name} gets its argument {name.text} twice", name.span, notes=(first,))
+
+
+def _instead(name: str, names: Sequence[str]) -> str:
+    """What stands here for another framework's argument `name` of an operator with the arguments `names`; empty when unknown."""
+    here = RENAMED.get(name)
+    return f"the argument is called {here} here" if here in names else ELSEWHERE.get(name, "")

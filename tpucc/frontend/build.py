@@ -257,6 +257,8 @@ def _target(value: ast.Expression) -> ast.Target:
 def _unused(value: ast.Expression) -> Exception:
     if isinstance(value, ast.Text):
         return Problem("E0119", "a string alone does nothing", value.span, "", "comments begin with #")
+    if isinstance(value, ast.Name) and value.text in PYTHON_ONLY:
+        return Problem("E0114", f"`{value.text}` is not in the language", value.span, "", PYTHON_ONLY[value.text])
     mend = _meant(value.function) if isinstance(value, ast.Call) else ""
     if isinstance(value, ast.Comparison):
         mend = "a single = gives a name its value"

@@ -276,7 +276,7 @@ INSTEAD: Mapping[str, str] = {
     ";": "write one statement a line",
     "{": "lists stand in [ ], and a block is indented under a colon",
     "}": "lists stand in [ ], and a block is indented under a colon",
-    "?": "write value if condition else other",
+    "?": "a choice is written value if condition else other; every size in a type is a number",
     "$": "a param is used by its plain name; -D changes it",
     "\\": "inside brackets, lines continue by themselves",
     ".": "numbers are written like 0.5",

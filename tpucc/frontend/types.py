@@ -17,6 +17,9 @@ from tpucc.ir.types import Range, TensorType
 from tpucc.ops.rules import MAX_RANK, MAX_SIZE
 
 DECLARABLE = ("f32", "i32")
+KNOWN_SIZES = (
+    "every size is known while compiling: write param batch = 8 at the top, and batch here; tpucc run takes other batches all the same"
+)
 """The data types that a source may name; the others arise by quantising."""
 
 ALIASES = {
@@ -62,6 +65,9 @@ def _require_dtype(dtype: ast.Identifier) -> None:
 
 
 def _size(frame: Frame, node: ast.Expression) -> int | Poison:
+    if isinstance(node, ast.Name) and node.text == "None" and "None" not in frame.known_names():
+        frame.report(Problem("E0201", "a size can't be None", node.span, "nothing is named None", KNOWN_SIZES))
+        return POISON
     value = evaluate(frame, node)
     if poisoned(value):
         return POISON
@@ -82,12 +88,12 @@ def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:
 
 
 def _require_size(value: Value, span: Span, frame: Frame) -> int:
-    size = require_integer(value, "a size", span, "// divides without a remainder" if isinstance(value, float) else "")
+    size = require_integer(value, "a size", span)
     shown = frame.run.excerpt(span)
     label = f"{shown} is {size}" if shown and shown != str(size) else ""
     if not 1 <= size <= MAX_SIZE:
         bound = "at least 1" if size < 1 else f"at most {MAX_SIZE:,}"
-        raise Problem("E0308", f"a size must be {bound}, found {size}", span, label)
+        raise Problem("E0308", f"a size must be {bound}, found {size}", span, label, KNOWN_SIZES if size == -1 else "")
     return size
 
 

@@ -62,7 +62,7 @@ PYTHON_ONLY: Mapping[str, str] = {
     "yield": "a def returns all its results at once: return a, b",
     "match": "write if, elif and else",
     "switch": "write if, elif and else",
-    "break": "choose the range of the loop instead",
+    "break": "a loop runs through its whole range; choose a shorter range, as in range(2), or put the rest of the body under an if",
     "continue": "put the rest of the loop's body under an if",
     "is": "values are compared with ==",
     "print": "tpucc shows shapes in its reports; nothing is printed while compiling",

@@ -22,7 +22,10 @@ _ARRAY = Foreign("a single array", "save arrays by name, with np.savez: --weight
 _PROGRAM = Foreign("a compiled program", "under a name that ends in .tpub, run, profile and disasm take it")
 _PYTHON = Foreign("Python", f"{_SOURCE}; a file with passes goes to --pass")
 _NOTEBOOK = Foreign("a notebook", f"open it with Jupyter; {_SOURCE}")
-_KERAS = Foreign("a model of another framework", "write the network as a source, and save its weights by name with np.savez for --weights")
+_KERAS = Foreign(
+    "a model of another framework",
+    "write the network as a source, and save its weights by name with np.savez for --weights; docs/weights.md shows how",
+)
 
 BEGINNINGS: Mapping[bytes, Foreign] = {
     b"\x89TPUB": _PROGRAM,
@@ -44,6 +47,7 @@ SUFFIXES: Mapping[str, Foreign] = {
     ".tpub": _PROGRAM,
     ".npz": _ARCHIVE,
     ".npy": _ARRAY,
+    ".safetensors": Foreign("a file of weights", "weights go to --weights"),
     ".onnx": _KERAS,
     ".keras": _KERAS,
     ".h5": _KERAS,

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean
+from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed
 from tpucc.interop.archive import Archive
+from tpucc.interop.safetensors import SUFFIX, Safetensors
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray, place_of_largest
@@ -18,6 +19,8 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.weight import WeightAttributes
 
 FLOAT32 = np.dtype("<f4")
+FLOATS = frozenset(("float16", "float32", "float64"))
+"""The types that weights may have in an archive, in any byte order; all are converted to float32."""
 MAX_DRAWN_BYTES = 4 * 2**30
 
 
@@ -39,17 +42,19 @@ def bind_drawn(graph: Graph, seed: int) -> Graph:
 def bind_archive(graph: Graph, path: Path) -> Graph:
     """The graph with every weight read from the archive at `path`.
 
-    Raises `InputError` that lists everything that doesn't fit: missing and unexpected keys, types, shapes, NaN and infinity.
+    The file is one of safetensors when its name says so, else an npz archive. Raises `InputError` that lists everything that doesn't fit:
+    missing and unexpected keys, types, shapes, NaN and infinity. The graph has a note when weights were rounded to float32.
     """
     weights = weights_of(graph)
-    with Archive(path) as archive:
+    with _opened(path) as archive:
         problems = [*_key_problems(weights, archive), *_type_problems(weights, archive)]
         if problems:
             raise InputError(problems)
-        values = {key: archive.read(key) for key in weights}
+        values = {key: _float32(archive.read(key)) for key in weights}
+        rounded = [key for key in weights if archive.members[key].dtype.itemsize > FLOAT32.itemsize]
     if problems := list(_value_problems(weights, values, path)):
         raise InputError(problems)
-    return _bound(graph, {key: Constant(value) for key, value in values.items()})
+    return _bound(graph, {key: Constant(value) for key, value in values.items()}).noting(*_rounding(rounded, len(weights), path))
 
 
 def bind_like(graph: Graph, model: Iterable[Node]) -> Graph:
@@ -76,7 +81,26 @@ def _bound(graph: Graph, values: Mapping[str, Constant]) -> Graph:
     return graph.with_nodes(bind(node) for node in graph)
 
 
-def _key_problems(weights: Mapping[str, Node], archive: Archive) -> Iterable[Diagnostic]:
+def _opened(path: Path) -> Archive | Safetensors:
+    return Safetensors(path) if path.suffix.lower() == SUFFIX else Archive(path)
+
+
+def _float32(values: AnyArray) -> AnyArray:
+    """Rounded to the nearest float32; what is too large for it becomes infinite, which is refused afterwards."""
+    with np.errstate(over="ignore"):
+        return values.astype(FLOAT32, copy=False)
+
+
+def _rounding(keys: list[str], count: int, path: Path) -> Iterable[str]:
+    """A sentence for the user, once, when weights were rounded."""
+    if keys:
+        which = "all weights" if len(keys) == count else f"{counted(len(keys), 'weight')} ({listed(keys[:3] + ['…'] * (len(keys) > 3))})"
+        are = "is" if len(keys) == 1 < count else "are"
+        small = "array.astype('float32') saves half of the file"
+        yield f"{path.name}: {which} {are} float64 and {are} rounded to float32, in which tpucc computes; {small}"
+
+
+def _key_problems(weights: Mapping[str, Node], archive: Archive | Safetensors) -> Iterable[Diagnostic]:
     extra = [key for key in archive.members if key not in weights]
     missing = [key for key in weights if key not in archive.members]
     for key in missing:
@@ -87,17 +111,30 @@ def _key_problems(weights: Mapping[str, Node], archive: Archive) -> Iterable[Dia
         yield Diagnostic("E0424", f"{archive.path} has {key}, which the model doesn't declare", help=(mend,))
 
 
-def _type_problems(weights: Mapping[str, Node], archive: Archive) -> Iterable[Diagnostic]:
+def _type_problems(weights: Mapping[str, Node], archive: Archive | Safetensors) -> Iterable[Diagnostic]:
     for key, node in weights.items():
         member = archive.members.get(key)
         if member is None:
             continue
         if member.shape != node.type.shape:
-            yield _about(node, "E0425", f"{archive.path}: {key} is {member}, but the model declares {node.type.brief}")
-        elif member.dtype != FLOAT32:
-            order = " in big-endian order" if member.dtype.newbyteorder("<") == FLOAT32 else ""
-            mend = ("save it as little-endian float32: array.astype('<f4')",)
-            yield _about(node, "E0426", f"{archive.path}: {key} is {member}{order}, expected float32", mend)
+            mend = (_layout(member.shape, node.type.shape),)
+            yield _about(node, "E0425", f"{archive.path}: {key} is {member}, but the model declares {node.type.brief}", mend)
+        elif member.dtype.name not in FLOATS:
+            mend = ("save it as float32: array.astype('float32')",)
+            yield _about(node, "E0426", f"{archive.path}: {key} is {member}, and weights are numbers with a point", mend)
+
+
+def _layout(found: tuple[int, ...], declared: tuple[int, ...]) -> str:
+    """How an array would fit, when its axes are only in the order of another framework; else empty."""
+    if len(declared) == 2 and found == declared[::-1]:
+        return "transposed it fits: save array.T, for PyTorch keeps a matrix as [outputs, inputs] and tpucc as [inputs, outputs]"
+    if len(declared) == 4 and tuple(found[axis] for axis in (2, 3, 1, 0)) == declared:
+        return (
+            "with its axes in another order it fits: save array.transpose(2, 3, 1, 0), for PyTorch keeps kernels as OIHW and tpucc as HWIO"
+        )
+    if math.prod(found) == math.prod(declared) and tuple(s for s in found if s != 1) == tuple(s for s in declared if s != 1):
+        return f"save array.reshape({', '.join(map(str, declared))}), which has the same numbers"
+    return ""
 
 
 def _value_problems(weights: Mapping[str, Node], values: Mapping[str, AnyArray], path: Path) -> Iterable[Diagnostic]:

@@ -26,7 +26,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, ProgramError, Source
+from tpucc.diagnostics import Diagnostic, ProgramError, Source, misfit
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.isa.formats import encoding_of, format_of
 from tpucc.isa.instructions import Flag
@@ -230,7 +230,7 @@ def _decoded(data: memoryview, kind: type[_T], section: str, name: str) -> _T:
         value = msgspec.json.decode(data, type=kind)
         canonical = msgspec.json.encode(value) == data
     except (msgspec.MsgspecError, UnicodeError, RecursionError, ValueError, OverflowError) as error:
-        raise _error("E0706", name, f"the section {section} is malformed: {error}") from None
+        raise _error("E0706", name, f"the section {section} is malformed: {misfit(error)}") from None
     if not canonical:
         raise _error("E0706", name, f"the section {section} is not in its canonical form")
     return value

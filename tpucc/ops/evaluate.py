@@ -83,7 +83,10 @@ def require_computable(node: Node) -> None:
 
 
 def _too_large(node: Node) -> Diagnostic:
-    return Diagnostic("E0640", f"{node.name} is too large to compute here: {node.type.brief}", node.origin.labels())
+    needed, most = node.type.size * node.type.numpy.itemsize, MAX_BYTES // 2**30
+    message = f"{node.name} is too large to compute on the host: {node.type.brief} takes {needed / 2**30:,.1f} GiB"
+    mend = f"the host computes values of at most {most} GiB; a smaller batch or a smaller size makes this one fit"
+    return Diagnostic("E0640", message, node.origin.labels(), (mend,))
 
 
 def _freed(graph: Graph, kept: Collection[str]) -> list[list[str]]:

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
+from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, misfit, printable
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.textdata import quote
@@ -195,7 +195,7 @@ def _target(arguments: Arguments, parts: Parts) -> None:
     try:
         parts.target = msgspec.convert(fields, Target, strict=True)
     except msgspec.ValidationError as error:
-        raise line_error("E0716", f"this is no target: {error}", arguments.directive.head.span) from None
+        raise line_error("E0716", f"this is no target: {misfit(error)}", arguments.directive.head.span) from None
     _require_no_obstacle(parts.target, word)
 
 
