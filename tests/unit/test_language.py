@@ -12,6 +12,7 @@ import tpucc
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
+from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.ir.dtypes import I16
 from tpucc.ir.types import Range
 from tpucc.options import Options
@@ -20,8 +21,8 @@ FOLDER = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted([*(FOLDER / "programs").glob("*.tpu"), *(FOLDER.parent / "programs").glob("*.tpu")])
 
 
-def model(text: str, **params: str) -> Model:
-    return front_end(Source("t.tpu", text), Options(params=params))
+def model(text: str, limits: Limits = DEFAULT, **params: str) -> Model:
+    return front_end(Source("t.tpu", text), Options(params=params, limits=limits))
 
 
 def outputs(text: str, **params: str) -> dict[str, str]:
@@ -251,6 +252,33 @@ def test_limits_are_located_errors(text: str) -> None:
     with pytest.raises((tpucc.LimitError, tpucc.CompileError)) as caught:
         model(text)
     assert caught.value.diagnostics[0].span is not None
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "longer = sizes + [1]",
+        "same = sizes == sizes",
+        "there = 1 in sizes",
+        "least = min(sizes)",
+        "rest = sizes[1:]",
+        'name = "{sizes}"',
+        "y = constant(sizes)",
+        "y = f(sizes + sizes)",
+    ],
+)
+def test_operations_on_long_lists_are_counted(body: str) -> None:
+    """Each takes milliseconds, and a loop may run a million times."""
+    text = "def f(n):\n    return n\nmodel m(x: f32[2]):\n    sizes = [0] * 40000\n    for i in range(1000000):\n"
+    with pytest.raises(tpucc.LimitError, match="E0609"):
+        model(f"{text}        {body}\n    return x\n", limits=Limits(steps=200_000))
+
+
+def test_bounds_are_options() -> None:
+    text = "def f(n):\n    return n\nmodel m(x: f32[2]):\n    return x * f(f(f(2)))\n"
+    with pytest.raises(tpucc.LimitError, match=r"t\.tpu:4:16: error E0608: defs are called more than 2 times"):
+        model(text, limits=Limits(all_calls=2))
+    assert model(text, limits=Limits(all_calls=3))
 
 
 def mutated(text: str, choose: random.Random) -> str:

@@ -113,6 +113,7 @@ def tensors_of(frame: Frame, value: Value, node: ast.Expression, what: str) -> l
         )
     if poisoned(value) or POISON in value.values:
         return None
+    frame.run.spend(10 * len(value.values), node.span)  # as many operands, each with its place
     places = ast.parts(node, len(value.values))
     return [operand(frame, inner, place) for inner, place in zip(value.values, places, strict=True)]
 
@@ -121,7 +122,7 @@ def _blamed(error: RuleError, application: Application) -> Problem:
     """The message for a rule that doesn't hold."""
     names = [application.named(index) for index in range(len(application.operands))]
     message, help_ = error.named(names)
-    about = [index for index in error.about if isinstance(index, int)]
+    about = [index for index in error.about if isinstance(index, int) and index < len(names)]
     span = _place(error, about, application)
     label = _types(about, application, names)
     return Problem(error.code, message, span, label, _replacement(error, about, application), help_)

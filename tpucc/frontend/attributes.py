@@ -16,6 +16,7 @@ from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.static import require_static
 from tpucc.frontend.values import Items, Value, describe, is_integer, is_number
 from tpucc.ir.constants import Constant
+from tpucc.ops.rules import MAX_RANK
 
 WORDS = {int: "an integer", float: "a number", str: "a string", bool: "True or False", type(None): "nothing"}
 
@@ -98,6 +99,8 @@ def _plural(annotation: Any) -> str:
 def _array(name: str, value: Value, span: Span, limits: Limits) -> Constant:
     """Nested lists of numbers as an f32 array. Raises `Problem` when they are ragged or hold anything else."""
     shape = _shape(value)
+    if len(shape) > MAX_RANK:
+        raise Problem("E0303", f"a tensor has at most {MAX_RANK} dimensions; these lists are {len(shape)} deep", span)
     leaves = list(_leaves(name, value, shape, span))
     if len(leaves) > limits.static_elements:
         raise LimitReached("E0607", f"a constant of more than {limits.static_elements:,} elements", span)

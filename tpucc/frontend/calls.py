@@ -71,18 +71,26 @@ def _evaluated(frame: Frame, arguments: Sequence[ast.Argument]) -> dict[int, Val
     return {id(argument): evaluate(frame, argument.value) for argument in arguments}
 
 
+def _read(frame: Frame, arguments: Sequence[ast.Argument]) -> dict[int, Value]:
+    """The values of the arguments of what reads the whole of them."""
+    values = _evaluated(frame, arguments)
+    for argument in arguments:
+        frame.run.spend_on(values[id(argument)], argument.span)
+    return values
+
+
 def _call_static(frame: Frame, name: str, node: ast.Call) -> Value:
     for argument in node.arguments:
         if argument.name is not None:
             raise Problem("E0211", f"{name} takes no keyword arguments", argument.name.span)
-    values = [evaluate(frame, argument.value) for argument in node.arguments]
+    values = list(_read(frame, node.arguments).values())
     if any(map(poisoned, values)):
         return POISON
     return builtins.call(name, values, [argument.span for argument in node.arguments], node.span)
 
 
 def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hint) -> Value:
-    values = _evaluated(frame, node.arguments)
+    values = _read(frame, node.arguments)
     fields = declared(cast(Any, operator.attributes))
     formals = [(place.name, not place.optional) for place in operator.operands] + [(name, required) for name, _, required in fields]
     callee = Callee(operator.name, tuple(formals), None, operator.signature)
@@ -126,6 +134,7 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
         raise Problem("E0208", message, node.span, "", "a def is inlined at each call, which would never end; write a loop")
     if len(frame.calls) >= frame.run.limits.calls:
         raise LimitReached("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span)
+    _count_call(frame, node)
     formals = tuple((parameter.name.text, parameter.default is None) for parameter in definition.parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
@@ -137,6 +146,15 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
     except LimitReached as reached:
         reached.calls = inner.calls if reached.calls is None else reached.calls
         raise
+
+
+def _count_call(frame: Frame, node: ast.Call) -> None:
+    run = frame.run
+    run.calls += 1
+    if run.calls > run.limits.all_calls:
+        message = f"defs are called more than {run.limits.all_calls:,} times in all"
+        help = "a def is inlined at each call: if each of 20 calls the one before it twice, the first is called a million times"
+        raise LimitReached("E0608", message, node.span, "the last of these calls", help)
 
 
 def _default(inner: Frame, parameter: ast.Parameter) -> Value:

@@ -36,6 +36,7 @@ class PoisonedIndex(Exception):
 
 def evaluate(frame: Frame, node: ast.Expression, hint: Hint = UNNAMED) -> Value:
     """The value of an expression; `POISON` when it is wrong, which is then reported."""
+    frame.run.spend(1, node.span)
     try:
         return _RULES[type(node)](frame, node, hint)
     except Problem as problem:
@@ -63,6 +64,8 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
     if poisoned(left) or poisoned(right):
         return POISON
     if not isinstance(left, Tensor) and not isinstance(right, Tensor):
+        frame.run.spend_on(left, left_node.span)
+        frame.run.spend_on(right, right_node.span)
         if has_tensor(left) or has_tensor(right):
             return _list_of_tensors(symbol, left, right, span, frame)
         return arithmetic(symbol, left, right, span, frame.run.limits)
@@ -95,6 +98,7 @@ def _hole(frame: Frame, node: ast.Expression) -> str | None:
         return None
     if has_tensor(value):
         raise Problem("E0215", f"a string holds static values, and this is {describe(value)}", node.span, "known only when the model runs")
+    frame.run.spend_on(value, node.span)
     return written(value)
 
 
@@ -142,6 +146,7 @@ def _comparison(frame: Frame, node: ast.Comparison, _: Hint) -> Value:
             return POISON
         for value, place in ((left, left_node), (right, right_node)):
             require_static(value, "what is compared", place.span)
+            frame.run.spend_on(value, place.span)
         if not compared(symbol, left, right, left_node.span.to(right_node.span)):
             return False
         left = right
@@ -221,6 +226,7 @@ def _static_part(frame: Frame, value: Items | str, node: ast.Subscript) -> Value
     index = _index(frame, node.indices[0])
     values: Sequence[Value] = value.values if isinstance(value, Items) else value
     if isinstance(index, slice):
+        frame.run.spend_on(value, node.span)
         return value[index] if isinstance(value, str) else items(value.values[index])
     if not -len(values) <= index < len(values):
         place = node.indices[0].span

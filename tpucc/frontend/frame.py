@@ -10,7 +10,7 @@ from tpucc.diagnostics import Label, Origin, Source, Span, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.limits import Limits
 from tpucc.frontend.problem import LimitReached, Problem, Reports
-from tpucc.frontend.values import POISON, Tensor, Value
+from tpucc.frontend.values import POISON, Items, Tensor, Value
 from tpucc.ir.graph import Attributes, GraphBuilder, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import INTERNAL, OPS
@@ -57,9 +57,26 @@ class Run:
     graph: GraphBuilder = field(default_factory=lambda: GraphBuilder(""))
     weights: dict[str, Declared] = field(default_factory=dict)
     rounds: int = 0
+    calls: int = 0
+    steps: int = 0
 
     def __post_init__(self) -> None:
         self.reports = Reports(self.limits)
+
+    def spend(self, steps: int, span: Span) -> None:
+        """Counts steps of evaluating. Raises `LimitReached` when they are too many in all."""
+        self.steps += steps
+        if self.steps > self.limits.steps:
+            message = f"evaluating the model takes more than {self.limits.steps:,} steps"
+            help = "loops are unrolled, and every operation on a list reads all of it: fewer rounds or shorter lists take fewer steps"
+            raise LimitReached("E0609", message, span, "the last of them", help)
+
+    def spend_on(self, value: Value, span: Span) -> None:
+        """Counts what reading or making the whole of a value takes: a step for each element of a list, or for a hundred characters."""
+        if isinstance(value, Items):
+            self.spend(value.elements, span)
+        elif isinstance(value, str):
+            self.spend(len(value) // 100, span)
 
     def excerpt(self, span: Span) -> str:
         """The source text of a span when it is short enough to name something, else nothing."""

@@ -19,6 +19,10 @@ class Limits:
     digits: int = 100
     calls: int = 50
     """Calls of `def`s inside each other."""
+    all_calls: int = 100_000
+    """Calls of `def`s in all: each is inlined, and defs that call each other twice double them at every level."""
+    steps: int = 5_000_000
+    """Statements run and expressions evaluated in all. Where a whole list is read or made, each of its elements is a step too."""
     iterations: int = 1_000_000
     """Rounds of all loops together; an unrolled loop in a function counts at each call."""
     nodes: int = 200_000

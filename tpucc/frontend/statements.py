@@ -34,6 +34,7 @@ def run_body(frame: Frame, what: str, span: Span) -> bool:
 
 
 def _run(frame: Frame, statement: ast.Statement) -> bool:
+    frame.run.spend(1, statement.span)
     try:
         return _RULES[type(statement)](frame, statement)
     except Problem as problem:

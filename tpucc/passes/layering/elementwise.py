@@ -118,7 +118,8 @@ def _looked_up(layers: LayerGraph, node: Node, x: Node, real: RealFunction, y: Q
 
 def _times_one(layers: LayerGraph, node: Node, x: Node, y: Tail) -> Node:
     """x requantised as y and clamped, each value rounded once: a product with a constant 1, where a table has no entry for each value."""
-    one = layers.constant(f"{node.name}.one", np.ones(1, layers.format.numpy), node.origin, ONE)
+    number = np.ones((1,) * min(1, x.type.rank), layers.format.numpy)
+    one = layers.constant(f"{node.name}.one", number, node.origin, ONE)
     layer = _vector("multiply", parameters_of(x), ONE, y)
     return layers.layer(node, "vector", (x.name, one.name), layer, y.to, shape=x.type.shape)
 
