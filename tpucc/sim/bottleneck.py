@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from tpucc.diagnostics import counted
 from tpucc.isa.effects import effects
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.sim.accounting import ROWS, tenths
 from tpucc.sim.durations import duration
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
@@ -26,31 +29,54 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "nothing": "the program takes no time: nothing runs on the device",
     }
 )
-"""What the matrix unit's cycles go to: each cycle counts for one of these, and the largest is the bottleneck."""
+"""What the matrix unit's cycles go to: each row of the accounting counts for one of these, and the largest is the bottleneck."""
 
 
 def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> tuple[str, str]:
     """One of `BOTTLENECKS`, and a sentence that says how much of the time it takes and what would help."""
     if not timeline.makespan:
         return "nothing", "nothing runs on the device: every operator of the model is the host's"
-    cycles = _cycles(timeline, segments)
-    name = max(cycles, key=lambda key: cycles[key])
-    share = f"{100 * cycles[name] / max(1, timeline.makespan):.0f} % of the cycles"
-    return name, _SENTENCES[name](program, timeline, share)
+    cycles = np.bincount(segments.cause, segments.cycles, minlength=len(Cause)).astype(np.int64)
+    limits = _limits(timeline, segments)
+    name = max(limits, key=lambda limit: sum(cycles[cause] for cause in limits[limit]))
+    return name, _SENTENCES[name](program, timeline, _share(cycles, limits[name]))
 
 
-def _cycles(timeline: Timeline, segments: Segments) -> dict[str, int]:
-    """Cycles by what they go to, in the order of `_SENTENCES`; they sum to the makespan."""
+def _limits(timeline: Timeline, segments: Segments) -> dict[str, list[Cause]]:
+    """The rows of the accounting that each limit has, in the order of `_SENTENCES`. Each row is one limit's as a whole.
+
+    Three rows can have several reasons. Such a row is the limit's whose reason takes most of it.
+    """
     cause, length = segments.cause, segments.cycles
-    shifting = cause == Cause.WEIGHT_SHIFT
-    late = (cause == Cause.WEIGHT_STALL) | (shifting & (timeline.stalls.weight[segments.instruction] > 0))
-    idle = cause >= Cause.RAW_STALL
-    activating = idle & segments.activating
-    stepping = idle & ~activating & segments.stepping
-    left = idle & ~activating & ~stepping
-    linking = left & ((cause == Cause.INPUT_STALL) | (segments.transferring & (cause == Cause.OTHER)))
-    kinds = (late, shifting & ~late, cause == Cause.ACTIVE, activating, stepping, linking, left & ~linking)
-    return {name: int(length[kind].sum()) for name, kind in zip(_SENTENCES, kinds, strict=True)}
+    late = (timeline.stalls.weight[segments.instruction] > 0) & (cause == Cause.WEIGHT_SHIFT)
+    stepping = segments.stepping & ~segments.activating
+    left = ~segments.activating & ~stepping
+
+    def most(row: Cause, *reasons: tuple[str, npt.NDArray[np.bool_]]) -> str:
+        return max(reasons, key=lambda reason: int(length[(cause == row) & reason[1]].sum()))[0]
+
+    units = (("activation", segments.activating), ("host work", stepping))
+    owner = {
+        Cause.WEIGHT_STALL: "weight memory",
+        Cause.WEIGHT_SHIFT: most(Cause.WEIGHT_SHIFT, ("weight memory", late), ("weight shift", ~late)),
+        Cause.ACTIVE: "matrix unit",
+        Cause.RAW_STALL: most(Cause.RAW_STALL, ("data dependencies", left), *units),
+        Cause.INPUT_STALL: most(Cause.INPUT_STALL, ("host link", left), *units),
+        Cause.ACTIVATION: "activation",
+        Cause.HOST_STEP: "host work",
+        Cause.OUTPUT: "host link",
+        Cause.INPUT: "host link",
+        Cause.IDLE: "data dependencies",
+    }
+    return {name: [row for row in Cause if owner[row] == name] for name in _SENTENCES}
+
+
+def _share(cycles: Int64, rows: Sequence[Cause]) -> str:
+    """The rows' sum, and the rows, as the tables print them: `61.2 % of the cycles (waits for the host 30.3, outputs leave 30.9)`."""
+    shares = tenths((100 * cycles / cycles.sum()).tolist())
+    parts = [(ROWS[row].name, shares[row]) for row in rows if shares[row]]
+    names = ", ".join(f"{name} {share:.1f}" for name, share in parts) if len(parts) > 1 else "".join(name for name, _ in parts)
+    return f"{sum(share for _, share in parts):.1f} % of the cycles ({names})"
 
 
 def _weight_memory(program: Program, timeline: Timeline, share: str) -> str:

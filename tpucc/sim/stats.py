@@ -26,9 +26,10 @@ the weights.
 
 The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
 arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
-`array_active` into cells with and without weights of the model. `raw_stall` (waiting for the activation unit) and `input_stall` (waiting
-for the host) are the parts of `non_matrix` that have these reasons. A layer's cycles are those that `Segments` gives it; the layers'
-sum to the program's.
+`array_active` into cells with and without weights of the model. `non_matrix` is the sum of seven parts: `raw_stall` (waiting for the
+activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the activation unit works),
+`host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of these). A layer's cycles are
+those that `Segments` gives it; the layers' sum to the program's.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
@@ -159,11 +161,9 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
         "array_active": active,
         "useful_macs": useful,
         "unused_macs": active - useful,
-        "weight_stall": float(percent[Cause.WEIGHT_STALL]),
-        "weight_shift": float(percent[Cause.WEIGHT_SHIFT]),
+        **{ROWS[cause].key: float(percent[cause]) for cause in MATRIX if cause is not Cause.ACTIVE},
         "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
-        "raw_stall": float(percent[Cause.RAW_STALL]),
-        "input_stall": float(percent[Cause.INPUT_STALL]),
+        **{ROWS[cause].key: float(percent[cause]) for cause in NON_MATRIX},
     }
 
 

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tpucc.diagnostics import printable
 from tpucc.runtime.runtime import Runtime
+from tpucc.sim.accounting import ALWAYS, NON_MATRIX, ROWS, added, printed, tenths
 from tpucc.sim.counts import WAYS
 from tpucc.sim.durations import duration
+from tpucc.sim.segments import Cause
 from tpucc.target import machine_name
 from tpucc.viz.pictures import works_of
 
@@ -21,16 +23,19 @@ GAP = 2
 """Blanks between two columns of a table."""
 MOST_ROWS = 40
 BREAKDOWN = (
-    ("array_active", "array active"),
+    ("array_active", ROWS[Cause.ACTIVE].name),
     ("useful_macs", "  useful MACs, of peak"),
     ("unused_macs", "  unused MACs, of peak"),
-    ("weight_stall", "weight stall"),
-    ("weight_shift", "weight shift"),
+    ("weight_stall", ROWS[Cause.WEIGHT_STALL].name),
+    ("weight_shift", ROWS[Cause.WEIGHT_SHIFT].name),
     ("non_matrix", "non-matrix"),
-    ("raw_stall", "  of it waiting for data"),
-    ("input_stall", "  of it waiting for the host"),
+    *((ROWS[cause].key, f"  {ROWS[cause].name}") for cause in NON_MATRIX),
 )
-"""The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order; unindented rows add up to 100 %."""
+"""The rows of the paper's Table 3 (Jouppi et al., ISCA 2017), in its order. Unindented rows add up to 100 %, indented ones to the row
+above them."""
+OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
+"""Rows that are left out where they are zero."""
+PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
@@ -90,13 +95,16 @@ def counts_table(runtime: Runtime) -> str:
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
-    return table(("cycles", "%"), [(label, f"{stats['breakdown'][key]:.1f}") for key, label in BREAKDOWN])
+    """Rows that add up to 100, each in tenths."""
+    shares = printed(stats["breakdown"])
+    rows = [(label, f"{shares[key]:.1f}") for key, label in BREAKDOWN if shares[key] or key not in OPTIONAL]
+    return table(("cycles", "%"), [*rows, ("in all", f"{added(shares, ROWS):.1f}")])
 
 
 def layer_table(stats: dict[str, Any]) -> str:
     """One row a layer; past `MOST_ROWS`, those with the most cycles."""
     shown, rest = _largest(stats["layers"], "cycles")
-    text = table(("layer", "kind", "line", "cycles", "tiles", "TOPS", "active", "stall", "shift", "other"), map(_layer_row, shown))
+    text = table(("layer", "kind", "line", "cycles", "tiles", "TOPS", "active", "stall", "shift", "non-matrix"), map(_layer_row, shown))
     return text + _more(rest)
 
 
@@ -151,8 +159,7 @@ def _more(rest: int) -> str:
 
 
 def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
-    b = layer["breakdown"]
-    shares = (f"{b[key]:.1f}" for key in ("array_active", "weight_stall", "weight_shift", "non_matrix"))
+    shares = (f"{share:.1f}" for share in tenths([layer["breakdown"][key] for key in PARTS]))
     return (
         layer["name"],
         layer["kind"],
