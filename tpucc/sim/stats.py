@@ -19,6 +19,7 @@
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
+| `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `layers` | of each: `name`, `kind`, source `line` (0: none); `cycles`, `macs`, `tiles`, `instructions`, `tops`, `breakdown` as above |
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
@@ -58,7 +59,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches = len(timeline.tiles.asked)
-    name, explanation = bottleneck(program, timeline, segments)
+    limit = bottleneck(program, timeline, segments)
     return {
         "model": program.name,
         "target": target.name,
@@ -82,8 +83,9 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "host_steps": len(program.host_steps),
         "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
-        "bottleneck": name,
-        "explanation": explanation,
+        "bottleneck": limit.name,
+        "explanation": limit.explanation,
+        "advice": limit.lever.words if limit.lever else "",
         "layers": [_layer(program, work, index, by_cause) for index, by_cause in enumerate(spent)],
     }
 
