@@ -17,7 +17,9 @@ from tests.support.visits import settle
 from tpucc.isa.effects import Effects, effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
+from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline
 
 if TYPE_CHECKING:
@@ -31,14 +33,13 @@ MODELS = ("05_digits_cnn", "06_digits_lstm")
 TRIED = 8
 """Tiles, multiplies, other instructions and buffers of each model."""
 WAITS = {
-    "waits for weight memory": "weight",
-    "waits while weights shift in": "shift",
-    "waits for an activation": "raw",
+    "weight stall": "weight",
+    "weight shift": "shift",
+    "waits for activation": "raw",
     "waits for the host": "input",
-    "has nothing to do": "other",
 }
 NUMBER = r"([\d,]+)"
-WAIT = re.compile(rf"{NUMBER} cycles? \((.+)\): it (.+)")
+WAIT = re.compile(rf"{NUMBER} cycles? \((.+)\): (.+)")
 TILE = re.compile(rf"Rows {NUMBER}(?:–{NUMBER})? and columns {NUMBER}(?:–{NUMBER})? of the weights; (.+) full\.")
 FETCH = re.compile(rf"The layer's (\d+)(?:st|nd|rd|th) tile, fetched(?: {NUMBER} times, first)? from cycle {NUMBER} until {NUMBER}\.")
 WORK = re.compile(rf"The (\w+) unit works on it for {NUMBER} cycles? \(.+\), from cycle {NUMBER} until {NUMBER}\.")
@@ -72,10 +73,14 @@ class Measured:
         return [(index, place) for index, layer in enumerate(self.program.layers) for place in range(len(layer.tile_fills))]
 
     def waits(self, instruction: int) -> dict[str, int]:
-        """Cycles that the matrix unit waits before a multiply; after the last one it has nothing to do till the last instruction ends."""
+        """Cycles that the matrix unit waits before a multiply; after the last one it is held back by nothing."""
         found = {words: int(getattr(self.timeline.stalls, name)[instruction]) for words, name in WAITS.items()}
         if instruction == int(self.timeline.end.argmax()):
-            found["has nothing to do"] += self.timeline.makespan - int(self.timeline.end[self.multiplies[-1]])
+            segments = matrix_segments(self.program, self.timeline)
+            rest = np.flatnonzero((segments.instruction == instruction) & (segments.cause > Cause.INPUT_STALL))
+            for place in rest.tolist():
+                words = ROWS[Cause(int(segments.cause[place]))].name
+                found[words] = found.get(words, 0) + int(segments.cycles[place])
         return {words: cycles for words, cycles in found.items() if cycles}
 
     def fetches(self, layer: int, place: int) -> list[int]:

@@ -149,7 +149,7 @@ def test_a_box_opens_if_there_is_a_picture(given: PageInput) -> None:
 
 def test_waits_of_one_cause_before_one_instruction_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing lies between them. Causes are numbered as the page's legend has them."""
-    a, w, s, r, i, o = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OTHER
+    a, w, s, r, i, o = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.ACTIVATION
     parts = [(10, a, 2), (5, w, 3), (5, w, 3), (5, w, 4), (5, s, 4), (5, a, 4), (5, s, 4), (5, o, 7), (5, r, 7), (5, i, 8)]
     ends = np.cumsum([cycles for cycles, _, _ in parts])
     instruction = np.array([number for _, _, number in parts], np.int64)

@@ -31,7 +31,19 @@ model {name}(x: f32[{batch}, {width}]) -> f32[{batch}, {width}]:
     return x
 """
 V1 = load_target("tpu_v1")
-KEYS = ["machine", "matrix_600", "table_3", "table_3_plain", "table_7", "table_8", "roofline", "table_4", "figure_11", "tpu_prime"]
+KEYS = [
+    "machine",
+    "matrix_600",
+    "table_3",
+    "table_3_plain",
+    "stream",
+    "table_7",
+    "table_8",
+    "roofline",
+    "table_4",
+    "figure_11",
+    "tpu_prime",
+]
 
 
 @pytest.fixture(scope="module")

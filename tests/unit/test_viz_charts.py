@@ -80,8 +80,8 @@ def test_no_text_leaves_the_picture(kind: str, program: Program) -> None:
 def test_the_timeline_says_what_takes_most_of_the_time() -> None:
     program = chain_program("iris", 150, [4, 256, 3])
     times = steady_times(program)
-    assert headline("iris", times) == "iris: in 87 % of 150 cycles the matrix unit waits for weight memory"
-    assert headline("iris", replace_stalls(times)) == "iris: in 100 % of 150 cycles the matrix unit works"
+    assert headline("iris", times) == "iris: 150 cycles, 87 % of them: weight stall"
+    assert headline("iris", replace_stalls(times)) == "iris: 150 cycles, 100 % of them: array active"
 
 
 def replace_stalls(times: Times) -> Times:

@@ -59,7 +59,8 @@ def statistics(count: int = 2, name: str = "iris") -> Statistics:
             "model": name, "target": "tpu_v1", "tpucc": "0.1.0", "cycles": 12345, "seconds": 1.7636e-5, "macs": 1000, "tops": 1.25,
             "utilization": 0.0136, "instructions": 42, "tiles": 3, "weight_bytes": 196608, "ub_peak_bytes": 38400,
             "ub_lower_bound_bytes": 38400, "host_bytes": {"in": 256, "out": 512}, "bottleneck": "weight memory", "explanation": "Why.",
-            "breakdown": {"array_active": 20.0, "weight_stall": 61.0, "weight_shift": 10.0, "non_matrix": 9.0, "raw_stall": 4.0},
+            "breakdown": {"array_active": 20.0, "weight_stall": 61.0, "weight_shift": 10.0, "non_matrix": 9.0, "raw_stall": 4.0,
+                          "idle": 5.0},
             "layers": layers,
         }
     )  # fmt: skip

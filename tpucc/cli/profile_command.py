@@ -19,7 +19,7 @@ from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.trace import trace_events
 from tpucc.viz.scaling import scaling, scaling_table
-from tpucc.viz.tables import counts_table, timeline_table
+from tpucc.viz.tables import counts_table, stream_cycles, stream_table, timeline_table
 
 OVERLAPPED, SERIAL = "overlapped", "serial"
 
@@ -36,13 +36,27 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
     help="How to count: units at work together; or one after the other, beside the counts of SCALE-Sim and OpenTPU.",
 )
 @click.option(
+    "--batches",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Time a stream of N batches, whose inputs arrive and whose outputs leave while others compute.",
+)
+@click.option(
     "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
 )
 @chart_option
 @json_option
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
 def command(
-    model: Path, cores: tuple[int, ...], timing: str, trace: Path | None, chart: bool | None, as_json: bool, quiet: bool, **given: Any
+    model: Path,
+    cores: tuple[int, ...],
+    timing: str,
+    batches: int | None,
+    trace: Path | None,
+    chart: bool | None,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
 ) -> None:
     """Print where the cycles go, per layer and in all. Nothing is executed.
 
@@ -50,30 +64,36 @@ def command(
     """
     if len(cores) > 1 and (trace is not None or chart):
         raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
+    if batches is not None and (len(cores) > 1 or timing != OVERLAPPED):
+        raise click.UsageError("--batches is of one number of cores, and of --timing overlapped")
     charted = chart or (len(cores) == 1 and timing == OVERLAPPED and wants_chart(chart))
     with Progress(not quiet and not as_json) as progress:
         runtimes = [executable_from(model, {**given, "cores": count}, quiet or count != cores[0], progress).runtime for count in cores]
         progress.stage("time")
         if trace is not None:
             write_file(trace, trace_events(runtimes[0].program, runtimes[0].timeline, compressed=trace.suffix == ".gz"))
-        numbers = _numbers(runtimes, timing) if as_json else {}
-        texts = [] if as_json else [_table(runtimes, timing), *([charts_text(runtimes[0])] if charted else [])]
+        numbers = _numbers(runtimes, timing, batches) if as_json else {}
+        texts = [] if as_json else [_table(runtimes, timing, batches), *([charts_text(runtimes[0])] if charted else [])]
     if as_json:
         print_json(numbers)
     else:
         click.echo("\n\n".join(texts))
 
 
-def _table(runtimes: Sequence[Runtime], timing: str) -> str:
+def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> str:
     if len(runtimes) > 1:
         return scaling_table(runtimes)
+    if batches is not None:
+        return stream_table(runtimes[0], batches)
     return timeline_table(runtimes[0]) if timing == OVERLAPPED else counts_table(runtimes[0])
 
 
-def _numbers(runtimes: Sequence[Runtime], timing: str) -> dict[str, Any]:
+def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> dict[str, Any]:
     """What `stats.json` holds, with all counts if asked for; of several numbers of cores the rows of the table."""
     if len(runtimes) == 1:
         stats = runtimes[0].stats
+        if batches is not None:
+            return {**stats, "batches": {"count": batches, "cycles": stream_cycles(stats, batches)}}
         return stats if timing == OVERLAPPED else {**stats, "counts": runtimes[0].counts}
     program = runtimes[0].program
     return {"model": program.name, "target": program.target.name, "scaling": [asdict(row) for row in scaling(runtimes)]}

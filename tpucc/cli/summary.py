@@ -13,7 +13,7 @@ from tpucc.driver import BACK_STAGES
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.durations import duration
 from tpucc.viz.charts.errors import decibels
-from tpucc.viz.tables import size, table, wrapped
+from tpucc.viz.tables import size, stream_words, table, wrapped
 
 STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile program", "schedule": "machine program"}
 
@@ -137,6 +137,7 @@ def _numbers(runtime: Runtime) -> str:
         ("cycles", f"{stats['cycles']:,}, {duration(stats['seconds'])} at {target.clock_hz / 1e6:,.0f} MHz"),
         ("speed", f"{stats['tops']:.2f} TOPS, {100 * stats['utilization']:.1f} % of peak"),
         ("bottleneck", stats["bottleneck"]),
+        *([("in a stream", stream_words(stats))] if stats["cycles"] else []),
     ]
     text = "\n".join(wrapped(f"{label:<15} {value}", " " * 16) for label, value in rows)
     return f"{text}\n\n{wrapped(stats['explanation'])}"

@@ -10,7 +10,15 @@ from tpucc.paper.arithmetic import machine_section, matrix_section
 from tpucc.paper.figures import Section
 from tpucc.paper.reasons import with_reasons
 from tpucc.paper.sensitivity import Progress, prime_section, sensitivity_section
-from tpucc.paper.tables import inferences_section, plain_section, roofline_section, table3_section, table7_section, table8_section
+from tpucc.paper.tables import (
+    inferences_section,
+    plain_section,
+    roofline_section,
+    stream_section,
+    table3_section,
+    table7_section,
+    table8_section,
+)
 from tpucc.target import Target
 
 
@@ -29,7 +37,7 @@ def compare(folder: Path, target: Target, progress: Progress = lambda _: None) -
     for name, path in known(programs).items():
         progress(f"{path.name}, -O0")
         plain[name] = measure_file(path, target, level=0)
-    yield from map(with_reasons, (table3_section(base), plain_section(plain)))
+    yield from map(with_reasons, (table3_section(base), plain_section(plain), stream_section(base)))
     tables = (table7_section(base), table8_section(base), roofline_section(base, target), inferences_section(base))
     yield from map(with_reasons, tables)
     yield with_reasons(sensitivity_section(programs, base, target, progress))

@@ -21,6 +21,7 @@ TABLE3: Mapping[str, str] = {
     "tops": "9 TOPS",
 }
 """The rows of table 3 by the keys of `stats.json`."""
+STREAM_SPEED, STREAM_STALLS = "9 TOPS", "8 input stalls"
 MIB = 2**20
 Base = Mapping[str, Measured]
 
@@ -45,6 +46,23 @@ def plain_section(plain: Base) -> Section:
     title = "Where the cycles go without optimisation (table 3, -O0)"
     names = [name for name, application in published().applications.items() if not application.qualitative]
     return Section("table_3_plain", title, _table3_figures(plain, names), notes)
+
+
+def stream_section(base: Base) -> Section:
+    """Speed and input stalls in a stream of batches, where transfers cross while others compute."""
+    notes = (
+        "Each batch of a stream whose inputs arrive during the batch before and whose outputs leave during the one after. The paper's "
+        "counters are those of one batch alone: its row 8 has input stalls, and a stream whose link has time left has none. Its row 9 is from "
+        "production: it is near one batch alone for MLP0, near a stream for CNN0, and between both for MLP1.",
+    )
+    figures = []
+    for row, key in ((STREAM_SPEED, "tops"), (STREAM_STALLS, "input_stall")):
+        for name, application in published().applications.items():
+            if not application.qualitative:
+                found = base[name].stats["stream"] if name in base else None
+                ours = None if found is None else float(found["tops"] if key == "tops" else found["breakdown"][key])
+                figures.append(Figure(row, name.upper(), "TOPS" if key == "tops" else "%", application.table3[key], ours))
+    return Section("stream", "In a stream of batches (table 3)", tuple(figures), notes)
 
 
 def table7_section(base: Base) -> Section:

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
+import numpy.typing as npt
 
 from tpucc.diagnostics import counted
-from tpucc.isa.effects import effects
+from tpucc.isa.effects import Effects, effects
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.sim import levers
+from tpucc.sim.accounting import ROWS, tenths
 from tpucc.sim.durations import duration
+from tpucc.sim.levers import Lever
 from tpucc.sim.segments import Cause, Segments
 from tpucc.sim.timing import Timeline
 
@@ -26,44 +32,85 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "nothing": "the program takes no time: nothing runs on the device",
     }
 )
-"""What the matrix unit's cycles go to: each cycle counts for one of these, and the largest is the bottleneck."""
+"""What the matrix unit's cycles go to: each row of the accounting counts for one of these, and the largest is the bottleneck."""
 
 
-def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> tuple[str, str]:
-    """One of `BOTTLENECKS`, and a sentence that says how much of the time it takes and what would help."""
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What limits a program, and what would help."""
+
+    name: str
+    """One of `BOTTLENECKS`."""
+    explanation: str
+    """Which rows of the accounting are its, and why."""
+    lever: Lever | None
+    """A setting with which an item of the batch takes fewer cycles; None where nothing runs on the device."""
+
+
+def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> Bottleneck:
+    """The limit that takes most of the cycles."""
     if not timeline.makespan:
-        return "nothing", "nothing runs on the device: every operator of the model is the host's"
-    cycles = _cycles(timeline, segments)
-    name = max(cycles, key=lambda key: cycles[key])
-    share = f"{100 * cycles[name] / max(1, timeline.makespan):.0f} % of the cycles"
-    return name, _SENTENCES[name](program, timeline, share)
+        return Bottleneck("nothing", "nothing runs on the device: every operator of the model is the host's", None)
+    cycles = np.bincount(segments.cause, segments.cycles, minlength=len(Cause)).astype(np.int64)
+    limits = _limits(program, timeline, segments)
+    name = max(limits, key=lambda limit: sum(cycles[cause] for cause in limits[limit]))
+    lever = _LEVERS[name](program, effects(program.instructions), _rows_a_tile(program, timeline))
+    return Bottleneck(name, f"{_SENTENCES[name](program, timeline, _share(cycles, limits[name]))}; {lever.words}", lever)
 
 
-def _cycles(timeline: Timeline, segments: Segments) -> dict[str, int]:
-    """Cycles by what they go to, in the order of `_SENTENCES`; they sum to the makespan."""
+def _limits(program: Program, timeline: Timeline, segments: Segments) -> dict[str, list[Cause]]:
+    """The rows of the accounting that each limit has, in the order of `_SENTENCES`. Each row is one limit's as a whole.
+
+    Three rows can have several reasons. Such a row is the limit's whose reason takes most of it.
+    """
     cause, length = segments.cause, segments.cycles
-    shifting = cause == Cause.WEIGHT_SHIFT
-    late = (cause == Cause.WEIGHT_STALL) | (shifting & (timeline.stalls.weight[segments.instruction] > 0))
-    idle = cause >= Cause.RAW_STALL
-    activating = idle & segments.activating
-    stepping = idle & ~activating & segments.stepping
-    left = idle & ~activating & ~stepping
-    linking = left & ((cause == Cause.INPUT_STALL) | (segments.transferring & (cause == Cause.OTHER)))
-    kinds = (late, shifting & ~late, cause == Cause.ACTIVE, activating, stepping, linking, left & ~linking)
-    return {name: int(length[kind].sum()) for name, kind in zip(_SENTENCES, kinds, strict=True)}
+    late = _late(program, timeline)[segments.instruction]
+    stepping = segments.stepping & ~segments.activating
+    left = ~segments.activating & ~stepping
+
+    def most(row: Cause, *reasons: tuple[str, npt.NDArray[np.bool_]]) -> str:
+        return max(reasons, key=lambda reason: int(length[(cause == row) & reason[1]].sum()))[0]
+
+    units = (("activation", segments.activating), ("host work", stepping))
+    owner = {
+        Cause.WEIGHT_STALL: "weight memory",
+        Cause.WEIGHT_SHIFT: most(Cause.WEIGHT_SHIFT, ("weight memory", late), ("weight shift", ~late)),
+        Cause.ACTIVE: "matrix unit",
+        Cause.RAW_STALL: most(Cause.RAW_STALL, ("data dependencies", left), *units),
+        Cause.INPUT_STALL: most(Cause.INPUT_STALL, ("host link", left), *units),
+        Cause.ACTIVATION: "activation",
+        Cause.HOST_STEP: "host work",
+        Cause.OUTPUT: "host link",
+        Cause.INPUT: "host link",
+        Cause.IDLE: "data dependencies",
+    }
+    return {name: [row for row in Cause if owner[row] == name] for name in _SENTENCES}
+
+
+def _late(program: Program, timeline: Timeline) -> npt.NDArray[np.bool_]:
+    """For each instruction whether its tile was shifted in late because it arrived late: the shadow had been free before."""
+    tiles, found = timeline.tiles, np.zeros(len(program.instructions), np.bool_)
+    free = np.concatenate([np.zeros(1, np.int64), tiles.taken])[: len(tiles.shifting)]
+    found[effects(program.instructions).pops] = tiles.shifting > free
+    return found
+
+
+def _share(cycles: Int64, rows: Sequence[Cause]) -> str:
+    """The rows' sum, and the rows, as the tables print them: `61.2 % of the cycles (waits for the host 30.3, outputs leave 30.9)`."""
+    shares = tenths((100 * cycles / cycles.sum()).tolist())
+    parts = [(ROWS[row].name, shares[row]) for row in rows if shares[row]]
+    names = ", ".join(f"{name} {share:.1f}" for name, share in parts) if len(parts) > 1 else "".join(name for name, _ in parts)
+    return f"{sum(share for _, share in parts):.1f} % of the cycles ({names})"
 
 
 def _weight_memory(program: Program, timeline: Timeline, share: str) -> str:
-    needed, now = program.target.tile_fetch_cycles, _rows_a_tile(program, timeline)
-    text = f"{share} wait for weight tiles, each used for {now:,.0f} rows"
-    if now >= needed:
-        return text
-    return f"{text}; a batch {needed / now:.1f} times as large, about {needed:,} rows a tile, would hide the fetch"
+    fetch, now = program.target.tile_fetch_cycles, _rows_a_tile(program, timeline)
+    return f"{share} wait for weight tiles, each fetched in {fetch:,} cycles and used for {now:,.0f} rows"
 
 
 def _weight_shift(program: Program, timeline: Timeline, share: str) -> str:
-    needed, now = program.target.tile_shift_cycles, _rows_a_tile(program, timeline)
-    return f"{share} wait for a tile to be shifted in; each is used for {now:,.0f} rows, and {needed:,} would hide the shift"
+    shift, now = program.target.tile_shift_cycles, _rows_a_tile(program, timeline)
+    return f"{share} wait for tiles, each shifted in in {shift:,} cycles and used for {now:,.0f} rows"
 
 
 def _matrix_unit(program: Program, timeline: Timeline, share: str) -> str:
@@ -79,8 +126,7 @@ def _activation(program: Program, timeline: Timeline, share: str) -> str:
 def _host_work(program: Program, timeline: Timeline, share: str) -> str:
     steps, each = counted(len(program.host_steps), "host step"), duration(program.target.host_step_seconds)
     turns = f", computed for {program.cores:,} cores in turn" if program.cores > 1 else ""
-    mend = "so that fewer of them, or a larger batch in each, would help"
-    return f"{share} wait for {steps}{turns}; each takes at least {each}, {mend}"
+    return f"{share} wait for {steps}{turns}, each of at least {each}"
 
 
 def _host_link(program: Program, timeline: Timeline, share: str) -> str:
@@ -104,6 +150,19 @@ _SENTENCES: Mapping[str, Callable[[Program, Timeline, str], str]] = MappingProxy
         "host work": _host_work,
         "host link": _host_link,
         "data dependencies": _data_dependencies,
+    }
+)
+
+
+_LEVERS: Mapping[str, Callable[[Program, Effects, float], Lever]] = MappingProxyType(
+    {
+        "weight memory": levers.weight_memory,
+        "weight shift": levers.weight_shift,
+        "matrix unit": levers.shared,
+        "activation": levers.shared,
+        "host work": levers.host_work,
+        "host link": levers.host_link,
+        "data dependencies": levers.data_dependencies,
     }
 )
 

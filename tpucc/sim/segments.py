@@ -19,17 +19,25 @@ from tpucc.sim.timing import Timeline
 
 
 class Cause(IntEnum):
-    """What the matrix unit does in a cycle, in the order of Table 3: those from `RAW_STALL` on are its row 6."""
+    """What the matrix unit does in a cycle, in the order of Table 3: those from `RAW_STALL` on are its row 6.
+
+    From `ACTIVATION` on the unit waits for nothing in particular, mostly because it has done its last product. Such a cycle has the cause
+    of what works meanwhile, the first of them that does: the activation unit, a host step, an output or an input on the link.
+    """
 
     ACTIVE = 0
     WEIGHT_STALL = 1
     WEIGHT_SHIFT = 2
     RAW_STALL = 3
     INPUT_STALL = 4
-    OTHER = 5
+    ACTIVATION = 5
+    HOST_STEP = 6
+    OUTPUT = 7
+    INPUT = 8
+    IDLE = 9
 
 
-IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.OTHER, Cause.ACTIVE)
+IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.IDLE, Cause.ACTIVE)
 """What comes before a multiply and then it, in the order of time: that of `Stalls`."""
 
 
@@ -69,6 +77,11 @@ def matrix_segments(program: Program, timeline: Timeline) -> Segments:
     working, hosting = _at(timeline, activation, start), _at(timeline, host, start)
     stepping = (hosting >= 0) & (program.instructions["opcode"][hosting] == Opcode.INTERRUPT_HOST)
     cause = causes[within]
+    leaving = (hosting >= 0) & (program.instructions["opcode"][hosting] == Opcode.WRITE_HOST_MEMORY)
+    meanwhile = np.select(
+        [working >= 0, stepping, leaving, hosting >= 0], [Cause.ACTIVATION, Cause.HOST_STEP, Cause.OUTPUT, Cause.INPUT], Cause.IDLE
+    )
+    cause = np.where(cause == Cause.IDLE, meanwhile, cause).astype(np.int8)
     owner = np.where(working >= 0, working, np.where(stepping, hosting, instructions[within]))
     layer = program.layer_of.astype(np.int64)[np.where(cause >= Cause.RAW_STALL, owner, instructions[within])]
     return Segments(start, end, cause, instructions[within], layer, working >= 0, (hosting >= 0) & ~stepping, stepping)
@@ -84,7 +97,7 @@ def _waits_and_work(engine: npt.NDArray[np.uint8], timeline: Timeline) -> tuple[
     causes = np.tile(np.array(IN_TURN, np.int8), len(multiplies))
     last = int(np.argmax(timeline.end))
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
-    causes, instructions = np.append(causes, np.int8(Cause.OTHER)), np.append(np.repeat(multiplies, len(IN_TURN)), last)
+    causes, instructions = np.append(causes, np.int8(Cause.IDLE)), np.append(np.repeat(multiplies, len(IN_TURN)), last)
     ends = np.append(starts[1:], timeline.makespan)
     kept = ends > starts
     return np.append(starts[kept], timeline.makespan), causes[kept], instructions[kept]

@@ -19,6 +19,8 @@
 | `host_steps`, `host_step_cycles` | how often the program stops for operators of the host, and the cycles that these take for all cores |
 | `breakdown` | percentages; see below |
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
+| `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
+| `stream` | the same in a stream of batches, for each of them; see below |
 | `layers` | of each: `name`, `kind`, source `line` (0: none); `cycles`, `macs`, `tiles`, `instructions`, `tops`, `breakdown` as above |
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
@@ -26,9 +28,15 @@ the weights.
 
 The breakdown has the rows of the TPU paper's Table 3. Of the matrix unit's cycles, `array_active`, `weight_stall` (the tile hasn't
 arrived), `weight_shift` (it isn't shifted in) and `non_matrix` (the rest) add up to 100. `useful_macs` and `unused_macs` divide
-`array_active` into cells with and without weights of the model. `raw_stall` (waiting for the activation unit) and `input_stall` (waiting
-for the host) are the parts of `non_matrix` that have these reasons. A layer's cycles are those that `Segments` gives it; the layers'
-sum to the program's.
+`array_active` into cells with and without weights of the model. `non_matrix` is the sum of seven parts: `raw_stall` (waiting for the
+activation unit) and `input_stall` (waiting for the host); and, while the unit waits for neither, `activation` (the activation unit works),
+`host_step` (the host computes a step), `output` (outputs leave), `input` (inputs arrive) and `idle` (none of these). A layer's cycles are
+those that `Segments` gives it; the layers' sum to the program's.
+
+In `stream`, `cycles`, `seconds`, `tops`, `utilization`, `breakdown` and `bottleneck` are those of a batch whose inputs arrive during the
+batch before and whose outputs leave during the one after (`tpucc.sim.stream`). `computing_cycles` and `link_cycles` are what it takes
+without the link, and the link alone; what the second one is longer by counts for `input_stall`. `ub_bytes` is the unified buffer that a
+stream needs; where `fits` is false there is less, and the figures are those of a batch alone.
 """
 
 from __future__ import annotations
@@ -43,8 +51,10 @@ from tpucc.isa.effects import effects, resolve
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS
 from tpucc.sim.bottleneck import bottleneck
 from tpucc.sim.segments import Cause, Segments, matrix_segments
+from tpucc.sim.stream import stream
 from tpucc.sim.timing import Timeline
 
 
@@ -56,7 +66,7 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
     macs = sum(layer.macs for layer in program.layers) * program.cores
     tops, peak = _tops(program, macs, cycles), target.peak_ops / work.bytes_per_value * program.cores
     fetches = len(timeline.tiles.asked)
-    name, explanation = bottleneck(program, timeline, segments)
+    limit = bottleneck(program, timeline, segments)
     return {
         "model": program.name,
         "target": target.name,
@@ -80,8 +90,10 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "host_steps": len(program.host_steps),
         "host_step_cycles": int((timeline.end - timeline.start)[program.instructions["opcode"] == Opcode.INTERRUPT_HOST].sum()),
         "breakdown": _breakdown(spent.sum(axis=0), float(work.useful.sum()) / target.tile_bytes),
-        "bottleneck": name,
-        "explanation": explanation,
+        "bottleneck": limit.name,
+        "explanation": limit.explanation,
+        "advice": limit.lever.words if limit.lever else "",
+        "stream": _streamed(program, timeline, work, limit.name, peak),
         "layers": [_layer(program, work, index, by_cause) for index, by_cause in enumerate(spent)],
     }
 
@@ -111,6 +123,27 @@ def _work(program: Program) -> _Work:
         np.bincount(pairs[0], minlength=count),
         np.bincount(program.layer_of, minlength=count),
     )
+
+
+def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, peak: float) -> dict[str, Any]:
+    found = stream(program, timeline)
+    segments = matrix_segments(program, found.timeline)
+    spent = _spent(program, segments).sum(axis=0)
+    spent[Cause.INPUT_STALL] += found.waiting
+    tops = _tops(program, sum(layer.macs for layer in program.layers) * program.cores, found.cycles)
+    name = "host link" if found.waiting else bottleneck(program, found.timeline, segments).name if found.fits else alone
+    return {
+        "cycles": found.cycles,
+        "seconds": found.cycles / program.target.clock_hz,
+        "tops": tops,
+        "utilization": tops * 1e12 / peak,
+        "computing_cycles": found.computing,
+        "link_cycles": found.link,
+        "ub_bytes": found.rows * program.target.mxu,
+        "fits": found.fits,
+        "breakdown": _breakdown(spent, float(work.useful.sum()) / program.target.tile_bytes),
+        "bottleneck": name,
+    }
 
 
 def _fills(program: Program) -> Int64:
@@ -159,11 +192,9 @@ def _breakdown(by_cause: Float64, useful_cycles: float) -> dict[str, float]:
         "array_active": active,
         "useful_macs": useful,
         "unused_macs": active - useful,
-        "weight_stall": float(percent[Cause.WEIGHT_STALL]),
-        "weight_shift": float(percent[Cause.WEIGHT_SHIFT]),
+        **{ROWS[cause].key: float(percent[cause]) for cause in MATRIX if cause is not Cause.ACTIVE},
         "non_matrix": float(percent[Cause.RAW_STALL :].sum()),
-        "raw_stall": float(percent[Cause.RAW_STALL]),
-        "input_stall": float(percent[Cause.INPUT_STALL]),
+        **{ROWS[cause].key: float(percent[cause]) for cause in NON_MATRIX},
     }
 
 

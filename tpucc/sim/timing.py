@@ -91,23 +91,23 @@ class Timeline:
 def time_program(program: Program) -> Timeline:
     """The timeline of a verified program, in a time that is linear in its instructions."""
     touched = effects(program.instructions)
-    clock = _Clock(program, touched)
+    clock = EventLoop(program, touched, instruction_cycles(program, touched))
     clock.run()
     start, end = np.array(clock.start, np.int64), np.array(clock.end, np.int64)
     tiles = Tiles(*(np.array(times, np.int64) for times in (clock.asked, clock.arrived, clock.shifting, clock.shifted, clock.taken)))
-    stalls = _stalls(touched, start, end, tiles, np.array(clock.held, np.int64).reshape(-1, 2))
+    stalls = stalls_of(touched, start, end, tiles, np.array(clock.held, np.int64).reshape(-1, 2))
     return Timeline(start, end, tiles, stalls, max(clock.finished))
 
 
-class _Clock:
+class EventLoop:
     """The event loop: plain lists and integers, one short method a unit."""
 
-    def __init__(self, program: Program, touched: Effects) -> None:
+    def __init__(self, program: Program, touched: Effects, cycles: Int64) -> None:
+        """`cycles` are what each instruction takes."""
         records, target = program.instructions, program.target
         self._units = touched.engine.tolist()
         self._opcodes = records["opcode"].tolist()
-        elements = [step.elements for step in program.host_steps]
-        self._durations = durations(records, touched, target, program.cores, elements).tolist()
+        self._durations = cycles.tolist()
         self._switches = touched.pops.tolist()
         self._index, self._engines = records["index"].tolist(), records["engines"].tolist()
         self._places, self._shift, self._pipeline = target.weight_fifo_tiles, target.tile_shift_cycles, target.pipeline_cycles
@@ -125,6 +125,7 @@ class _Clock:
         """For each multiply, until when it waits for the activation unit and for the host."""
 
     def run(self) -> None:
+        """Times all instructions. Run again, the program starts anew on units that are as the run before has left them."""
         work = [self._work_of(engine) for engine in Engine]
         for index, unit in enumerate(self._units):
             work[unit](index, unit)
@@ -189,7 +190,13 @@ class _Clock:
         return max(self.finished[unit] for unit in UNITS if awaited >> unit & 1)
 
 
-def _stalls(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
+def instruction_cycles(program: Program, touched: Effects) -> Int64:
+    """What each instruction of a program takes: cycles [instructions]."""
+    elements = [step.elements for step in program.host_steps]
+    return durations(program.instructions, touched, program.target, program.cores, elements)
+
+
+def stalls_of(touched: Effects, start: Int64, end: Int64, tiles: Tiles, held: Int64) -> Stalls:
     """Each multiply's idle time before it, cut at the times at which its reasons end."""
     index = np.flatnonzero(touched.multiplies)
     begin = start[index]

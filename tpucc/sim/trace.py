@@ -25,6 +25,7 @@ from tpucc.isa.instructions import Engine, Opcode
 from tpucc.isa.occupancy import accumulators_in_use, rows_in_use, step_function
 from tpucc.isa.program import Program
 from tpucc.numerics import Int64
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.sim.timing import Timeline
 
@@ -148,13 +149,6 @@ LANES = {
     Engine.CONTROL: (7, "control"),
 }
 SHIFT_LANE, WAIT_LANE = (3, "weight shift"), (5, "matrix unit waits")
-WAITS = {
-    Cause.WEIGHT_STALL: "weight stall",
-    Cause.WEIGHT_SHIFT: "weight shift",
-    Cause.RAW_STALL: "waits for activation",
-    Cause.INPUT_STALL: "waits for host",
-    Cause.OTHER: "idle",
-}
 
 
 def trace_events(program: Program, timeline: Timeline, *, compressed: bool = False) -> bytes:
@@ -239,7 +233,7 @@ def _waits(segments: Segments, clock: Clock, places: list[Arguments]) -> Iterato
     for cause, layer, number, begin, cycles, ts, dur in numbers:
         if cause != Cause.ACTIVE:
             arguments = replace(places[layer], start=begin, cycles=cycles, instruction=number)
-            yield Slice(PROCESS, WAIT_LANE[0], WAITS[Cause(cause)], ts, dur, arguments)
+            yield Slice(PROCESS, WAIT_LANE[0], ROWS[Cause(cause)].name, ts, dur, arguments)
 
 
 def _arrows(timeline: Timeline, clock: Clock) -> Iterator[Flow]:

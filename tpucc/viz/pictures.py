@@ -11,6 +11,7 @@ from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
 from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, Segments, matrix_segments
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
@@ -33,13 +34,7 @@ DIAGRAMS = ("graph", "layers", "program")
 """Pictures that Graphviz lays out."""
 INSIDES_LIMIT = 5.0
 """Seconds for laying out what opens in them."""
-STALLED = {
-    "weight_stall": Cause.WEIGHT_STALL,
-    "weight_shift": Cause.WEIGHT_SHIFT,
-    "raw_stall": Cause.RAW_STALL,
-    "input_stall": Cause.INPUT_STALL,
-    "other": Cause.OTHER,
-}
+STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
 
 def graph_svg(graph: Graph) -> str:

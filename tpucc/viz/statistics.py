@@ -18,6 +18,11 @@ class Breakdown(msgspec.Struct, frozen=True):
     non_matrix: float = 0.0
     raw_stall: float = 0.0
     input_stall: float = 0.0
+    activation: float = 0.0
+    host_step: float = 0.0
+    output: float = 0.0
+    input: float = 0.0
+    idle: float = 0.0
 
 
 class LayerStatistics(msgspec.Struct, frozen=True):

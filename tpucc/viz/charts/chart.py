@@ -10,7 +10,9 @@ from types import MappingProxyType
 import numpy as np
 
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import seconds_unit
+from tpucc.sim.segments import Cause
 from tpucc.viz.palette import KINDS, Kind
 from tpucc.viz.svg import Markup, joined, label, line, tag
 from tpucc.viz.text import SMALL, number, text_width
@@ -29,16 +31,21 @@ class Hatch:
     meaning: str
 
 
+_HATCHES: Mapping[Cause, tuple[Kind, int]] = {
+    Cause.WEIGHT_STALL: (Kind.WEIGHTS, 45),
+    Cause.WEIGHT_SHIFT: (Kind.WEIGHTS, 135),
+    Cause.RAW_STALL: (Kind.VECTOR, 45),
+    Cause.INPUT_STALL: (Kind.HOST, 45),
+    Cause.ACTIVATION: (Kind.VECTOR, 135),
+    Cause.HOST_STEP: (Kind.HOST, 135),
+    Cause.OUTPUT: (Kind.HOST, 0),
+    Cause.INPUT: (Kind.VECTOR, 0),
+    Cause.IDLE: (Kind.HOST, 90),
+}
 STALLS: Mapping[str, Hatch] = MappingProxyType(
-    {
-        "weight_stall": Hatch(Kind.WEIGHTS, 45, "waits for weight memory"),
-        "weight_shift": Hatch(Kind.WEIGHTS, 135, "waits while weights shift in"),
-        "raw_stall": Hatch(Kind.VECTOR, 45, "waits for an activation"),
-        "input_stall": Hatch(Kind.HOST, 45, "waits for the host"),
-        "other": Hatch(Kind.HOST, 90, "has nothing to do"),
-    }
+    {ROWS[cause].key: Hatch(kind, angle, ROWS[cause].name) for cause, (kind, angle) in _HATCHES.items()}
 )
-"""The reasons for which the matrix unit stands still, under their names in `stats.json`."""
+"""The reasons for which the matrix unit stands still, by their keys in `stats.json`."""
 
 
 @dataclass(frozen=True, slots=True)

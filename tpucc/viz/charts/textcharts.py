@@ -16,7 +16,9 @@ import numpy as np
 from tpucc.isa.occupancy import rows_in_use
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, seconds_unit
+from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
 from tpucc.viz.charts.timeline import Lane, Times, lanes, layer_spans
 from tpucc.viz.palette import Kind
@@ -27,7 +29,7 @@ NAMES, SHARES = 9, 7
 """Columns for the lanes' names at the left, and for their shares of the time at the right."""
 HEIGHT = 4
 """Lines of the buffer's chart; a line has as many steps as there are block characters."""
-LETTERS = {"weight_stall": "w", "weight_shift": "s", "raw_stall": "a", "input_stall": "h", "other": "n"}
+LETTERS = {row.key: row.letter for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 """The marks of the stalls, which `chart.STALLS` explains; capitals where they take most of a column's time."""
 
 

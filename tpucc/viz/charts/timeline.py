@@ -12,7 +12,9 @@ from tpucc.diagnostics import counted
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
+from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
+from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
@@ -79,12 +81,11 @@ def timeline_svg(program: Program, times: Times) -> str:
 
 
 def headline(name: str, times: Times) -> str:
-    """What takes the most of the matrix unit's time: `61 % of cycles wait for weight memory`."""
+    """What takes the most of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
     waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
     active = times.cycles - sum(waits.values())
-    words, most = max([("the matrix unit works", active), *waits.items()], key=lambda pair: pair[1])
-    verb = words if most == active and words.startswith("the matrix") else f"the matrix unit {words}"
-    return f"{name}: in {percent(most, times.cycles)} of {counted(times.cycles, 'cycle')} {verb}"
+    words, most = max([(ROWS[Cause.ACTIVE].name, active), *waits.items()], key=lambda pair: pair[1])
+    return f"{name}: {counted(times.cycles, 'cycle')}, {percent(most, times.cycles)} of them: {words}"
 
 
 def _subtitle(program: Program, times: Times) -> str:

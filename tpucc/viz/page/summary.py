@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tpucc.diagnostics import counted, printable
+from tpucc.sim.accounting import ROWS, tenths
 from tpucc.sim.durations import duration
-from tpucc.viz.charts.chart import STALLS, hatch_fill, hatches
+from tpucc.viz.charts.chart import hatch_fill, hatches
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.page.given import Accuracy
 from tpucc.viz.palette import Kind, solid_paint
@@ -18,9 +19,7 @@ MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
 BAR_WIDTH, BAR, BAR_LINE = 600.0, 28.0, 20.0
 KEY = "breakdown"
-ROUNDING = 1e-9
-"""Percent: a share below it is what subtracting floats has left."""
-HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "rest")
+HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "non-matrix")
 
 
 def summary(stats: Statistics, accuracy: Accuracy | None, notes: Sequence[str], renderer: str) -> Markup:
@@ -71,20 +70,18 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
 
 
 def breakdown_svg(found: Breakdown) -> str:
-    """The array's work and its stalls; they add up to all cycles. The order of data and the inputs are parts of the rest."""
-    rest = found.non_matrix - found.raw_stall - found.input_stall
-    stalls = {"weight_stall": found.weight_stall, "weight_shift": found.weight_shift, "raw_stall": found.raw_stall}
-    stalls |= {"input_stall": found.input_stall, "other": rest}
-    shares = [(name, share) for name, share in stalls.items() if share > ROUNDING]
+    """The array's work and its stalls, row by row of the accounting; they add up to all cycles."""
+    exact = {row.key: getattr(found, row.key) for row in ROWS.values()}
+    rounded = dict(zip(exact, tenths(list(exact.values())), strict=True))
+    active, *stalls = ((row.key, f"{row.name}, {rounded[row.key]:.1f} %") for row in ROWS.values())
+    shares = [(key, words) for key, words in stalls if exact[key] > 0]
     parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
-    active = BAR_WIDTH * found.array_active / 100
-    words = f"works, {percent(found.array_active, 100)} of cycles"
-    parts.append(tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=0, y=0, width=active, height=BAR))
-    x, y = active, BAR + 10
+    width, words = BAR_WIDTH * found.array_active / 100, active[1]
+    parts.append(tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=0, y=0, width=width, height=BAR))
+    x, y = width, BAR + 10
     parts.append(_entry(tag("rect", attributes=solid_paint(Kind.MATRIX), x=0, y=y, width=16, height=12), words, y))
-    for name, share in shares:
-        width = BAR_WIDTH * share / 100
-        words = f"{STALLS[name].meaning}, {percent(share, 100)}"
+    for name, words in shares:
+        width = BAR_WIDTH * exact[name] / 100
         parts.append(tag("rect", title(words), x=x, y=0, width=width, height=BAR, fill=hatch_fill(KEY, name)))
         x, y = x + width, y + BAR_LINE
         parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y))
@@ -116,7 +113,8 @@ def _layer_row(index: int, layer: LayerStatistics, total: int) -> Markup:
     found = layer.breakdown
     name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
     numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
-    shares = (percent(share, 100) for share in (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix))
+    parts = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
+    shares = (f"{share:.1f} %" for share in tenths(parts))
     return row(map(escaped, (name, line, *numbers, *shares)), data_layers=index)
 
 

@@ -23,7 +23,7 @@ const colours = (() => {
     const context = square.getContext("2d");
     context.strokeStyle = colour;
     context.lineWidth = 2;
-    const lines = { 45: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], 135: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], 90: [[0, 4, 8, 4]] };
+    const lines = { 45: [[-2, 2, 2, -2], [0, 8, 8, 0], [6, 10, 10, 6]], 135: [[-2, 6, 2, 10], [0, 0, 8, 8], [6, -2, 10, 2]], 90: [[0, 4, 8, 4]], 0: [[4, 0, 4, 8]] };
     for (const [x1, y1, x2, y2] of lines[angle]) {
       context.beginPath();
       context.moveTo(x1, y1);

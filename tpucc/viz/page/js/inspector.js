@@ -42,7 +42,7 @@ const inspector = (() => {
   function waiting(lit) {
     const found = words.waited(lit.instructions);
     if (!found.length) return [];
-    const items = found.map(([meaning, cycles]) => make("li", {}, `${words.cycles(cycles)}: it ${meaning}`));
+    const items = found.map(([meaning, cycles]) => make("li", {}, `${words.cycles(cycles)}: ${meaning}`));
     return [make("h3", {}, "The matrix unit waits"), make("ul", {}, ...items)];
   }
 

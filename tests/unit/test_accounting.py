@@ -1,0 +1,149 @@
+"""One accounting of time: every table adds up, each figure is a row, and the words are the same everywhere."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.api import Executable
+from tpucc.sim.accounting import MATRIX, NON_MATRIX, ROWS, added, printed, tenths
+from tpucc.sim.segments import Cause
+from tpucc.viz.charts.chart import STALLS
+from tpucc.viz.charts.textcharts import LETTERS
+from tpucc.viz.page.summary import breakdown_svg
+from tpucc.viz.statistics import read_statistics
+from tpucc.viz.tables import breakdown_table, layer_table
+
+ROOT = Path(__file__).resolve().parents[2]
+POOL = "model m(x: f32[1, 64, 64, 8] in [-1.0, 1.0]):\n    return max_pool(x, size=2)\n"
+STEP = """
+weights random(seed=0)
+model m(x: f32[8, 64] in [-1.0, 1.0]):
+    weight w: f32[64, 64]
+    weight v: f32[64, 64]
+    return softmax(x @ w) @ v
+"""
+MODELS = {
+    "iris": ("programs/02_iris.tpu", "tpu_v1", 2),
+    "iris on tiny": ("programs/02_iris.tpu", "tiny", 2),
+    "convolutions": ("programs/05_digits_cnn.tpu", "tpu_v1", 2),
+    "plain": ("programs/04_digits_mlp.tpu", "tpu_v1", 0),
+    "recurrent": ("programs/06_digits_lstm.tpu", "tpu_v1", 2),
+    "no product": (POOL, "tpu_v1", 2),
+    "host step": (STEP, "tpu_v1", 2),
+    "nothing": ("model m(x: f32[8, 8]):\n    return softmax(x)\n", "tpu_v1", 2),
+}
+
+
+@cache
+def compiled(name: str) -> Executable:
+    source, target, level = MODELS[name]
+    if source.endswith(".tpu"):
+        return tpucc.compile(ROOT / source, target=target, level=level)
+    return tpucc.compile_source(source, target=target, level=level)
+
+
+def table_rows(text: str) -> dict[str, float]:
+    """The figures of a table by their labels, indentation included."""
+    found = [re.fullmatch(r"( *\S.*?) +([\d.]+)", line) for line in text.split("\n")[1:]]
+    return {match[1]: float(match[2]) for match in found if match}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_rows_of_the_numbers_add_up(name: str) -> None:
+    """In the model and in each layer: all rows to 100, the parts of non-matrix to it."""
+    stats = compiled(name).stats
+    for found in (stats, *stats["layers"]):
+        shares = found["breakdown"]
+        assert added(shares, ROWS) == pytest.approx(100 if found["cycles"] else 0)
+        assert added(shares, NON_MATRIX) == pytest.approx(shares["non_matrix"])
+        assert added(shares, MATRIX) + shares["non_matrix"] == pytest.approx(100 if found["cycles"] else 0)
+        assert min(shares.values()) >= -1e-9
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_tables_add_up_as_they_are_printed(name: str) -> None:
+    stats = compiled(name).stats
+    rows = table_rows(breakdown_table(stats))
+    whole = rows.pop("in all")
+    assert whole == (100.0 if stats["cycles"] else 0.0)
+    assert sum(share for label, share in rows.items() if not label.startswith(" ")) == pytest.approx(whole)
+    names = {f"  {ROWS[cause].name}" for cause in NON_MATRIX}
+    assert sum(share for label, share in rows.items() if label in names) == pytest.approx(rows["non-matrix"])
+    assert sum(share for label, share in rows.items() if "of peak" in label) == pytest.approx(rows["array active"])
+    for line in layer_table(stats).split("\n")[1:]:
+        if not line.startswith("("):
+            assert sum(map(float, line.split()[-4:])) == pytest.approx(100.0) or float(line.split()[3].replace(",", "")) == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_report_s_bar_adds_up_and_has_the_table_s_figures(name: str) -> None:
+    stats = compiled(name).stats
+    svg = "{http://www.w3.org/2000/svg}"
+    tree = ET.fromstring(breakdown_svg(read_statistics(stats).breakdown))
+    titles = ["".join(rect.itertext()) for rect in tree.iter(f"{svg}rect") if rect.find(f"{svg}title") is not None]
+    found = dict(title.removesuffix(" %").rsplit(", ", 1) for title in titles)
+    rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
+    assert {name: float(share) for name, share in found.items()} == {name: rows.get(name, 0.0) for name in found}
+    assert sum(map(float, found.values())) == pytest.approx(100.0 if stats["cycles"] else 0.0)
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "nothing"])
+def test_what_the_bottleneck_says_is_rows_of_the_table(name: str) -> None:
+    stats = compiled(name).stats
+    rows = {label.strip(): share for label, share in table_rows(breakdown_table(stats)).items()}
+    total, parts = re.findall(r"([\d.]+) % of the cycles \((.+?)\)", stats["explanation"])[0]
+    found = [part.rsplit(" ", 1) if part[-1].isdigit() else [part, total] for part in parts.split(", ")]
+    assert {name: float(share) for name, share in found} == {name: rows[name] for name, _ in found}
+    assert sum(float(share) for _, share in found) == pytest.approx(float(total))
+
+
+def test_outputs_that_leave_and_host_steps_have_rows() -> None:
+    assert compiled("iris").stats["breakdown"]["output"] > 25
+    assert compiled("host step").stats["breakdown"]["input_stall"] > 25
+    shares = compiled("no product").stats["breakdown"]
+    assert shares["input"] > 0
+    assert shares["input_stall"] == shares["raw_stall"] == 0
+
+
+def test_charts_have_the_names_of_the_rows() -> None:
+    rows = {row.key: row for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
+    assert {key: stall.meaning for key, stall in STALLS.items()} == {key: row.name for key, row in rows.items()}
+    assert {key: row.letter for key, row in rows.items()} == LETTERS
+    assert len({row.letter for row in ROWS.values()}) == len({row.name for row in ROWS.values()}) == len(Cause) == len(ROWS)
+
+
+@pytest.mark.parametrize(
+    ("exact", "wanted"),
+    [
+        ([33.333, 33.333, 33.334], [33.3, 33.3, 33.4]),
+        ([24.25, 24.25, 25.75, 25.75], [24.3, 24.3, 25.7, 25.7]),
+        ([0.04, 0.04, 99.92], [0.1, 0.0, 99.9]),
+        ([100.0], [100.0]),
+        ([0.0, 0.0], [0.0, 0.0]),
+    ],
+)
+def test_tenths_keep_the_sum(exact: list[float], wanted: list[float]) -> None:
+    assert tenths(exact) == wanted
+
+
+def test_tenths_of_anything_keep_the_sum() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        shares = random.dirichlet(np.ones(10)) * 100
+        found = np.array(tenths(shares.tolist()))
+        assert found.sum() == pytest.approx(100)
+        assert (np.abs(found - shares) < 0.1 + 1e-9).all()
+
+
+def test_useful_work_is_never_more_than_the_active_array() -> None:
+    """Rounding may move a tenth between rows."""
+    shares = {row.key: 0.0 for row in ROWS.values()} | {"array_active": 0.44, "idle": 99.56, "useful_macs": 0.44, "unused_macs": 0.0}
+    found = printed(shares)
+    assert (found["array_active"], found["useful_macs"], found["unused_macs"]) == (0.4, 0.4, 0.0)

@@ -1,0 +1,118 @@
+"""Advice that works: programs with each kind of bottleneck, and what they take when its lever is pulled."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+import tpucc
+from tpucc.api import Executable
+from tpucc.sim.bottleneck import BOTTLENECKS, Bottleneck, bottleneck
+from tpucc.sim.segments import matrix_segments
+
+CHAIN = """
+param batch = 8
+param width = 1024
+param layers = 4
+weights random(seed=0)
+model chain(x: f32[batch, width] in [-1.0, 1.0]):
+    for i in range(layers):
+        weight w: f32[width, width] = "w{i}"
+        x = x @ w
+    return x
+"""
+STEPS = """
+param batch = 8
+weights random(seed=0)
+model steps(x: f32[batch, 64] in [-1.0, 1.0]):
+    for i in range(4):
+        weight w: f32[64, 64] = "w{i}"
+        x = softmax(x @ w)
+    return x
+"""
+POOLS = """
+param batch = 16
+weights random(seed=0)
+model pools(x: f32[batch, 32, 32, 8] in [-1.0, 1.0]):
+    for i in range(8):
+        x = max_pool(x, size=7, stride=1, padding="same")
+    return x
+"""
+FAST_LINK = {"host_bandwidth": 1e12, "host_latency_seconds": 0}
+CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
+    "weights": (CHAIN, "tpu_v1", {"batch": 200}, {}, "weight memory", "batch"),
+    "weights of a large batch": (CHAIN, "tiny", {"batch": 64, "width": 16}, {"weight_bandwidth": 2e5}, "weight memory", "weight_bandwidth"),
+    "tiles that come late": (CHAIN, "tiny", {"batch": 4, "width": 16}, {}, "weight memory", "batch"),
+    "shift": (CHAIN, "tpu_v1", {"batch": 64}, {"weight_bandwidth": 1e13, **FAST_LINK}, "weight shift", "batch"),
+    "shift of a large batch": (
+        CHAIN, "tiny", {"batch": 64, "width": 16, "layers": 2},
+        {"weight_bandwidth": 1e9, "host_bandwidth": 1e9, "unified_buffer_rows": 12}, "weight shift", "unified_buffer_rows",
+    ),
+    "products": (CHAIN, "tpu_v1", {"batch": 2048}, FAST_LINK, "matrix unit", "cores"),
+    "activation": (POOLS, "tpu_v1", {}, FAST_LINK, "activation", "cores"),
+    "host steps": (STEPS, "tpu_v1", {"batch": 8}, {}, "host work", "batch"),
+    "slow host": (STEPS, "tpu_v1", {"batch": 8}, {"host_elements_per_second": 1e6}, "host work", "host_elements_per_second"),
+    "latency": (CHAIN, "tpu_v1", {"batch": 4, "width": 64, "layers": 1}, {}, "host link", "batch"),
+    "link": (CHAIN, "tpu_v1", {"batch": 4000, "width": 64, "layers": 1}, {}, "host link", "host_bandwidth"),
+    "fill and drain": (
+        CHAIN, "tpu_v1", {"batch": 4, "width": 64, "layers": 6}, {"weight_bandwidth": 1e13, **FAST_LINK}, "data dependencies", "batch",
+    ),
+}  # fmt: skip
+
+
+@cache
+def compiled(name: str) -> tuple[Executable, Bottleneck]:
+    source, target, params, numbers, _, _ = CASES[name]
+    exe = made(source, target, params, numbers)
+    program, timeline = exe.runtime.program, exe.runtime.timeline
+    return exe, bottleneck(program, timeline, matrix_segments(program, timeline))
+
+
+def made(source: str, target: str, params: dict[str, Any], numbers: dict[str, Any], cores: int = 1) -> Executable:
+    return tpucc.compile_source(source, target=target, params=params, overrides=numbers, cores=cores)
+
+
+def items(exe: Executable) -> int:
+    return int(next(iter(exe.runtime.inputs.values())).shape[0])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_lever_makes_an_item_cheaper(name: str) -> None:
+    source, target, params, numbers, limit, lever = CASES[name]
+    exe, found = compiled(name)
+    assert found.name == limit
+    assert found.lever is not None
+    assert (found.lever.field or found.lever.option) == lever
+    batch = params.get("batch", items(exe))
+    match found.lever.option:
+        case "batch":
+            after = made(source, target, {**params, "batch": int(batch * found.lever.value)}, numbers)
+        case "cores":
+            after = made(source, target, params, numbers, int(found.lever.value))
+        case "set":
+            after = made(source, target, params, {**numbers, found.lever.field: found.lever.value})
+    before = exe.stats["cycles"] / items(exe)
+    assert after.stats["cycles"] / items(after) < 0.97 * before
+
+
+def test_every_kind_has_a_case() -> None:
+    assert {case[4] for case in CASES.values()} == set(BOTTLENECKS) - {"nothing"}
+
+
+def test_the_advice_ends_the_explanation() -> None:
+    stats = compiled("weights")[0].stats
+    assert stats["advice"] == "a batch 6.8 times as large would hide the fetch"
+    assert stats["explanation"].endswith(f"; {stats['advice']}")
+    assert compiled("link")[0].stats["advice"] == "--set host_bandwidth=2.14748e+10 would move the rows in half the time"
+    assert tpucc.compile_source("model m(x: f32[8, 8]):\n    return softmax(x)\n").stats["advice"] == ""
+
+
+def test_a_batch_that_was_split_is_not_told_to_grow() -> None:
+    """On `tiny` the batch is computed in parts for want of memory: a larger one would be computed in more of them."""
+    exe, found = compiled("weights of a large batch")
+    assert len(exe.runtime.program.inputs[0].splits) > 1
+    assert "batch" not in exe.stats["advice"]
+    assert found.lever is not None
+    assert found.lever.field == "weight_bandwidth"

@@ -1,0 +1,71 @@
+"""One accounting of time: what the matrix unit's cycles go to, each row with one key and one name, in all tables, charts and sentences.
+
+The rows are `Cause`s, so that each cycle is in one of them. Four rows and one sum are those of the TPU paper's Table 3 (Jouppi et al.,
+ISCA 2017): `non_matrix` is the sum of all rows from `RAW_STALL` on. Table 3 names two of these, its rows 7 and 8; the others are ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from tpucc.sim.segments import Cause
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row's key in `stats.json`, its name, and its letter in charts of characters."""
+
+    key: str
+    name: str
+    letter: str
+
+
+ROWS: Mapping[Cause, Row] = MappingProxyType(
+    {
+        Cause.ACTIVE: Row("array_active", "array active", "m"),
+        Cause.WEIGHT_STALL: Row("weight_stall", "weight stall", "w"),
+        Cause.WEIGHT_SHIFT: Row("weight_shift", "weight shift", "s"),
+        Cause.RAW_STALL: Row("raw_stall", "waits for activation", "a"),
+        Cause.INPUT_STALL: Row("input_stall", "waits for the host", "h"),
+        Cause.ACTIVATION: Row("activation", "only activation works", "v"),
+        Cause.HOST_STEP: Row("host_step", "host computes a step", "c"),
+        Cause.OUTPUT: Row("output", "outputs leave", "o"),
+        Cause.INPUT: Row("input", "only inputs arrive", "i"),
+        Cause.IDLE: Row("idle", "nothing to do", "n"),
+    }
+)
+MATRIX = tuple(cause for cause in Cause if cause < Cause.RAW_STALL)
+NON_MATRIX = tuple(cause for cause in Cause if cause >= Cause.RAW_STALL)
+ALWAYS = frozenset({Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OUTPUT, Cause.IDLE})
+"""Rows below `non_matrix` that a table has though they are zero."""
+
+
+def tenths(shares: Sequence[float]) -> list[float]:
+    """Percentages in tenths whose sum is that of the exact ones, in tenths: the largest remainders are rounded up."""
+    exact = np.array(shares, np.float64) * 10
+    floors = np.floor(exact + 1e-6)
+    missing = round(float(exact.sum())) - int(floors.sum())
+    up = np.argsort(floors - exact, kind="stable")[:missing]
+    floors[up] += 1
+    return [float(value) / 10 for value in floors]
+
+
+def printed(breakdown: Mapping[str, float]) -> dict[str, float]:
+    """A breakdown in tenths, by its keys, in which all sums are those of what is printed: rows of 100, parts of their sums."""
+    rounded = dict(zip((row.key for row in ROWS.values()), tenths([breakdown[row.key] for row in ROWS.values()]), strict=True))
+    useful = min(round(breakdown["useful_macs"], 1), rounded["array_active"])
+    return {
+        **rounded,
+        "useful_macs": useful,
+        "unused_macs": rounded["array_active"] - useful,
+        "non_matrix": added(rounded, NON_MATRIX),
+    }
+
+
+def added(shares: Mapping[str, float], causes: Iterable[Cause]) -> float:
+    """The sum of rows."""
+    return sum(shares[ROWS[cause].key] for cause in causes)

@@ -1,0 +1,106 @@
+"""What would make a program faster: for each kind of bottleneck a setting that works on this program.
+
+A larger batch is the first choice where it works. It doesn't where the batch is computed in parts already, and where the unified buffer
+has no room for one: then the lever is a number of the machine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from tpucc.isa.effects import Effects
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.program import Program
+
+LEAST = 1.5
+"""A batch that can't grow by this factor is no lever."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lever:
+    """A setting, as it is given on the command line, and what it does."""
+
+    option: Literal["batch", "cores", "set"]
+    """A parameter with which the batch grows (-D), `--cores`, or `--set`."""
+    field: str
+    """Of the target; nothing for the batch and for cores."""
+    value: float
+    """How many times as large the batch is; how many cores; the field's value."""
+    effect: str
+    """`would hide the fetch`."""
+
+    @property
+    def words(self) -> str:
+        match self.option:
+            case "batch":
+                return f"a batch {self.value:.3g} times as large {self.effect}"
+            case "cores":
+                return f"--cores {self.value:.0f} {self.effect}"
+            case "set":
+                return f"--set {self.field}={self.value:.6g} {self.effect}"
+
+
+def weight_memory(program: Program, touched: Effects, rows: float) -> Lever:
+    """`rows` are those that a fetched tile is used for."""
+    needed = program.target.tile_fetch_cycles / max(rows, 1.0)
+    batch = _batch(program, needed, "would hide the fetch", "would use each tile for more rows")
+    return batch or _twice(program, "weight_bandwidth", "would fetch tiles in half the time")
+
+
+def weight_shift(program: Program, touched: Effects, rows: float) -> Lever:
+    needed = program.target.tile_shift_cycles / max(rows, 1.0)
+    batch = _batch(program, needed, "would hide the shift", "would use each tile for more rows")
+    return batch or _room(program)
+
+
+def shared(program: Program, touched: Effects, rows: float) -> Lever:
+    """For what each core has of its own."""
+    return Lever("cores", "", 2 * program.cores, "would share the batch, if it can be divided")
+
+
+def host_work(program: Program, touched: Effects, rows: float) -> Lever:
+    target = program.target
+    computing = sum(step.elements for step in program.host_steps) / target.host_elements_per_second
+    if computing > len(program.host_steps) * target.host_step_seconds:
+        return _twice(program, "host_elements_per_second", "would compute the steps in about half the time")
+    batch = _batch(program, 4.0, "would have as few host steps", "would have as few host steps")
+    return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
+
+
+def host_link(program: Program, touched: Effects, rows: float) -> Lever:
+    target, moving = program.target, touched.host_reads | touched.host_writes
+    latency = int(moving.sum()) * target.host_latency_seconds
+    if latency < int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth:
+        return _twice(program, "host_bandwidth", "would move the rows in half the time")
+    batch = _batch(program, 4.0, "would have as few transfers", "would have as few transfers")
+    return batch or Lever("set", "host_latency_seconds", target.host_latency_seconds / 2, "would begin them in half the time")
+
+
+def data_dependencies(program: Program, touched: Effects, rows: float) -> Lever:
+    batch = _batch(program, 4.0, "would fill and drain the array no more often", "would fill and drain the array no more often")
+    return batch or _room(program)
+
+
+def _batch(program: Program, wanted: float, enough: str, less: str) -> Lever | None:
+    """A larger batch: `wanted` times as large, or as large as there is room for. None where that is hardly larger, and where the batch
+    is computed in parts."""
+    parts = max((len(port.splits) for port in (*program.inputs, *program.outputs)), default=1)
+    stepping = bool((program.instructions["opcode"] == Opcode.INTERRUPT_HOST).sum() > 1)
+    room = program.target.unified_buffer_rows / max(1, program.peak_rows)
+    factor = min(wanted, room)
+    if factor < LEAST or (parts > 1 and not stepping):
+        return None
+    rounded = float(np.ceil(10 * factor) / 10) if factor == wanted else float(np.floor(factor * 10) / 10)
+    return Lever("batch", "", rounded, enough if factor == wanted else less)
+
+
+def _twice(program: Program, field: str, effect: str) -> Lever:
+    return Lever("set", field, 2 * getattr(program.target, field), effect)
+
+
+def _room(program: Program) -> Lever:
+    """For a batch that is computed in parts, each in the room that the unified buffer has."""
+    return Lever("set", "unified_buffer_rows", 4 * program.target.unified_buffer_rows, "would compute the batch in larger parts")

@@ -1,0 +1,112 @@
+"""Batch after batch: what each takes when its inputs arrive during the batch before, and its outputs leave during the one after.
+
+The model of a stream:
+
+- A batch *computes* from the moment at which all its inputs are in the unified buffer until its last result is. Batches compute one after
+  the other: products and activations of a batch start when those of the batch before have finished.
+- The inputs of the next batch and the outputs of the last one cross the host link meanwhile. The link serves what the computing batch
+  itself waits for first: host steps, rows that were spilled, constants. The others get the rest of its time.
+- The weight fetch runs ahead as always: as far as the FIFO has room, it fetches tiles of the next batch already.
+- The unified buffer holds what a batch needs, and besides the inputs of the next one and the outputs of the last. Where there is no room,
+  nothing crosses, and each batch takes as long as one alone.
+
+So a batch takes as long as computing, or as the link is busy for it, whichever is longer. Computing is timed by running the program again
+and again on units that keep their state, until what weight memory is ahead repeats. From then on every batch takes the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.instructions import Engine
+from tpucc.isa.program import Program
+from tpucc.numerics import Int64
+from tpucc.sim.timing import EventLoop, Tiles, Timeline, instruction_cycles, stalls_of
+
+MOST_RUNS = 4
+"""A program whose weight fetch doesn't repeat by then is taken at its last run."""
+AHEAD = (Engine.MATRIX, Engine.ACTIVATION, Engine.HOST)
+"""Units that wait for the batch before."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Stream:
+    """A batch of a stream, when the stream has settled. Cycles."""
+
+    cycles: int
+    """From one batch to the next: the larger one of `computing` and `link`; those of a batch alone if it doesn't fit."""
+    computing: int
+    link: int
+    rows: int
+    """Rows of the unified buffer that a stream needs."""
+    fits: bool
+    timeline: Timeline
+    """Of the computing batch, from its first cycle on; what was done ahead has negative times. Of one that doesn't fit: the one alone."""
+
+    @property
+    def waiting(self) -> int:
+        """Cycles of each batch in which nothing computes, as the link isn't done."""
+        return self.cycles - self.timeline.makespan
+
+
+def stream(program: Program, alone: Timeline) -> Stream:
+    """A batch in a stream of `program`, whose timeline `alone` is known. In a time that is linear in its instructions."""
+    touched = effects(program.instructions)
+    crossing = _crossing(program, touched)
+    cycles = instruction_cycles(program, touched)
+    link = int(cycles[touched.engine == Engine.HOST].sum())
+    rows = program.peak_rows + int(touched.rows[crossing].sum())
+    if rows > program.target.unified_buffer_rows or not alone.makespan:
+        return Stream(alone.makespan, alone.makespan, link, rows, not alone.makespan, alone)
+    timeline = _settled(program, touched, np.where(crossing, 0, cycles))
+    return Stream(max(link, timeline.makespan), timeline.makespan, link, rows, True, timeline)
+
+
+def _crossing(program: Program, touched: Effects) -> npt.NDArray[np.bool_]:
+    """The transfers of the model's inputs and outputs; not those from and to host steps, spills or constants."""
+    inputs = {block for port in program.prologue_ports for block in port.blocks}
+    read = {port.name for reads, _ in program.step_ports for port in reads}
+    outputs = {block for port in program.outputs if port.name not in read for block in port.blocks}
+    found = np.zeros(len(program.instructions), np.bool_)
+    host = program.instructions["host"].astype(np.int64)
+    for blocks, moving in ((inputs, touched.host_reads), (outputs, touched.host_writes)):
+        for block in blocks:
+            buffer = program.host[block]
+            found |= moving & (buffer.start <= host) & (host < buffer.end)
+    return found
+
+
+def _settled(program: Program, touched: Effects, cycles: Int64) -> Timeline:
+    """The timeline of a batch among others, from the end of the batch before on."""
+    loop, begin, before = EventLoop(program, touched, cycles), 0, None
+    for _ in range(MOST_RUNS):
+        fetched, held = len(loop.asked), len(loop.held)
+        loop.run()
+        end = max(loop.finished[unit] for unit in AHEAD)
+        found = _relative(program, touched, loop, fetched, held, begin, end)
+        state = _ahead(program, loop, end)
+        if state == before:
+            return found
+        before, begin = state, end
+        for unit in AHEAD:
+            loop.free[unit] = loop.finished[unit] = end
+    return found
+
+
+def _ahead(program: Program, loop: EventLoop, end: int) -> tuple[int, ...]:
+    """How far the weight fetch is at the end of a batch: all that the next one's times depend on, counted from there."""
+    last = slice(-program.target.weight_fifo_tiles, None)
+    return tuple(time - end for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)
+
+
+def _relative(program: Program, touched: Effects, loop: EventLoop, fetched: int, held: int, begin: int, end: int) -> Timeline:
+    """The last run as a timeline whose first cycle is the end of the batch before."""
+    start, stop = np.array(loop.start, np.int64) - begin, np.array(loop.end, np.int64) - begin
+    columns = (loop.asked, loop.arrived, loop.shifting, loop.shifted, loop.taken)
+    tiles = Tiles(*(np.array(times[fetched:], np.int64) - begin for times in columns))
+    waits = np.array(loop.held[held:], np.int64).reshape(-1, 2) - begin
+    return Timeline(start, stop, tiles, stalls_of(touched, start, stop, tiles, waits), end - begin)
