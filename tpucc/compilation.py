@@ -10,11 +10,9 @@ from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
-from tpucc.isa.assembler import disassemble
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Options as Options
 from tpucc.schedule.pipeline import with_host_part
@@ -48,8 +46,12 @@ class Snapshot:
         if isinstance(self.value, Source):
             return self.value.text
         if isinstance(self.value, TileProgram):
+            from tpucc.lowering.tiletext import print_tiles
+
             return print_tiles(self.value, with_data)
         if isinstance(self.value, Program):
+            from tpucc.isa.assembler import disassemble
+
             return disassemble(self.value, with_data)
         return print_graph(self.value, with_data=with_data, after=self.place)
 

@@ -20,9 +20,7 @@ from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
-from tpucc.isa.verify import check
 from tpucc.lowering.lower import lowerings
-from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
@@ -195,6 +193,9 @@ def pass_places(options: Options) -> list[str]:
 
 def back_end(state: State, recorder: Recorder) -> None:
     """Lowers, schedules and verifies the layer graph."""
+    from tpucc.isa.verify import check
+    from tpucc.lowering.verify import verify_tiles
+
     options, stages = state.options, state.stages
     with _placed_weights(state):
         candidates = stages.lowerings(state.parts, options.target)

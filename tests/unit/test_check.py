@@ -116,5 +116,5 @@ def test_a_good_program_has_no_diagnostics(small: Path, capsys: pytest.CaptureFi
 
 def test_check_schedules_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("tpucc.driver.fastest", lambda *_: pytest.fail("check looks for the fastest program"))
-    monkeypatch.setattr("tpucc.driver.check", lambda _: pytest.fail("check verifies"))
+    monkeypatch.setattr("tpucc.isa.verify.check", lambda _: pytest.fail("check verifies"))
     assert check_source(Source("small.tpu", SMALL), tmp_path, options_of()).graph.name == "small"

@@ -9,9 +9,9 @@ import click
 
 from tpucc.cli.columns import filled
 from tpucc.cli.failures import print_json
+from tpucc.cli.labelled import held_out
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, options_from
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like
-from tpucc.cli.work import compiled, held_out
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
 from tpucc.interop.sources import read_source
@@ -29,6 +29,8 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
     MODEL is a source (.tpu), or the text of a stage (.graph, .layers.graph, .tile, .asm): then --like names the model it was printed from.
     """
     if model.suffix in TEXT_SUFFIXES:
+        from tpucc.cli.work import compiled  # it brings all that other commands need, pictures among it
+
         compiled(model, given, as_json or quiet)
         if as_json:
             print_json([])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import importlib
 import io
 import os
@@ -47,7 +48,11 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"tpucc.cli.{cmd_name}_command").command
+        gc.disable()
+        try:
+            command = importlib.import_module(f"tpucc.cli.{cmd_name}_command").command
+        finally:
+            gc.enable()
         assert isinstance(command, click.Command)
         return command
 

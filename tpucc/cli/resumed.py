@@ -13,7 +13,6 @@ from tpucc.compilation import Compilation, Observer
 from tpucc.diagnostics import Diagnostic, ProgramError, Source, printable
 from tpucc.files import read_file
 from tpucc.options import Options
-from tpucc.runtime.resume import base_at, kind_of, resume
 
 TEXT_SUFFIXES = (".graph", ".tile", ".asm")
 _LATER: Mapping[str, tuple[str, ...]] = {
@@ -27,6 +26,8 @@ _LATER: Mapping[str, tuple[str, ...]] = {
 
 def resumed(path: Path, like: Path | None, options: Options, observer: Observer) -> Compilation:
     """The compilation that goes on from the text at `path`. A model is compiled with the same options; a program has its own."""
+    from tpucc.runtime.resume import base_at, kind_of, resume  # a source needs none of it
+
     text = read_text(path)
     kind_of(text)
     base = None if like is None else base_at(like, options)

@@ -12,11 +12,12 @@ import numpy as np
 
 from tpucc.api import Executable
 from tpucc.cli.failures import print_json
+from tpucc.cli.labelled import LABELS, held_out
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
-from tpucc.cli.work import LABELS, executable_from, held_out, judged, told
+from tpucc.cli.work import executable_from, judged, told
 from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
 from tpucc.files import write_file
 from tpucc.interop.archive import npz_bytes, read_arrays

@@ -11,13 +11,13 @@ from typing import Any
 import click
 
 from tpucc.api import Executable
+from tpucc.cli.labelled import held_out
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import compile_source, require_stage
 from tpucc.files import write_file
-from tpucc.interop.archive import read_arrays
 from tpucc.interop.sources import read_source
 from tpucc.numerics import AnyArray
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
@@ -26,7 +26,6 @@ from tpucc.viz.page import Accuracy as ShownAccuracy
 from tpucc.viz.tables import wrapped
 
 PROGRAM_SUFFIX = ".tpub"
-LABELS = "labels"
 WARNING = re.compile(r"^(\S+: )?warning ")
 
 
@@ -96,16 +95,6 @@ def _print_warnings(warnings: Sequence[str]) -> None:
             click.echo(warning, err=True)
         else:
             told([warning])
-
-
-def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
-    """Inputs and labels from the archive `STEM_test.npz` beside a source, where there is one that has labels."""
-    place = path.with_name(f"{path.stem}_test.npz")
-    if not place.is_file():
-        return None
-    arrays = read_arrays(place)
-    labels = arrays.pop(LABELS, None)
-    return None if labels is None else (arrays, labels)
 
 
 def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT) -> ShownAccuracy | None:

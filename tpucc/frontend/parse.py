@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import lru_cache
-from importlib import resources
 from typing import cast
 
 from lark import Lark, UnexpectedCharacters, UnexpectedInput, UnexpectedToken
 
 from tpucc.diagnostics import CompileError, Source, Span
-from tpucc.frontend import ast, literals
+from tpucc.frontend import ast, literals, table
 from tpucc.frontend.build import Builder
 from tpucc.frontend.layout import Layout
 from tpucc.frontend.limits import DEFAULT, Limits
@@ -108,20 +107,12 @@ def _problem(error: UnexpectedInput, body: str) -> Problem:
 
 @lru_cache(maxsize=8)
 def _parser(start: str, limits: Limits) -> Lark:
-    """The parser of modules or of lone expressions. Building its table takes a tenth of a second."""
-    grammar = (resources.files("tpucc.frontend") / "model.lark").read_text("utf-8")
+    """The parser of modules or of lone expressions."""
 
     def hole(text: str, span: Span) -> ast.Expression:
         return literals.simple_hole(text, span) or _hole(text, span, limits)
 
-    return Lark(
-        grammar,
-        parser="lalr",
-        lexer="contextual",
-        start=start,
-        postlex=Layout(limits, flat=start != "module"),
-        transformer=Builder(limits, hole),
-    )
+    return table.parser(start, postlex=Layout(limits, flat=start != "module"), transformer=Builder(limits, hole))
 
 
 def _hole(text: str, span: Span, limits: Limits) -> ast.Expression:

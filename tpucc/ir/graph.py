@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Protocol, get_args
-
-import networkx as nx
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.types import TensorType
+
+if TYPE_CHECKING:
+    import networkx
 
 
 class Attributes(Protocol):
@@ -115,15 +116,20 @@ class Graph:
         return any(node.place is not None for node in self.nodes)
 
     @cached_property
-    def nx(self) -> nx.MultiDiGraph:
-        """The graph as networkx sees it: nodes by name (attribute `node`), one edge an operand, keyed by its index."""
-        view = nx.MultiDiGraph(name=self.name)
+    def nx(self) -> networkx.MultiDiGraph:
+        """The graph as networkx sees it: nodes by name (attribute `node`), one edge an operand, keyed by its index.
+
+        networkx is imported when this is asked for: it takes as long as NumPy.
+        """
+        import networkx
+
+        view = networkx.MultiDiGraph(name=self.name)
         for node in self.nodes:
             view.add_node(node.name, node=node)
         for node in self.nodes:
             for index, operand in enumerate(node.operands):
                 view.add_edge(operand, node.name, key=index)
-        return nx.freeze(view)
+        return networkx.freeze(view)
 
     def __getitem__(self, name: str) -> Node:
         return self.by_name[name]

@@ -15,7 +15,6 @@ from tpucc.lowering.layout import Layout
 from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel
 from tpucc.lowering.tensors import Access
-from tpucc.lowering.tiletext import tile_lines
 from tpucc.lowering.walks import Walk, nest, part_walks, walks
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, ProductNest, Step, product_nest
 
@@ -125,6 +124,8 @@ class _StepEmission:
         steps = [tuple(loop.steps[pattern] * width for loop in loops.loops) for pattern in (0, *loops.patterns)]
 
         def builtin() -> list[str]:
+            from tpucc.lowering.tiletext import tile_lines  # only replaced lowerings ask for lines
+
             scratch = Emitter(layout, layout.together)
             _StepEmission(self._step, self._part, layout, scratch, False)._product(work)
             return [f".groups [{' '.join(map(str, scratch.groups))}]", *tile_lines(layout, scratch.instructions())]

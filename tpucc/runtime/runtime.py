@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 
@@ -191,6 +190,8 @@ class Runtime:
     def _device_outputs(self) -> dict[str, Node]:
         """The device's results that the outputs are made of, as inputs of the host's graphs: by the output's name where it is dequantised
         or reshaped at most, else by their own."""
+        from networkx import ancestors
+
         found: dict[str, Node] = {}
         for output in self.epilogue.outputs:
             node = self._through_views(self._after_device[output.node])
@@ -199,7 +200,7 @@ class Runtime:
             if self._is_device_result(node):
                 found[output.name] = node
             else:
-                sources = nx.ancestors(self.epilogue.nx, output.node)
+                sources = ancestors(self.epilogue.nx, output.node)
                 found |= {node.name: node for node in self.epilogue.inputs if node.name in sources and self._is_device_result(node)}
         return {name: node for name, node in found.items() if name in self.outputs or self._has_the_batch(node)}
 

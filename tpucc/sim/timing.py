@@ -218,7 +218,7 @@ def durations(records: Records, touched: Effects, target: Target, cores: int = 1
     step = np.where(touched.interrupts, np.minimum(records["index"], len(host_steps)), len(host_steps))
     work = Work(touched.rows, touched.bytes_per_value, touched.window, elements[step], target, cores)
     taken = np.zeros(len(touched), np.int64)
-    for opcode in np.unique(records["opcode"]).tolist():
+    for opcode in np.flatnonzero(np.bincount(records["opcode"])).tolist():
         own = np.flatnonzero(records["opcode"] == opcode)
         taken[own] = SPECS[Opcode(opcode)].cycles(work.of(own))
     return taken

@@ -12,14 +12,11 @@ from typing import TypeVar
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, listed
 from tpucc.isa.program import Program
-from tpucc.isa.verify import check
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
-from tpucc.lowering.verify import verify_tiles
 from tpucc.plugins.guard import guest
 from tpucc.schedule import schedule
-from tpucc.stages.replaced import safe_allocate, safe_lowerer, safe_order, safe_synchronise
 from tpucc.stages.stages import Stages
 from tpucc.target import Target
 
@@ -40,10 +37,12 @@ class BackEnd:
     def lowerings(self, parts: Partition, target: Target) -> Iterator[TileProgram]:
         """The tile programs of a partition's device graph, in the stage `order`'s order: see `lowering.lower.lowerings`."""
         replaced = self.stages.replaced
+        if not replaced.keys() & set(OF_TILES):
+            return lowerings(parts.device, target, segments=parts.segments)
+        from tpucc.stages.replaced import safe_lowerer, safe_order
+
         lowerers = {kind: safe_lowerer(stage, replaced[stage], self.seconds) for kind, stage in LOWERERS.items() if stage in replaced}
         candidates = lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers)
-        if not replaced.keys() & set(OF_TILES):
-            return candidates
         reordered = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
         return (self._verified(tiles, reordered) for tiles in candidates)
 
@@ -52,6 +51,9 @@ class BackEnd:
         replaced = self.stages.replaced
         if not replaced:
             return schedule(tiles)
+        from tpucc.isa.verify import check
+        from tpucc.stages.replaced import safe_allocate, safe_synchronise
+
         allocate = safe_allocate(self.stages.allocate, self.seconds) if "allocate" in replaced else self.stages.allocate
         synchronise = safe_synchronise(self.stages.synchronise, self.seconds) if "synchronise" in replaced else self.stages.synchronise
 
@@ -63,6 +65,8 @@ class BackEnd:
         return self._blamed(scheduled, tuple(replaced))
 
     def _verified(self, tiles: TileProgram, reordered: Callable[[TileProgram], TileProgram] | None) -> TileProgram:
+        from tpucc.lowering.verify import verify_tiles
+
         def verified() -> TileProgram:
             verify_tiles(tiles)
             if reordered is None:

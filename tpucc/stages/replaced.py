@@ -14,8 +14,9 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Error
 from tpucc.isa.instructions import Engine
-from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct, read_product
+from tpucc.lowering.products import Lowerer, LowerProduct, ProductLayer, WrittenProduct
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.written import read_product
 from tpucc.numerics import Int64, read_only
 from tpucc.plugins.guard import Guest, guest, short
 from tpucc.schedule.allocate import Allocate, Lives, TooLarge

@@ -1,0 +1,29 @@
+"""The examples of docs/python.md that give graphs to networkx, as they stand there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import networkx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_examples_run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    page = (ROOT / "docs" / "python.md").read_text("utf-8")
+    section = page.split("## The graph in networkx\n")[1].split("\n## ")[0]
+    blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert len(blocks) == 3
+    monkeypatch.chdir(ROOT)
+    space: dict[str, object] = {}
+    printed = []
+    for block in blocks:
+        exec(block, space)
+        printed.append(capsys.readouterr().out.splitlines())
+    exe = space["exe"]
+    generations = list(networkx.topological_generations(exe.graph.nx))  # type: ignore[attr-defined]
+    assert [line.split(" ", 1)[0] for line in printed[0]] == [str(k) for k in range(len(generations))]
+    assert printed[1][0].split(" -> ")[0] == "x"
+    assert re.fullmatch(r"\d+ buffers, \d+ places", printed[2][0])
