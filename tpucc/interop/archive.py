@@ -127,6 +127,8 @@ class Archive:
             raise self.malformed(f"{printable(key)} has no readable array header ({_why(error)})") from None
         if dtype.hasobject:
             raise self.malformed(f"{printable(key)} holds pickled objects, which are never loaded; save numbers")
+        if not dtype.itemsize:
+            raise self.malformed(f"{printable(key)} holds elements of no bytes; save numbers")
         if any(size < 0 for size in shape):
             raise self.malformed(f"{printable(key)} has a negative size")
         return Member(key, dtype, shape, fortran_order)
