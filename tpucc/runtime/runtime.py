@@ -278,8 +278,8 @@ def load_program(path: str | Path) -> Runtime:
     """Reads a `.tpub` file.
 
     Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of operators,
-    and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of a listing that was
-    typed, can be timed.
+    and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of a listing that
+    was typed, can be timed.
     """
     program = decode(read_file(Path(path)), str(path))
     check(program)

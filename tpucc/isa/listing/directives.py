@@ -27,7 +27,7 @@ from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE,
 from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
 from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.numerics import AnyArray, Int8
-from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
+from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names, target_of
 
 DEFAULT_TARGET = "tpu_v1"
 _FILLS = 8
@@ -193,8 +193,8 @@ def _target(arguments: Arguments, parts: Parts) -> None:
         fields |= {} if value is None else {key: number(value)}
     arguments.done()
     try:
-        parts.target = msgspec.convert(fields, Target, strict=True)
-    except msgspec.ValidationError as error:
+        parts.target = target_of(fields)
+    except ValueError as error:
         raise line_error("E0716", f"this is no target: {error}", arguments.directive.head.span) from None
     _require_no_obstacle(parts.target, word)
 
