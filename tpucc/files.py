@@ -19,6 +19,7 @@ from pathlib import Path
 from tpucc.diagnostics import Diagnostic, LimitError, UsageError, reason
 
 MAX_FILE = 4 * 2**30
+CHUNK = 2**24
 PREFIX = ".tpucc-"
 COMMIT = f"{PREFIX}commit"
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
@@ -45,11 +46,23 @@ def read_file(path: Path, code: str = "E0504", what: str = "", most: int = MAX_F
         with suppress(OSError):
             _move(path.parent)
         with opened(path) as stream:
-            if os.fstat(stream.fileno()).st_size <= most and len(data := stream.read(most + 1)) <= most:
+            data = _read(stream, most)
+            if data is not None:
                 return data
     except (OSError, ValueError) as error:
         raise UsageError(Diagnostic(code, f"can't read {what}{path}: {why(error)}")) from None
     raise LimitError(Diagnostic("E0611", f"{path} is larger than {most:,} bytes"))
+
+
+def _read(stream: BufferedReader, most: int) -> bytes | None:
+    """The rest of a file, or None when that is more than `most` bytes. Python reserves memory for as much as it is asked to read."""
+    if os.fstat(stream.fileno()).st_size > most:
+        return None
+    parts, left = [], most + 1
+    while part := stream.read(min(CHUNK, left)):
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts) if left else None
 
 
 def why(error: OSError | ValueError) -> str:

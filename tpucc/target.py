@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
+from functools import cache
 from importlib import resources
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed, printable
 from tpucc.files import read_file
 
 DataType = Literal["int8", "bfloat16"]
@@ -29,6 +30,14 @@ PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
 SHAPE_RATES = ("clock_hz", "weight_bandwidth")
 PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
 
+FASTEST = 1e18
+"""Of rates: cycles, bytes or elements a second."""
+SLOWEST = 10**6
+"""Of seconds."""
+MOST_CYCLES = 2**40
+"""The longest that one instruction may take. A million such instructions are counted exactly in 64 bits."""
+MAX_TEXT = 1000
+"""Characters of a name or a description."""
 MAX_TARGET = 2**20
 """Bytes of a target's file."""
 
@@ -71,21 +80,40 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def __post_init__(self) -> None:
         described = self.data_type != "int8"
-        for field in SHAPE_SIZES if described else SHAPE_SIZES + PROGRAM_SIZES:
-            if not 0 < getattr(self, field) < 2**40:
-                raise ValueError(f"{field} must be a positive integer below 2^40")
-        for field in SHAPE_RATES if described else SHAPE_RATES + PROGRAM_RATES:
-            if not (math.isfinite(getattr(self, field)) and getattr(self, field) > 0):
-                raise ValueError(f"{field} must be a positive finite number")
-        for field in ("host_latency_seconds", "host_step_seconds"):
-            if not 0 <= getattr(self, field) < math.inf:
-                raise ValueError(f"{field} must be a finite number that is not negative")
+        self._require_ranges(described)
         if self.mxu > 1024:
             raise ValueError("mxu must be at most 1024, so that 8-bit products of one tile sum exactly in float32")
         if not described and (self.accumulator_rows < 2 or self.unified_buffer_rows < 2):
             raise ValueError("accumulator_rows and unified_buffer_rows must be at least 2")
         if max(self.unified_buffer_rows, self.accumulator_rows) >= 2**31:
             raise ValueError("unified_buffer_rows and accumulator_rows must be below 2^31")
+        for what, fields, cycles in self._longest(described):
+            if cycles > MOST_CYCLES:
+                raise ValueError(f"{what} would take {cycles:.1e} cycles, and at most {MOST_CYCLES:.1e} are counted; see {listed(fields)}")
+
+    def _require_ranges(self, described: bool) -> None:
+        for field in SHAPE_SIZES if described else SHAPE_SIZES + PROGRAM_SIZES:
+            if not 0 < getattr(self, field) < 2**40:
+                raise ValueError(f"{field} must be a positive integer below 2^40")
+        for field in SHAPE_RATES if described else SHAPE_RATES + PROGRAM_RATES:
+            if not 1 <= getattr(self, field) <= FASTEST:
+                raise ValueError(f"{field} must be a number from 1 to {FASTEST:.0e}")
+        for field in ("host_latency_seconds", "host_step_seconds"):
+            if not 0 <= getattr(self, field) <= SLOWEST:
+                raise ValueError(f"{field} must be a number of seconds from 0 to {SLOWEST:,}")
+
+    def _longest(self, described: bool) -> Iterator[tuple[str, list[str], float]]:
+        """What takes longest on this machine: in words, by which numbers, and in how many cycles."""
+        clock = self.clock_hz
+        yield "a tile of weights", ["weight_bandwidth", "mxu", "clock_hz"], self.tile_bytes * clock / self.weight_bandwidth
+        if not described:
+            size = self.unified_buffer_rows * self.mxu
+            fields = ["host_bandwidth", "unified_buffer_rows", "mxu", "clock_hz"]
+            yield "filling the unified buffer", fields, size * clock / self.host_bandwidth
+            yield "a transfer", ["host_latency_seconds", "clock_hz"], self.host_latency_seconds * clock
+            yield "a host step", ["host_step_seconds", "clock_hz"], self.host_step_seconds * clock
+            million = 10**6 * clock / self.host_elements_per_second
+            yield "a host step of a million elements", ["host_elements_per_second", "clock_hz"], million
 
     @property
     def tile_bytes(self) -> int:
@@ -201,9 +229,62 @@ def number_fields() -> Mapping[str, type[int] | type[float]]:
 def parse_target(text: str, name: str) -> Target:
     """A target from TOML text; `name` stands in messages. Raises `ProgramError`."""
     try:
-        return msgspec.convert(tomllib.loads(text), Target, strict=True)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError, RecursionError, OverflowError) as error:
-        raise ProgramError(Diagnostic("E0502", f"{name} is not a target: {error}")) from None
+        fields = tomllib.loads(text)
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise _no_target(name, _why_no_toml(error)) from None
+    for key in fields:
+        if key not in _fields():
+            near = did_you_mean(key, _fields())
+            raise _no_target(name, f"a target has no field {printable(key)}", near or f"it has {', '.join(_fields())}")
+    try:
+        return target_of(fields)
+    except ValueError as error:
+        raise _no_target(name, str(error)) from None
+
+
+def target_of(fields: Mapping[str, object]) -> Target:
+    """A target of the values of its fields. Raises `ValueError`, in words about the fields, for what is missing or no machine has."""
+    missing = [field.name for field in msgspec.structs.fields(Target) if field.required and field.name not in fields]
+    if missing:
+        raise ValueError(f"it doesn't say {listed(missing)}")
+    return Target(**{key: _typed(key, value) for key, value in fields.items()})
+
+
+def _no_target(name: str, why: str, help: str = "") -> ProgramError:
+    return ProgramError(Diagnostic("E0502", f"{name} is not a target: {why}", help=(help,)))
+
+
+def _why_no_toml(error: Exception) -> str:
+    if isinstance(error, tomllib.TOMLDecodeError):
+        return f"{error}, in TOML"
+    return "it is nested too deep" if isinstance(error, RecursionError) else "a number in it has too many digits"
+
+
+@cache
+def _fields() -> Mapping[str, Any]:
+    """The fields of a target, and their types."""
+    return {field.name: field.type for field in msgspec.structs.fields(Target)}
+
+
+def _typed(field: str, value: object) -> Any:
+    """A value of a target's file in the field's type. Raises `ValueError`."""
+    kind = _fields()[field]
+    if kind is float and type(value) is int and abs(value) < 10**30:
+        return float(value)
+    if kind in (int, float, str) and type(value) is kind and (kind is not str or len(str(value)) <= MAX_TEXT):
+        return value
+    if field == "data_type" and value in list(DATA_BYTES):
+        return value
+    meant = {int: "an integer", float: "a number", str: f"a text of at most {MAX_TEXT:,} characters"}.get(kind, listed([*DATA_BYTES], "or"))
+    raise ValueError(f"{field} must be {meant}, and is {_cut(value)}")
+
+
+def _cut(value: object) -> str:
+    """A value as a message shows it."""
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    text = printable(str(value))
+    return text if len(text) <= 40 else f"{text[:39]}…"
 
 
 def _loaded(name: str) -> Target:
@@ -250,7 +331,7 @@ def _parsed(value: object) -> int | float:
 
 
 def _wrong_value(field: str, meant: str, value: object) -> UsageError:
-    return UsageError(Diagnostic("E0531", f"{field} of a target is {meant}, not {value}"))
+    return UsageError(Diagnostic("E0531", f"{field} of a target is {meant}, not {_cut(value)}"))
 
 
 def _short(value: int | float) -> str:

@@ -62,6 +62,8 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
         ([("x.npy", npy(np.zeros(3)) + b"more")], "header promises"),
         ([("x.npy", b"\x93NUMPY\x01\x00\xff\xff{")], "no readable array header"),
         ([("x.npy", b"no array")], "no readable array header"),
+        ([("x.npy", npy(np.zeros(3, np.float32)).replace(b"'<f4'", b"'|V0'"))], "elements of no bytes"),
+        ([("x.npy", npy(np.zeros((1,) * 33, np.float32)))], "33 dimensions; the limit is 32"),
         ([("x.txt", b"")], "is no array"),
         ([("../x.npy", npy(np.zeros(3)))], "leaves the archive"),
         ([("/x.npy", npy(np.zeros(3)))], "leaves the archive"),

@@ -260,7 +260,11 @@ def test_other_batches_run_in_rounds() -> None:
         (lambda p: step(p, 0, graph=p.host_steps[1].graph), "host step 0 needs first, which nothing before it makes"),
         (lambda p: step(p, 0, graph=p.host_steps[1].graph), "the device after host step 0 needs first.i8"),
         (lambda p: step(p, 1, reads=()), "host step 1 needs b, which nothing before it makes"),
-        (lambda p: replace(p, prologue=p.prologue.replace('x.i8 as "x.i8"', 'x as "x.i8"')), "the device needs x.i8, which nothing"),
+        (lambda p: replace(p, prologue=p.prologue.replace('x.i8 as "x.i8"', 'x.i8 as "y.i8"')), "the device needs x.i8, which nothing"),
+        (
+            lambda p: replace(p, prologue=p.prologue.replace('x.i8 as "x.i8"', 'x as "x.i8"')),
+            "and what comes before makes 24 elements of f32",
+        ),
         (
             lambda p: replace(p, epilogue=p.epilogue.replace("6, 4", "6, 5")),
             "needs first as 30 elements of f32, and what",

@@ -25,6 +25,7 @@ from tpucc.numerics import AnyArray
 
 MAX_MEMBERS = 100_000
 MAX_BYTES = 16 * 2**30
+MAX_RANK = 32
 MAX_HEADER = 10_000
 PIECE = 2**20
 SMALL, MAX_RATIO = 2**28, 100
@@ -127,6 +128,10 @@ class Archive:
             raise self.malformed(f"{printable(key)} has no readable array header ({_why(error)})") from None
         if dtype.hasobject:
             raise self.malformed(f"{printable(key)} holds pickled objects, which are never loaded; save numbers")
+        if not dtype.itemsize:
+            raise self.malformed(f"{printable(key)} holds elements of no bytes; save numbers")
+        if len(shape) > MAX_RANK:
+            raise self.malformed(f"{printable(key)} has {len(shape)} dimensions; the limit is {MAX_RANK}")
         if any(size < 0 for size in shape):
             raise self.malformed(f"{printable(key)} has a negative size")
         return Member(key, dtype, shape, fortran_order)

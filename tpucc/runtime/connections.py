@@ -1,19 +1,66 @@
-"""Whether a program's parts fit each other: every value that one of them needs comes from one before it.
+"""The host's parts of a program: graphs in text form, which are read and verified before anything runs.
 
-The verifier knows the device's part; the host's parts are graphs in text form, which are read only when a program is about to run.
+The machine's verifier knows the device's part. Here every graph passes the operators' verifier, and every value that a part needs has to
+come from a part before it, with the same numbers meant by its integers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
-from tpucc.diagnostics import Diagnostic, ProgramError, printable
+from tpucc.diagnostics import Diagnostic, LimitError, ProgramError, printable
 from tpucc.ir.graph import Graph
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.types import Quantisation, TensorType
 from tpucc.isa.program import Port, Program
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.ops.verify import verify_operators
 
-Kind = tuple[str, int]
-"""Data type and number of elements: shapes may differ between a port and the host's view of it."""
+Kind = tuple[str, int, Quantisation | None]
+"""Data type, number of elements and meaning: shapes may differ between a port and the host's view of it."""
+
+MAX_BYTES = 2**28
+"""Of one value of the host, in a program from a file; more only where what crosses to the device is large too."""
+GROWTH = 16
+"""How many times larger than all ports together a value of the host may be, where it is larger than `MAX_BYTES`."""
+
+
+@dataclass(frozen=True)
+class HostParts:
+    """What the host computes: before the device's first instruction, at each interrupt, and after the last."""
+
+    prologue: Graph
+    steps: tuple[Graph, ...]
+    epilogue: Graph
+
+    @property
+    def all(self) -> tuple[Graph, ...]:
+        return (self.prologue, *self.steps, self.epilogue)
+
+
+def host_parts(program: Program) -> HostParts:
+    """The graphs of a program. Raises `ProgramError`: what is wrong with a text or with an operator, and E0708 for parts that don't fit."""
+    name = program.name
+    texts = {"prologue": program.prologue, **{f"host step {k}": step.graph for k, step in enumerate(program.host_steps)}}
+    texts["epilogue"] = program.epilogue
+    graphs = [parse_graph(text, f"{name} {part}", ATTRIBUTES) for part, text in texts.items()]
+    for graph in graphs:
+        verify_operators(graph)
+    parts = HostParts(graphs[0], tuple(graphs[1:-1]), graphs[-1])
+    require_handover(program, parts.prologue, parts.steps, parts.epilogue)
+    return parts
+
+
+def require_bounded(program: Program, parts: HostParts) -> None:
+    """Raises `LimitError` E0640 for a value of the host that is far too large for what the program computes."""
+    ports = sum(prod(port.shape) for port in (*program.inputs, *program.outputs))
+    most = max(MAX_BYTES, GROWTH * ports)
+    for node in (node for graph in parts.all for node in graph):
+        if node.type.size * node.type.numpy.itemsize > most:
+            text = f"{node.name} is {node.type.brief}; values of the host in a program from a file have at most {most:,} bytes"
+            raise LimitError(Diagnostic("E0640", text, help=("compile the model with a smaller batch",)))
 
 
 def require_handover(program: Program, prologue: Graph, steps: Sequence[Graph], epilogue: Graph) -> None:
@@ -38,17 +85,23 @@ def _missing(part: str, needed: Mapping[str, Kind], known: Mapping[str, Kind]) -
 
 
 def _results(graph: Graph) -> dict[str, Kind]:
-    types = {output.node: graph[output.node].type for output in graph.outputs}
-    return {name: (type_.dtype, type_.size) for name, type_ in types.items()}
+    """What a graph hands on, by the outputs' names."""
+    return {output.name: _kind(graph[output.node].type) for output in graph.outputs}
 
 
 def _inputs(graph: Graph) -> dict[str, Kind]:
-    return {node.name: (node.type.dtype, node.type.size) for node in graph.inputs}
+    return {node.name: _kind(node.type) for node in graph.inputs}
+
+
+def _kind(type_: TensorType) -> Kind:
+    """Of float values the parameters that the source fixes don't matter: only those of integers say what they mean."""
+    return type_.dtype, type_.size, None if type_.dtype == "f32" else type_.quantisation
 
 
 def _kinds(ports: Iterable[Port]) -> dict[str, Kind]:
-    return {port.name: (port.format.name, prod(port.shape)) for port in ports}
+    return {port.name: (port.format.name, prod(port.shape), Quantisation(port.scale, port.zero_point)) for port in ports}
 
 
 def _text(kind: Kind) -> str:
-    return f"{kind[1]:,} elements of {kind[0]}"
+    dtype, size, quantisation = kind
+    return f"{size:,} elements of {dtype}" + (f" with {quantisation}" if quantisation else "")

@@ -17,18 +17,16 @@ import numpy.typing as npt
 from tpucc.diagnostics import Diagnostic, InputError, did_you_mean, listed, printable
 from tpucc.files import read_file, write_file
 from tpucc.ir.graph import Graph, Node
-from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import TensorType
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
-from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
 from tpucc.ops import facts_of
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import Values
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
-from tpucc.runtime.connections import require_handover
+from tpucc.runtime.connections import HostParts, host_parts, require_bounded
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.fast.execute import Interpreter, Simulator
@@ -57,18 +55,22 @@ class Runtime:
     """Is told before each round how many of how many are done, while inputs of another batch than the model's run."""
 
     @cached_property
+    def host(self) -> HostParts:
+        """The host's graphs, verified. Raises `ProgramError` when they are malformed, or don't fit each other and the device."""
+        return host_parts(self.program)
+
+    @property
     def prologue(self) -> Graph:
-        return parse_graph(self.program.prologue, f"{self.program.name} prologue", ATTRIBUTES)
+        return self.host.prologue
 
-    @cached_property
+    @property
     def epilogue(self) -> Graph:
-        return parse_graph(self.program.epilogue, f"{self.program.name} epilogue", ATTRIBUTES)
+        return self.host.epilogue
 
-    @cached_property
+    @property
     def steps(self) -> tuple[Graph, ...]:
         """What the host computes at each interrupt."""
-        name = self.program.name
-        return tuple(parse_graph(step.graph, f"{name} host step {k}", ATTRIBUTES) for k, step in enumerate(self.program.host_steps))
+        return self.host.steps
 
     @cached_property
     def simulator(self) -> Simulator:
@@ -159,22 +161,14 @@ class Runtime:
     def _run_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values = self._prologue(inputs)
         values.update(self._device(values))
-        results = _evaluated(self.epilogue, values)
-        return {output.name: results[output.node] for output in self.epilogue.outputs}
+        return _evaluated(self.epilogue, values)
 
     def _integers_of_part(self, inputs: Arrays) -> dict[str, AnyArray]:
         values, outputs = self.ports(inputs), {output.name: self.epilogue[output.node] for output in self.epilogue.outputs}
         return {name: values[node.name].reshape(outputs.get(name, node).type.shape) for name, node in self._device_outputs.items()}
 
-    @cached_property
-    def _first(self) -> Graph:
-        """The prologue of a program whose parts fit each other. Raises `ProgramError` E0708 when they don't."""
-        require_handover(self.program, self.prologue, self.steps, self.epilogue)
-        return self.prologue
-
     def _prologue(self, inputs: Arrays) -> dict[str, AnyArray]:
-        results = evaluate(self._first, inputs)
-        return {output.name: results[output.node] for output in self._first.outputs}
+        return _by_output(self.prologue, evaluate(self.prologue, inputs))
 
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
         """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
@@ -219,7 +213,9 @@ class Runtime:
         return {node.name: node for node in sorted(nodes, key=lambda node: not node.is_input)}
 
     def _through_views(self, node: Node) -> Node:
-        while facts_of(node.op).values is Values.VIEWED:
+        seen: set[str] = set()  # two graphs of a file may each make a value of the other's by its name
+        while facts_of(node.op).values is Values.VIEWED and node.name not in seen:
+            seen.add(node.name)
             node = self._after_device[node.operands[0]]
         return node
 
@@ -256,8 +252,13 @@ class Runtime:
 
 
 def _evaluated(graph: Graph, values: Arrays) -> dict[str, AnyArray]:
-    """The outputs of a graph whose inputs are among `values`; a scalar that crossed a port has the shape [1]."""
-    return evaluate(graph, {node.name: values[node.name].reshape(node.type.shape) for node in graph.inputs})
+    """The outputs of a graph, by their names, whose inputs are among `values`; a scalar that crossed a port has the shape [1]."""
+    return _by_output(graph, evaluate(graph, {node.name: values[node.name].reshape(node.type.shape) for node in graph.inputs}))
+
+
+def _by_output(graph: Graph, results: Arrays) -> dict[str, AnyArray]:
+    """Results by the names of the outputs: under these, parts of a program hand values on."""
+    return {output.name: results[output.node] for output in graph.outputs}
 
 
 def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
@@ -275,7 +276,16 @@ def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
 
 
 def load_program(path: str | Path) -> Runtime:
-    """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails the verifier."""
+    """Reads a `.tpub` file.
+
+    Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or fails a verifier, the machine's or that of operators,
+    and `LimitError` for values of the host that no memory should be filled with. A program without any host's part, as of a listing that
+    was typed, can be timed.
+    """
     program = decode(read_file(Path(path)), str(path))
     check(program)
-    return Runtime(program)
+    runtime = Runtime(program)
+    if program.prologue or program.epilogue or program.host_steps:
+        require_bounded(program, runtime.host)
+        _ = runtime.outputs, runtime.inputs
+    return runtime

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, misfit, printable
+from tpucc.diagnostics import LineError, Origin, UsageError, did_you_mean, listed, printable
 from tpucc.ir.digests import Known, Missing, digest_of, with_data, without_data
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.textdata import quote
@@ -27,7 +27,7 @@ from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE,
 from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
 from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.numerics import AnyArray, Int8
-from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names
+from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names, target_of
 
 DEFAULT_TARGET = "tpu_v1"
 _FILLS = 8
@@ -193,9 +193,9 @@ def _target(arguments: Arguments, parts: Parts) -> None:
         fields |= {} if value is None else {key: number(value)}
     arguments.done()
     try:
-        parts.target = msgspec.convert(fields, Target, strict=True)
-    except msgspec.ValidationError as error:
-        raise line_error("E0716", f"this is no target: {misfit(error)}", arguments.directive.head.span) from None
+        parts.target = target_of(fields)
+    except ValueError as error:
+        raise line_error("E0716", f"this is no target: {error}", arguments.directive.head.span) from None
     _require_no_obstacle(parts.target, word)
 
 

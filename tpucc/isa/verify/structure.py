@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from tpucc.isa.verify.rules import Context, Rule, Violation, twice
 MEMORY_ROWS = 2**22
 """The largest unified buffer and accumulator memory that tpucc simulates: 1 GiB at 256 bytes a row."""
 HOST_ROWS = 2**26
+MACS = 2**53
+"""No layer has as many: up to here, counts in floating-point numbers are exact."""
+WEIGHTS = 2**40
+"""Elements of the largest weights."""
 CORES = 2**16
 """The most cores that share a batch."""
 
@@ -66,8 +71,10 @@ def _layers(program: Program) -> Iterator[Violation]:
     for layer in program.layers:
         if not layer.origin:
             yield Violation("V0102", f"layer {printable(layer.name)} has no origin")
-        if layer.macs < 0 or min(layer.weights) < 0:
-            yield Violation("V0102", f"layer {printable(layer.name)} has a negative size")
+        if not 0 <= layer.macs < MACS or min(layer.weights) < 0 or prod(layer.weights) > WEIGHTS:
+            yield Violation("V0102", f"layer {printable(layer.name)} has a size below zero, or one that no layer has")
+        elif layer.macs and not all(layer.weights):
+            yield Violation("V0102", f"layer {printable(layer.name)} has {layer.macs:,} multiply-accumulates, and no weights")
         for tile, rows, columns in layer.tile_fills:
             if not (0 <= tile < len(program.tiles) and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
                 yield Violation("V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be")
