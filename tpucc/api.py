@@ -206,19 +206,21 @@ def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = "."
     return _executable(drive(Source(name, text), Path(folder), options_of(**asked)))
 
 
-def resume(text: str, like: Executable | PathLike | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
+def resume(text: str | Shown, like: Executable | PathLike | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
     """Goes on from the text of a stage, as `exe.tiles` prints it or edited: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`.
 
     `like` is the model that the text was printed from, or its file (`.tpu`, `.tpub`); a graph of operators with its data needs none. `name`
     stands in messages. The others are as in `compile`, and where they are left out those of `like`. Raises `ProgramError`: what is wrong
     with the text, and by name what an edit may not change (weights, inputs and outputs, the machine, the host's part).
     """
+    if not isinstance(text, str | Shown):
+        raise UsageError(Diagnostic("E0529", f"resume takes the text of a stage, found {type(text).__name__}", help=("str(exe.tiles)",)))
     base: Base | None = None
     if isinstance(like, Executable):
         base = Base(like.runtime.program, like.compilation)
     elif like is not None:
         base = base_at(Path(like), options_of(**asked))
-    return _executable(resume_text(Source(name, text), base, changed(_options_of(base), **asked)))
+    return _executable(resume_text(Source(name, str(text)), base, changed(_options_of(base), **asked)))
 
 
 def _options_of(base: Base | None) -> Options:

@@ -60,7 +60,7 @@ class Snapshot:
 class Compilation:
     """All that a compilation made, and what it was asked for. What lies past `stop_after` is None.
 
-    `rewritten` are the user's passes that changed the graph.
+    `rewritten` are the user's passes that changed the graph. `like` is the graph of the model that an edited text stands for.
     """
 
     source: Source
@@ -73,7 +73,13 @@ class Compilation:
     program: Program | None
     warnings: list[str]
     rewritten: Sequence[str]
+    like: Graph | None
     snapshots: tuple[Snapshot, ...]
+
+    @property
+    def meant(self) -> Graph | None:
+        """What the program should compute: the model's graph, also where compiling went on from an edited one."""
+        return self.like or self.graph
 
     @property
     def params(self) -> Mapping[str, str]:
@@ -122,6 +128,8 @@ class State:
     warnings: list[str] = field(default_factory=list)
     rewritten: list[str] = field(default_factory=list)
     """The user's passes that have changed the graph."""
+    like: Graph | None = None
+    """The graph of the model that an edited text stands for."""
 
     @property
     def parts(self) -> Partition:

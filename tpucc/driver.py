@@ -67,10 +67,10 @@ def without_passes(made: Compilation) -> Program:
     names = {step.name for step in pipeline(made.options.level, (), {}, ())}
     settings = {name: values for name, values in made.options.settings.items() if name in names}
     options = replace(made.options, extra=(), stages=Stages(), settings=settings, omit=made.options.omit & names, stop_after=None)
-    state = State(made.source, options, made.model, made.graph, made.calibration)
-    assert made.graph is not None
+    state = State(made.source, options, made.model, made.meant, made.calibration)
+    assert made.meant is not None
     recorder = Recorder(None, None)
-    run_passes(state, made.graph, recorder)
+    run_passes(state, made.meant, recorder)
     back_end(state, recorder)
     assert state.program is not None
     return state.program

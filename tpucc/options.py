@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypedDict, Unpack, get_type_hints
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError, listed
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
 from tpucc.frontend.elaborate import Limits
 from tpucc.ir.dtypes import BY_BITS
 from tpucc.passes.base import Pass
@@ -103,6 +103,7 @@ class Options:
 
 def options_of(**asked: Unpack[Keywords]) -> Options:
     """The options that the keywords of `tpucc.compile` ask for. Raises `UsageError`, and `ProgramError` for a target's file."""
+    _require_kinds(asked)
     machine, overrides = asked.get("target", "tpu_v1"), asked.get("overrides") or {}
     bits, weights, calibration = asked.get("activation_bits"), asked.get("weights"), asked.get("calibration")
     if bits is not None and bits not in BY_BITS:
@@ -123,6 +124,39 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
         activation_bits=bits,
         cores=asked.get("cores", 1),
     )
+
+
+def _require_kinds(asked: Mapping[str, object]) -> None:
+    """Raises `UsageError` E0529 for a keyword that isn't one, and for a value of another kind than its own."""
+    for name, value in asked.items():
+        if name not in _KINDS:
+            near = did_you_mean(name, _KINDS) or f"there are {listed(list(_KINDS))}"
+            raise UsageError(Diagnostic("E0529", f"compiling has no keyword {name}", help=(near,)))
+        kind, words = _KINDS[name]
+        if value is not None and not isinstance(value, kind):
+            raise UsageError(Diagnostic("E0529", f"{name} is {words}, found {type(value).__name__}", help=(_INSTEAD.get(name, ""),)))
+
+
+_PATH = ((str, os.PathLike), "the path of a file")
+_TABLE = (Mapping, "a dict")
+_KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
+    "target": ((str, Target), "the name of a machine or a Target"),
+    "overrides": _TABLE,
+    "params": _TABLE,
+    "weights": _PATH,
+    "calibration": _PATH,
+    "level": (int, "0, 1 or 2"),
+    "passes": ((tuple, list), "a tuple of passes"),
+    "omit": ((tuple, list, set, frozenset), "a tuple of names of passes"),
+    "stages": (Stages, "a tpucc.Stages"),
+    "plugin_timeout": ((int, float), "a number of seconds"),
+    "activation_bits": (int, "a number of bits"),
+    "cores": (int, "a number of cores"),
+    "settings": _TABLE,
+}
+"""What each keyword takes, as a type and in words."""
+_ARCHIVE = 'np.savez("data.npz", name=array, …) writes arrays to a file'
+_INSTEAD = {"weights": _ARCHIVE, "calibration": _ARCHIVE, "stages": "tpucc.Stages(allocate=mine)", "passes": "passes=(Mine(),)"}
 
 
 def changed(options: Options, **asked: Unpack[Keywords]) -> Options:

@@ -127,7 +127,7 @@ def test_an_order_of_independent_instructions() -> None:
 @pytest.mark.parametrize(
     ("stage", "function", "code", "words"),
     [
-        ("allocate", lambda lives, rows: np.zeros(len(lives.rows), np.int64), "E0525", "V0701"),
+        ("allocate", lambda lives, rows: np.zeros(len(lives.rows), np.int64), "E0523", "put two buffers on the same rows: buffer"),
         ("allocate", lambda lives, rows: [0.5] * len(lives.rows), "E0523", "integers: the first row of each buffer"),
         ("allocate", lambda lives, rows: [0], "E0523", "int64 of shape [1], expected "),
         ("allocate", lambda lives, rows: [rows] * len(lives.rows), "E0523", "the unified buffer has rows 0 to"),
@@ -144,7 +144,7 @@ def test_an_order_of_independent_instructions() -> None:
         ("synchronise", lambda listing: 7, "E0523", "returned 7, expected a list of waits"),
         ("lower_fc", lambda layer: None, "E0523", "returned None, expected a list of lines"),
         ("lower_fc", lambda layer: [1], "E0523", "returned 1 among its lines"),
-        ("lower_fc", lambda layer: "nothing here=3", "E0523", "as line 1: 'nothing here=3'"),
+        ("lower_fc", lambda layer: "nothing here=3", "E0523", "line 1, `nothing here=3`"),
         ("lower_fc", lambda layer: "halt", "E0523", "E071"),
         ("lower_fc", lambda layer: f"activate acc=g0 ub={layer.results[0]} inner=1", "E0523", "no accumulator group is named g0"),
         ("lower_fc", lambda layer: "", "E0525", "E075"),

@@ -159,7 +159,7 @@ def _check(exe: Executable, inputs: Mapping[str, AnyArray], outputs: Mapping[str
     compilation, runtime = exe.compilation, exe.runtime
     if compilation is None or compilation.layers is None or compilation.graph is None:
         return {"against": "plain execution, instruction by instruction", "integer": _counts(compare_executors(runtime, inputs))}
-    reference = float_reference(compilation.graph, inputs)
+    reference = float_reference(compilation.meant or compilation.graph, inputs)
     return {
         "against": "the layers' integer reference",
         "integer": _counts(compare_with_reference(runtime, compilation.layers, inputs)),

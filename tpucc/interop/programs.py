@@ -30,6 +30,8 @@ class Example:
         """Its files under another name, by which its source then calls them."""
         stem = self.source.stem
         text = self.source.read_text("utf-8").replace(f'"{stem}', f'"{name}')
+        if name.isidentifier():
+            text = re.sub(r"(?m)^model \w+\(", f"model {name}(", text)
         return {f"{name}.tpu": text.encode()} | {path.name.replace(stem, name, 1): path.read_bytes() for path in self.data}
 
 

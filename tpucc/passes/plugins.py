@@ -62,7 +62,7 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
     run = inspect.getattr_static(step, "run", None)
     found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step) or short(step))
     if isinstance(found, str):
-        kinds = "name and summary are strings, level an integer, run a method"
+        kinds = "name and summary are strings, level is 0, 1 or 2, run a method"
         raise UsageError(Diagnostic("E0514", f"{what or found} is no pass: {kinds}"))
     name, summary, level, after = found
     return Brought(name, summary, level, after, step, guest(f"the pass {name}", run, seconds))
@@ -74,6 +74,6 @@ def _read(step: Any) -> tuple[str, str, int, str | None] | None:
         return None
     name, summary, after, level = (getattr(step, field, None) for field in ("name", "summary", "after", "level"))
     level = 0 if level is None else level
-    if not (isinstance(name, str) and isinstance(summary, str) and isinstance(level, int) and isinstance(after, str | None)):
+    if not (isinstance(name, str) and isinstance(summary, str) and level in (0, 1, 2) and isinstance(after, str | None)):
         return None
     return str.__str__(name), str.__str__(summary), int(level), None if after is None else str.__str__(after)

@@ -6,7 +6,8 @@ Three comparisons, each with a fault that only it finds:
 - *passes*: the outputs of the graph before a pass of the user's and after it, by the operators' references. Float32 sums in another order
   differ in their last bits; what differs by more has another meaning. A pass that drops an activation shows here.
 - *float32*: the outputs of the program and those of the model in float32. Quantisation explains some noise: as much as the model has
-  without the user's passes, and half as much again. A pass that calibrates or quantises badly shows here.
+  without the user's passes, and half as much again. A pass that calibrates or quantises badly shows here. So does an edited graph that
+  computes something else than its model.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Difference:
 
     def __str__(self) -> str:
         made = f"; made by instruction {self.instruction:,} `{self.text}` of {self.layer}" if self.instruction is not None else ""
-        line = f", line {self.line}" if self.line else ""
+        line = f", line {self.line} of the model" if self.line else ""
         return f"{self.where}: expected {self.expected:g}, found {self.found:g} ({self.stage}){made}{line}"
 
 
@@ -78,6 +79,8 @@ class Verdict:
     peak_rows: int
     lower_bound: int
     findings: tuple[Diagnostic, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What scheduling says of the program: that an allocator found no place, what was spilled."""
 
 
 def refused(error: Error) -> Verdict:
@@ -101,6 +104,7 @@ def judge(runtime: Runtime, compilation: Compilation | None, inputs: Mapping[str
         program.peak_rows,
         program.lower_bound_rows,
         findings,
+        program.notes,
     )
 
 
@@ -127,7 +131,7 @@ def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[st
         for compared in comparisons:
             if compared.unequal:
                 yield _of_device(runtime, compared.name, compared.index, compared.expected, compared.got)
-        if made is not None and made.rewritten:
+        if made is not None and (made.rewritten or made.like is not None):
             yield from _of_passes(made, inputs)
             yield from _of_noise(runtime, made, inputs)
 
@@ -177,8 +181,8 @@ def _unequal(stage: str, expected: Arrays, found: Arrays) -> Iterator[Difference
 
 def _of_noise(runtime: Runtime, made: Compilation, inputs: Arrays) -> Iterator[Difference]:
     """Outputs with more noise against float32 than the model has without the user's passes."""
-    assert made.graph is not None
-    exact, found = float_reference(made.graph, inputs), runtime.run(inputs)
+    assert made.meant is not None
+    exact, found = float_reference(made.meant, inputs), runtime.run(inputs)
     try:
         plain = Runtime(without_passes(made)).run(inputs)
     except Error:

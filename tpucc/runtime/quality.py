@@ -109,6 +109,8 @@ def _entries(labels: AnyArray) -> str:
 def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
     """The class of each row; None for labels that are values of the output; or why they are neither, as a sentence."""
     columns = int(np.prod(kind.shape[1:], dtype=np.int64))
+    if labels.dtype.kind == "f" and labels.size == len(labels) and columns > 1 and (labels == np.rint(labels)).all():
+        labels = labels.astype(np.int64)  # classes as many tools write them
     width = int(np.prod(labels.shape[1:], dtype=np.int64))
     if labels.dtype.kind not in "biuf":
         return f"the labels aren't used: they are {labels.dtype}, expected numbers"

@@ -167,6 +167,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         assert isinstance(before[-1].value, Graph)
         require_same_graph(graph, before[-1].value, text)
     state = base.state(options) if base is not None else _alone(graph, text, options)
+    state.like = base.compilation.graph if base is not None and base.compilation is not None else None
     recorder = Recorder(observer, options.stop_after, before[:-1])
     declared = state.graph or (Runtime(base.program).prologue if base is not None else None)
 

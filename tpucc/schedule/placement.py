@@ -121,10 +121,13 @@ def _spilled(tiles: TileProgram, needed: int) -> Placement:
     result = spill(tiles)
     extents = [(stay.first, stay.last, tiles.buffers[stay.buffer].rows) for stay in result.stays]
     (first, last, rows), room = np.array(extents, np.int64).reshape(-1, 3).T, tiles.target.unified_buffer_rows
-    why = f"what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"
+    moved = f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again"
+    note = f"{moved}: what lives at one time needs {needed:,} rows, and the unified buffer has {room:,}"
     if needed <= room:
-        why = f"the allocator found no place for all buffers in the {room:,} rows of the unified buffer; {needed:,} live at one time"
-    note = f"{result.spilled_rows:,} rows were spilled to host memory and {result.reloaded_rows:,} read again: {why}"
+        note = (
+            f"the allocator found no place for all buffers in the {room:,} rows of the unified buffer, although at most {needed:,} "
+            f"are alive at one time; the built-in spilling placed them: {moved}"
+        )
     return Placement(result.instructions, result.stays, largest_live_sum(first, last, rows), result.host, (note,))
 
 

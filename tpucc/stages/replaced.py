@@ -47,16 +47,19 @@ def safe_allocate(function: Allocate, seconds: float) -> Allocate:
 
     def allocate(lives: Lives, rows: int) -> Int64:
         used = np.flatnonzero(lives.last >= 0)
-        sizes = lives.rows[used]
-        given = Lives(*(read_only(column[used]) for column in (lives.first, lives.last, lives.rows)))
+        columns = [column[used] for column in (lives.first, lives.last, lives.rows)]
+        given = Lives(*(read_only(column.copy()) for column in columns))
         starts = code.call(lambda: _starts(function, given, rows, len(used), code))
         if isinstance(starts, TooLarge):
             raise starts
-        outside = np.flatnonzero((starts < 0) | (starts + sizes > rows))
+        outside = np.flatnonzero((starts < 0) | (starts + columns[2] > rows))
         if len(outside):
             index = int(outside[0])
-            place = f"rows {starts[index]:,} to {starts[index] + sizes[index] - 1:,}"
+            place = f"rows {starts[index]:,} to {starts[index] + columns[2][index] - 1:,}"
             raise code.error("E0523", f"put buffer {index} on {place}; the unified buffer has rows 0 to {rows - 1:,}")
+        if (both := _overlapping(starts, *columns)) is not None:
+            places = [_place_of(b, starts, Lives(*columns)) for b in both]
+            raise code.error("E0523", f"put two buffers on the same rows: {places[0]}; {places[1]}")
         placed = np.zeros(len(lives.rows), np.int64)
         placed[used] = starts
         return placed
@@ -99,6 +102,23 @@ def _of_line(found: Diagnostic, lines: list[str]) -> Diagnostic:
     number = found.span.line if found.span else 0
     text = f"line {number}, `{lines[number - 1].strip()}`: " if 0 < number <= len(lines) else ""
     return Diagnostic(found.code, f"{text}{found.message}", (), found.help)
+
+
+def _place_of(buffer: int, starts: Int64, lives: Lives) -> str:
+    rows = f"rows {starts[buffer]:,} to {starts[buffer] + lives.rows[buffer] - 1:,}"
+    return f"buffer {buffer} on {rows}, alive from instruction {lives.first[buffer]:,} to {lives.last[buffer]:,}"
+
+
+def _overlapping(starts: Int64, first: Int64, last: Int64, rows: Int64) -> tuple[int, int] | None:
+    """Two buffers that are alive at one time and share a row; None when there are none."""
+    order = np.lexsort((starts, first))
+    for place, buffer in enumerate(order.tolist()):
+        later = order[place + 1 :]
+        later = later[: np.searchsorted(first[later], last[buffer], side="right")]
+        shared = later[(starts[later] < starts[buffer] + rows[buffer]) & (starts[buffer] < starts[later] + rows[later])]
+        if len(shared):
+            return buffer, int(shared[0])
+    return None
 
 
 def _starts(function: Allocate, lives: Lives, rows: int, count: int, code: Guest) -> Int64 | TooLarge:

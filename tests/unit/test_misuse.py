@@ -1,0 +1,119 @@
+"""What a student types in the first hours: misspelt keywords, values of another kind, stages that place nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.command_line import SMALL, run
+from tpucc.numerics import Int64
+from tpucc.runtime.quality import Accuracy, quality
+from tpucc.schedule.allocate import Lives
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"param": {"batch": 3}}, "no keyword param\nhelp: did you mean params?"),
+        ({"foo": 1}, "no keyword foo\nhelp: there are target, "),
+        ({"stage": tpucc.Stages()}, "did you mean stages?"),
+        ({"weights": {"w": np.zeros(3)}}, "weights is the path of a file, found dict\nhelp: np.savez("),
+        ({"weights": 3}, "weights is the path of a file, found int"),
+        ({"calibration": np.zeros(3)}, "calibration is the path of a file, found ndarray"),
+        ({"stages": {"allocate": len}}, "stages is a tpucc.Stages, found dict\nhelp: tpucc.Stages(allocate=mine)"),
+        ({"passes": len}, "passes is a tuple of passes"),
+        ({"params": "batch=3"}, "params is a dict, found str"),
+        ({"level": "2"}, "level is 0, 1 or 2, found str"),
+    ],
+)
+def test_keywords_are_checked(asked: dict[str, Any], words: str) -> None:
+    with pytest.raises(tpucc.UsageError) as caught:
+        tpucc.compile_source(SMALL, **asked)
+    assert "E0529" in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_what_a_stage_shows_can_be_resumed_as_it_is() -> None:
+    exe = tpucc.compile_source(SMALL)
+    assert str(tpucc.resume(exe.tiles, like=exe).program) == str(exe.program)
+    with pytest.raises(tpucc.UsageError, match="E0529"):
+        tpucc.resume(exe, like=exe)  # type: ignore[arg-type]
+
+
+def test_an_epilogue_that_adds_another_zero_than_its_type_has_is_refused() -> None:
+    exe = tpucc.compile_source(SMALL)
+    text = str(exe.layers)
+    zero = next(line for line in text.split("\n") if "requantise(zero=" in line and "table=true" not in line)
+    old = zero[zero.index("requantise(zero=") :].split(",")[0].split(")")[0]
+    with pytest.raises(tpucc.ProgramError, match=r"E0824.*its epilogue adds -100, and the zero point of its type is"):
+        tpucc.resume(text.replace(zero, zero.replace(old, "requantise(zero=-100", 1)), like=exe)
+
+
+@pytest.mark.parametrize(("old", "new", "equal"), [("relu(", "sigmoid(", False), ("relu(", "relu(", True)])
+def test_a_graph_that_computes_something_else_than_its_model_is_not_equal(old: str, new: str, equal: bool) -> None:
+    exe = tpucc.compile_source(SMALL)
+    edited = tpucc.resume(str(exe.graph).replace(old, new), like=exe)
+    verdict = tpucc.judge(edited)
+    assert verdict.equal is equal
+    assert equal or "float32" in verdict.first_difference.stage  # type: ignore[union-attr]
+
+
+def test_a_scale_is_the_same_number_wherever_it_stands() -> None:
+    exe = tpucc.compile_source(SMALL)
+    text = str(exe.layers)
+    scale = text[text.index(" scale ") + 7 :].split(" ")[0]
+    assert tpucc.resume(text.replace(scale, "0.05"), like=exe).program is not None
+
+
+def test_an_allocator_that_places_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def never(lives: Lives, rows: int) -> Int64:
+        raise tpucc.TooLarge
+
+    verdict = tpucc.judge(tpucc.compile_source(SMALL, stages=tpucc.Stages(allocate=never)))
+    (note,) = verdict.notes
+    assert note.startswith("the allocator found no place for all buffers in the 98,304 rows")
+    (tmp_path / "small.tpu").write_text(SMALL)
+    (tmp_path / "mine.py").write_text("import tpucc\ndef allocate(lives, rows): raise tpucc.TooLarge\n")
+    assert run("judge", tmp_path / "small.tpu", "--replace", f"allocate={tmp_path / 'mine.py'}") == 0
+    assert "note: the allocator found no place" in capsys.readouterr().out
+
+
+def test_an_overlap_is_told_in_the_allocator_s_own_terms() -> None:
+    with pytest.raises(tpucc.PluginError) as caught:
+        stages = tpucc.Stages(allocate=lambda lives, rows: np.zeros(len(lives.rows), int))
+        tpucc.compile(ROOT / "programs" / "05_digits_cnn.tpu", stages=stages)
+    message = str(caught.value)
+    assert "E0523: the stage allocate put two buffers on the same rows: buffer " in message
+    assert message.count("alive from instruction") == 2
+
+
+def test_classes_as_floats_are_classes() -> None:
+    exe = tpucc.compile_source(SMALL)
+    x = np.random.default_rng(0).uniform(-1, 1, (8, 6)).astype(np.float32)
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    found = quality(exe.runtime, exe.compilation.graph, {"x": x}, exe.run(x)["out"].argmax(axis=1).astype(np.float64))
+    assert isinstance(found, Accuracy)
+    assert found.quantised == 1.0
+
+
+def test_a_pass_of_no_level_is_no_pass(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "small.tpu").write_text(SMALL)
+    text = "class Mine:\n    name, summary, level = 'mine', 'x', 5\n    def run(self, graph, context): return graph\n"
+    (tmp_path / "mine.py").write_text(text)
+    assert run("check", tmp_path / "small.tpu", "--pass", tmp_path / "mine.py") == 2
+    assert "level is 0, 1 or 2" in capsys.readouterr().err
+
+
+def test_a_new_model_has_its_own_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("new", "mine", "--from", "iris") == 0
+    capsys.readouterr()
+    assert run("check", "mine/mine.tpu") == 0
+    assert "mine.tpu: mine(" in capsys.readouterr().out
