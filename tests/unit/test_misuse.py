@@ -85,8 +85,8 @@ def test_an_allocator_that_places_nothing_is_told(tmp_path: Path, capsys: pytest
 
 
 def test_an_overlap_is_told_in_the_allocator_s_own_terms() -> None:
+    stages = tpucc.Stages(allocate=lambda lives, rows: np.zeros(len(lives.rows), int))
     with pytest.raises(tpucc.PluginError) as caught:
-        stages = tpucc.Stages(allocate=lambda lives, rows: np.zeros(len(lives.rows), int))
         tpucc.compile(ROOT / "programs" / "05_digits_cnn.tpu", stages=stages)
     message = str(caught.value)
     assert "E0523: the stage allocate put two buffers on the same rows: buffer " in message
