@@ -21,7 +21,8 @@ import numpy as np
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.functions import Block, activate, looked_up, unsigned
-from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int32, Int64, requantise_in_place
+from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int8, Int32, Int64, requantise_in_place
+from tpucc.sim.fast.walks import LookUp, Places, put, taken
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
 
@@ -34,9 +35,10 @@ class Sum(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The unified-buffer rows that one level of the product reads."""
+    """The unified-buffer rows that one level of the product reads; `places` are the same rows."""
 
     rows: Rows
+    places: Places
     values: DeviceFormat
     unsigned: bool
 
@@ -45,13 +47,16 @@ class Source:
 class Activation:
     """Where and how an activate writes one column block.
 
-    `tail` are the lanes past the used columns [mxu - used]: they have no weights, so they are the same in every row.
+    `tail` are the lanes past the used columns [mxu - used]: they have no weights, so they are the same in every row. `places` are the
+    same rows as `dest`. `look_up` is the block's table on 8-bit values, if it has one.
     """
 
     dest: Rows
+    places: Places
     block: Block
     to: DeviceFormat
     tail: DeviceInts
+    look_up: LookUp | None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -65,13 +70,13 @@ class Output:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pass:
-    """Consecutive columns that requantise alike."""
+    """Consecutive columns that requantise at once. `zero`, `low` and `high` are numbers, or have one for each column."""
 
     columns: slice
     multiplier: Float32
-    zero: int
-    low: int
-    high: int
+    zero: int | Int32
+    low: int | Int32
+    high: int | Int32
 
 
 class Scratch:
@@ -109,6 +114,11 @@ class Product:
     offset: int
 
     @property
+    def narrow(self) -> bool:
+        """Whether all results are 8-bit values, so that one conversion makes them."""
+        return all(output.activation is not None and output.activation.to.bytes_per_value == 1 for output in self.outputs)
+
+    @property
     def inputs_size(self) -> int:
         """Numbers of scratch memory for the inputs of its deepest part."""
         return self.rows * max(len(part.matrix) for part in self.weights.parts)
@@ -137,17 +147,23 @@ class Product:
         sums = self._biased(results)
         for step in self.passes:
             requantise_in_place(sums[:, step.columns], step.multiplier, step.zero, step.low, step.high)
+        values = sums.astype(np.int8) if self.narrow else sums
         for output in self.outputs:
             if output.activation is not None:
-                _write(machine, sums[:, output.columns], output.activation)
+                _write(machine, values[:, output.columns], output.activation)
 
     def _inputs(self, part: Part, machine: Machine, scratch: Scratch) -> Float32:
         """The input rows of the part's levels side by side, widened."""
         x = scratch.inputs(self.rows, len(part.matrix))
         depths = self.weights.depths[part.first : part.last]
         for source, (start, end) in zip(self.sources[part.first : part.last], spans(depths), strict=True):
-            values = machine.load(source.rows, source.values, slice(end - start))
-            x[:, start:end] = unsigned(values) if source.unsigned else values
+            if source.values.bytes_per_value == 1:
+                read = taken(machine.ub, source.places, slice(end - start))
+                into = x.reshape(*read.shape[:-1], -1)[..., start:end]
+                into[...] = read.view(np.uint8) if source.unsigned else read
+            else:
+                values = machine.load(source.rows, source.values, slice(end - start))
+                x[:, start:end] = unsigned(values) if source.unsigned else values
         return x
 
     def _biased(self, results: list[AnyArray]) -> Float32:
@@ -178,9 +194,16 @@ def _store(accumulators: Int32, results: Sequence[AnyArray]) -> None:
     accumulators[:, used:] = 0
 
 
-def _write(machine: Machine, values: Float32, activation: Activation) -> None:
-    """Requantised values [M, used], still float32, through the table if there is one, into the unified buffer."""
+def _write(machine: Machine, values: AnyArray, activation: Activation) -> None:
+    """Requantised values [M, used], as int8 or still float32, through the table if there is one, into the unified buffer."""
     used, dest = values.shape[1], activation.dest
+    if activation.to.bytes_per_value == 1:
+        if used:
+            narrow: Int8 = values.astype(np.int8, copy=False)
+            put(machine.ub, activation.places, slice(used), narrow if activation.look_up is None else activation.look_up(narrow))
+        if len(activation.tail):
+            put(machine.ub, activation.places, slice(used, None), activation.tail.view(np.int8))
+        return
     machine.store(dest, looked_up(values.astype(activation.to.numpy), activation.block, activation.to), slice(used))
     machine.store(dest, activation.tail, slice(used, None))
 
