@@ -19,6 +19,7 @@ from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import DeviceInts, Int32
+from tpucc.sim.fast.backends import Backend, require
 from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.lanes import Lanes, Narrow
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
@@ -96,9 +97,9 @@ def _apart(source: slice, dest: slice) -> bool:
     return bool(source.start == dest.start or source.stop <= dest.start or dest.stop <= source.start)
 
 
-def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
+def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy") -> list[list[Step]]:
     """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need."""
-    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch).segments()]
+    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend).segments()]
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
@@ -113,12 +114,12 @@ def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
 
 
 class _Preparation:
-    def __init__(self, program: Program, scratch: Scratch) -> None:
+    def __init__(self, program: Program, scratch: Scratch, backend: Backend) -> None:
         self._program, self._scratch = program, scratch
         self._effects = effects(program.instructions)
         resolved = resolve(program.instructions, self._effects)
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
-        self._store = WeightStore(program.tiles)
+        self._store = WeightStore(program.tiles, backend)
 
     def segments(self) -> list[list[Step]]:
         code = self._program.instructions
@@ -246,11 +247,12 @@ class Simulator:
     Memory: the machine's own, the weights in float32 (four times their size), and the largest layer's inputs and results.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, backend: Backend = "numpy") -> None:
+        require(backend)
         self.program = program
         self._machine = Machine.of(program)
         self._scratch = Scratch()
-        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch)]
+        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend)]
 
     def _bound(self, step: Step) -> Callable[[], None]:
         """The step on this simulator's memories."""

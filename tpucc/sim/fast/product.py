@@ -1,13 +1,14 @@
 """A matrix product that stands for many multiplies, and the activates that follow it, in one pass over its result.
 
 Column blocks with the same input rows lie side by side in one product [M, K] @ [K, N]. Its result is float32(acc + bias) for the exact
-integers acc and bias, obtained in one of three ways:
+integers acc and bias, obtained in one of four ways:
 
 - `SINGLE`: one part. Product and bias are exact in float32; their sum rounds once.
 - `PAIR`: two parts. The second one plus the bias is below 2^24 and exact; adding the first rounds once.
+- `INTEGERS`: another backend has multiplied integers, and int32 sums are converted.
 - `WIDE`: anything else. Parts and bias are summed in int32, and the sum is converted.
 
-Rounding once is what the conversion of the int32 sum does, so the three agree in every bit.
+Rounding once is what the conversion of the int32 sum does, so the four agree in every bit.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ from enum import Enum
 from typing import assert_never
 
 import numpy as np
+import numpy.typing as npt
 
 from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.functions import Block, activate, looked_up, unsigned
 from tpucc.numerics import EXACT, AnyArray, DeviceInts, Float32, Int8, Int32, Int64, requantise_in_place
+from tpucc.sim.fast.backends import SHIFT
 from tpucc.sim.fast.walks import LookUp, Places, put, taken
 from tpucc.sim.fast.weights import Part, Weights, spans
 from tpucc.sim.machine import Machine, Rows
@@ -31,6 +34,7 @@ class Sum(Enum):
     SINGLE = "single"
     PAIR = "pair"
     WIDE = "wide"
+    INTEGERS = "integers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +125,7 @@ class Product:
     @property
     def inputs_size(self) -> int:
         """Numbers of scratch memory for the inputs of its deepest part."""
-        return self.rows * max(len(part.matrix) for part in self.weights.parts)
+        return self.rows * max((len(part.matrix) for part in self.weights.parts), default=sum(self.weights.depths))
 
     @property
     def results_size(self) -> int:
@@ -129,6 +133,12 @@ class Product:
 
     def multiply(self, machine: Machine, scratch: Scratch) -> list[AnyArray]:
         """The product of each part [M, N], in scratch memory unless it is float64."""
+        if self.weights.integers is not None:
+            values = np.empty((self.rows, sum(self.weights.depths)), np.uint8)
+            self._bytes(values, machine)
+            total = self.weights.integers.multiply(values)
+            total += self.weights.integers.correction
+            return [total]
         size = self.rows * len(self.bias)
         results: list[AnyArray] = []
         for number, part in enumerate(self.weights.parts):
@@ -152,6 +162,16 @@ class Product:
             if output.activation is not None:
                 _write(machine, values[:, output.columns], output.activation)
 
+    def _bytes(self, x: npt.NDArray[np.uint8], machine: Machine) -> None:
+        """The input rows of all levels side by side, signed ones shifted by 128."""
+        for source, (start, end) in zip(self.sources, spans(self.weights.depths), strict=True):
+            read = taken(machine.ub, source.places, slice(end - start)).view(np.uint8)
+            into = x.reshape(*read.shape[:-1], -1)[..., start:end]
+            if source.unsigned:
+                into[...] = read
+            else:
+                np.bitwise_xor(read, np.uint8(SHIFT), out=into)
+
     def _inputs(self, part: Part, machine: Machine, scratch: Scratch) -> Float32:
         """The input rows of the part's levels side by side, widened."""
         x = scratch.inputs(self.rows, len(part.matrix))
@@ -169,6 +189,9 @@ class Product:
     def _biased(self, results: list[AnyArray]) -> Float32:
         """float32(acc + bias)."""
         match self.sum:
+            case Sum.INTEGERS:
+                results[0] += self.bias
+                return results[0].astype(np.float32)
             case Sum.WIDE:
                 return (_total(results) + self.bias).astype(np.float32)
             case Sum.SINGLE | Sum.PAIR:
@@ -210,6 +233,8 @@ def _write(machine: Machine, values: AnyArray, activation: Activation) -> None:
 
 def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
     """The cheapest way of summing that is exact; see the module."""
+    if not parts:
+        return Sum.INTEGERS
     if any(part.matrix.dtype == np.float64 for part in parts):
         return Sum.WIDE
     if len(parts) == 1 and (bias.astype(np.float32).astype(np.float64) == bias).all():
