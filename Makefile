@@ -58,7 +58,7 @@ fix: $(DEV) ## format and mend what ruff can
 	$(BIN)/ruff format .
 
 bench: $(DEV) ## execution against NumPy, compile speed by size; prints ratios; AGAINST=../other: beside another checkout
-	$(BIN)/python benchmarks/bench.py $(if $(AGAINST),--against $(AGAINST))
+	$(BIN)/python benchmarks/bench.py $(if $(AGAINST),--against $(AGAINST),--write)
 
 golden: $(DEV) ## rewrite the expected outputs of the golden tests, to be read in the diff
 	$(BIN)/python -m pytest tests -n $(WORKERS) --update-golden

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -25,6 +25,7 @@ from tpucc.runtime.quality import notices
 from tpucc.runtime.resume import Base, base_at
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
+from tpucc.sim.fast.backends import Backend, require
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
@@ -83,6 +84,14 @@ class Executable:
 
     def _repr_html_(self) -> str:
         return summary_html(self.runtime)
+
+    def with_backend(self, backend: Backend) -> Executable:
+        """The same model, whose large products `backend` computes: "numpy", or "onnxruntime" where that package is installed.
+
+        The results are the same to the bit. Raises `UsageError` E0541 where the backend can't be used.
+        """
+        require(backend)
+        return Executable(replace(self.runtime, backend=backend), self.compilation)
 
     def run(self, inputs: Inputs | None = None, /, **named: npt.ArrayLike) -> dict[str, AnyArray]:
         """Runs the model on an array for each input, or on the array for its only one; returns an array for each output: `Runtime.run`."""

@@ -68,16 +68,19 @@ def requantise(
     return saturate(np.rint(product), zero_point, low, high, to)
 
 
-def requantise_in_place(sums: Float32, multiplier: Float32, zero_point: int, low: int = I8.low, high: int = I8.high) -> None:
+def requantise_in_place(
+    sums: Float32, multiplier: Float32, zero_point: int | Int32, low: int | Int32 = I8.low, high: int | Int32 = I8.high
+) -> None:
     """As `requantise`, for sums that are float32 already: leaves the integers in `sums` [..., N], as float32.
 
-    `sums` must be float32(acc), the accumulators rounded once.
+    `sums` must be float32(acc), the accumulators rounded once. Zero point and bounds are integers, or one for each column [N].
     """
     np.multiply(sums, multiplier, out=sums)
     np.rint(sums, out=sums)
-    np.clip(sums, np.float32(low - zero_point), np.float32(high - zero_point), out=sums)
-    if zero_point:
-        np.add(sums, np.float32(zero_point), out=sums)
+    np.maximum(sums, np.asarray(low - zero_point, np.float32), out=sums)
+    np.minimum(sums, np.asarray(high - zero_point, np.float32), out=sums)
+    if not isinstance(zero_point, int) or zero_point:
+        np.add(sums, np.asarray(zero_point, np.float32), out=sums)
 
 
 def weight_scales(weights: AnyArray, per_channel: bool) -> Float32:

@@ -97,6 +97,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "runtime/runtime.py": ("dequantize", BOUNDARY),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),
     "schedule/spill.py": ("patches", OTHER),
+    "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/machine.py": ("constant", BUFFERS),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.machine import TINY, Writer
 from tests.support.random_machine import RandomProgram
 from tests.support.slow_machine import slow_run
@@ -19,9 +21,12 @@ from tpucc.isa.program import Program
 from tpucc.numerics import AnyArray, DeviceInts, Int8
 from tpucc.sim.fast.execute import Interpreter, Products, Simulator, prepare
 from tpucc.sim.fast.groups import Group, find_groups
+from tpucc.sim.fast.lanes import Narrow
 from tpucc.sim.fast.product import Product, Scratch, Sum
+from tpucc.sim.fast.walks import Grid, regular, taken
 from tpucc.target import load_target
 
+ROOT = Path(__file__).resolve().parents[2]
 V1 = load_target("tpu_v1")
 
 
@@ -276,3 +281,37 @@ def test_outputs_are_the_callers_own() -> None:
     simulator.run({"x": random_rows(program, 9)})
     assert np.array_equal(first, kept)
     assert first.shape == (TINY.unified_buffer_rows // 2, TINY.mxu)
+
+
+@pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn", "06_digits_lstm", "09_cifar_resnet"])
+def test_lanes_out_of_use_hold_the_same_bits(name: str) -> None:
+    """All memories after a run are those of the interpreter: the lanes that no layer uses too, in a second run as in the first."""
+    program = tpucc.compile(ROOT / "programs" / f"{name}.tpu", params={"batch": 2}).runtime.program
+    inputs = {port.name: np.random.default_rng(3).integers(-128, 128, port.shape).astype(np.int8) for port in program.inputs}
+    plain, fast = Interpreter(program), Simulator(program)
+    for _ in range(2):
+        assert all(np.array_equal(a, b) for a, b in zip(plain.run(inputs).values(), fast.run(inputs).values(), strict=True))
+        assert np.array_equal(plain.machine.ub, fast._machine.ub)
+        assert np.array_equal(plain.machine.host, fast._machine.host)
+    steps = [step for steps in prepare(program, Scratch()) for step in steps if isinstance(step, Narrow)]
+    assert any(0 < step.lanes.stop < program.target.mxu for step in steps) or name == "02_iris"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_leave_the_same_memory(seed: int) -> None:
+    program = RandomProgram(seed, length=80).make()
+    x = random_rows(program, seed)
+    plain, fast = Interpreter(program), Simulator(program)
+    plain.run({"x": x})
+    fast.run({"x": x})
+    assert np.array_equal(plain.machine.ub, fast._machine.ub)
+    assert np.array_equal(plain.machine.host, fast._machine.host)
+
+
+def test_rows_that_lie_regularly_are_a_view() -> None:
+    memory = np.arange(40 * 4, dtype=np.int8).reshape(40, 4)
+    for rows in ([3, 4, 5, 13, 14, 15], [1, 3, 5], [0, 9], [2, 3, 6, 7, 10, 11], [5, 4, 3], [1, 1, 2], [1, 2, 4, 5, 8, 9], [7]):
+        places = regular(np.array(rows, np.int64))
+        found = taken(memory, places, slice(1, 3))
+        assert found.reshape(-1, 2).tolist() == memory[rows, 1:3].tolist()
+        assert np.shares_memory(found, memory) == isinstance(places, Grid)

@@ -33,6 +33,7 @@ from tpucc.runtime.check import (
 )
 from tpucc.runtime.quality import Accuracy, Regression, notices
 from tpucc.runtime.runtime import Runtime
+from tpucc.sim.fast.backends import BACKENDS, Backend, require
 
 
 @click.command("run")
@@ -43,6 +44,7 @@ from tpucc.runtime.runtime import Runtime
 @click.option("--output", "output_file", type=FILE, metavar="Y.npz", help="Where to write the outputs.")
 @click.option("--quantized-output", type=FILE, metavar="Q.npz", help="Where to write the integers that the device computed.")
 @click.option("--check", is_flag=True, help="Compare with the integer and the float reference; exit 1 on any inequality.")
+@click.option("--backend", type=click.Choice(BACKENDS), default="numpy", show_default=True, help="Who computes the large products.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
@@ -51,6 +53,7 @@ def command(
     output_file: Path | None,
     quantized_output: Path | None,
     check: bool,
+    backend: Backend,
     as_json: bool,
     quiet: bool,
     **given: Any,
@@ -61,7 +64,8 @@ def command(
     in MODEL_test.npz beside the source), the accuracy of the integers is printed beside that of float32.
     """
     with Progress(not quiet and not as_json) as progress:
-        exe = executable_from(model, given, quiet, progress)
+        require(backend)
+        exe = executable_from(model, given, quiet, progress).with_backend(backend)
         runtime = exe.runtime
         inputs, origin = _inputs(exe, input_file)
         labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None

@@ -29,6 +29,7 @@ from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in
 from tpucc.runtime.connections import HostParts, host_parts, require_bounded
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
+from tpucc.sim.fast.backends import Backend
 from tpucc.sim.fast.execute import Interpreter, Simulator
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
@@ -53,6 +54,8 @@ class Runtime:
     program: Program
     round_begins: RoundObserver = field(default=lambda done, total: None, compare=False, repr=False)
     """Is told before each round how many of how many are done, while inputs of another batch than the model's run."""
+    backend: Backend = "numpy"
+    """Who computes the large products: see `tpucc.sim.fast.backends`. The bits are the same."""
 
     @cached_property
     def host(self) -> HostParts:
@@ -74,7 +77,7 @@ class Runtime:
 
     @cached_property
     def simulator(self) -> Simulator:
-        return Simulator(self.program)
+        return Simulator(self.program, self.backend)
 
     @cached_property
     def timeline(self) -> Timeline:

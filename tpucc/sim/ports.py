@@ -78,6 +78,13 @@ def _problems(port: Port, tensor: AnyArray | None) -> Iterator[str]:
         yield f"the input {port.name} is {tensor.dtype}{list(tensor.shape)}, expected {wanted}"
 
 
+def stretches(port: Port, buffers: Sequence[HostBuffer], mxu: int) -> Iterator[tuple[int, slice]]:
+    """For each host buffer of the port, in order: how many lanes hold columns, and the rows of host memory."""
+    columns = _matrix_shape(port)[1]
+    for _, block, stretch in _blocks(port, buffers, mxu):
+        yield min(block.stop, columns) - block.start, stretch
+
+
 def _matrix_shape(port: Port) -> tuple[int, int]:
     return prod(port.shape[:-1]), port.shape[-1] if port.shape else 1
 

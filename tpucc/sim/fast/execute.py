@@ -6,8 +6,9 @@ first: it joins multiplies to large exact float32 products and requantises whole
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import groupby
 from typing import Protocol
 
@@ -18,8 +19,11 @@ from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import DeviceInts, Int32
+from tpucc.sim.fast.backends import Backend, require
 from tpucc.sim.fast.groups import Chain, Group, find_groups
+from tpucc.sim.fast.lanes import Lanes, Narrow
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
+from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.interpret import Interpreter, Watch
 from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, operand
@@ -93,18 +97,29 @@ def _apart(source: slice, dest: slice) -> bool:
     return bool(source.start == dest.start or source.stop <= dest.start or dest.stop <= source.start)
 
 
-def prepare(program: Program, scratch: Scratch) -> list[list[Step]]:
+def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy") -> list[list[Step]]:
     """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need."""
-    return _Preparation(program, scratch).segments()
+    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend).segments()]
+    lanes = Lanes(program)
+    lanes.filled(program.prologue_ports)
+    for number, steps in enumerate(segments):
+        if number:
+            lanes.filled(program.step_ports[number - 1][1])
+        for index, step in enumerate(steps):
+            if isinstance(step, Products):
+                lanes.multiplied(step.products)
+            elif isinstance(step, Single) and (narrow := lanes.narrowed(step.action)) is not None:
+                steps[index] = narrow
+    return segments
 
 
 class _Preparation:
-    def __init__(self, program: Program, scratch: Scratch) -> None:
+    def __init__(self, program: Program, scratch: Scratch, backend: Backend) -> None:
         self._program, self._scratch = program, scratch
         self._effects = effects(program.instructions)
         resolved = resolve(program.instructions, self._effects)
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
-        self._store = WeightStore(program.tiles)
+        self._store = WeightStore(program.tiles, backend)
 
     def segments(self) -> list[list[Step]]:
         code = self._program.instructions
@@ -151,8 +166,10 @@ class _Preparation:
 
     def _product(self, chains: list[Chain], offset: int) -> Product:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
+        walks = [operand(multiply, "ub") for multiply in multiplies]
         sources = tuple(
-            Source(operand(multiply, "ub"), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags) for multiply in multiplies
+            Source(rows, regular(rows), format_of(multiply.flags), Flag.UNSIGNED in multiply.flags)
+            for rows, multiply in zip(walks, multiplies, strict=True)
         )
         largest = tuple(largest_input(multiply.flags) for multiply in multiplies)
         weights = self._store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
@@ -176,8 +193,9 @@ class _Preparation:
 
     def _activation(self, index: int, columns: slice) -> Activation:
         block, activate = self._program.blocks[self._block[index]], self._instruction(index)
-        to = format_of(activate.flags)
-        return Activation(operand(activate, "dest"), block, to, tail_lanes(block, columns.stop - columns.start, to))
+        to, dest = format_of(activate.flags), operand(activate, "dest")
+        look_up = looker(block) if block["has_table"] else None
+        return Activation(dest, regular(dest), block, to, tail_lanes(block, columns.stop - columns.start, to), look_up)
 
 
 def _append(steps: list[Step], step: Single) -> None:
@@ -200,23 +218,24 @@ def _bias(output: Output) -> Int32:
 
 
 def _passes(outputs: Sequence[Output]) -> Iterator[Pass]:
-    """Runs of outputs that clamp alike and have the same zero point."""
-    for clamp, run in groupby(outputs, _clamp):
-        if clamp is not None:
-            yield _pass(list(run), *clamp)
+    """Runs of outputs that are activated, each requantised at once."""
+    for activated, run in groupby(outputs, lambda output: output.activation is not None):
+        if activated:
+            yield _pass(list(run))
 
 
-def _clamp(output: Output) -> tuple[int, int, int] | None:
-    if output.activation is None:
-        return None
-    block = output.activation.block
-    return int(block["zero"]), int(block["low"]), int(block["high"])
-
-
-def _pass(outputs: Sequence[Output], zero: int, low: int, high: int) -> Pass:
+def _pass(outputs: Sequence[Output]) -> Pass:
+    """Numbers that are the same in all columns stand once."""
+    widths = [output.columns.stop - output.columns.start for output in outputs]
+    blocks = [output.activation.block for output in outputs if output.activation is not None]
     columns = slice(outputs[0].columns.start, outputs[-1].columns.stop)
-    multipliers = [o.activation.block["multiplier"][: o.columns.stop - o.columns.start] for o in outputs if o.activation is not None]
-    return Pass(columns, np.concatenate(multipliers), zero, low, high)
+    multipliers = [block["multiplier"][:width] for block, width in zip(blocks, widths, strict=True)]
+
+    def of_columns(name: str) -> int | Int32:
+        numbers = [int(block[name]) for block in blocks]
+        return numbers[0] if len(set(numbers)) == 1 else np.repeat(np.array(numbers, np.int32), widths)
+
+    return Pass(columns, np.concatenate(multipliers), of_columns("zero"), of_columns("low"), of_columns("high"))
 
 
 __all__ = ["Host", "Interpreter", "Simulator", "Watch", "pack", "unpack"]
@@ -228,11 +247,17 @@ class Simulator:
     Memory: the machine's own, the weights in float32 (four times their size), and the largest layer's inputs and results.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, backend: Backend = "numpy") -> None:
+        require(backend)
         self.program = program
         self._machine = Machine.of(program)
         self._scratch = Scratch()
-        self._segments = prepare(program, self._scratch)
+        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend)]
+
+    def _bound(self, step: Step) -> Callable[[], None]:
+        """The step on this simulator's memories."""
+        bound = step.bound(self._machine) if isinstance(step, Narrow) else None
+        return bound or partial(step.run, self._machine, self._scratch)
 
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
         """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.
@@ -247,5 +272,5 @@ class Simulator:
             if number:
                 interrupt(program, number - 1, machine.host, host)
             for step in segment:
-                step.run(machine, self._scratch)
+                step()
         return {port.name: unpack(port, program.host, machine.host) for port in program.outputs}

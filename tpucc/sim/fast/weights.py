@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.numerics import EXACT, AnyArray, Int8, Int64, column_bound
+from tpucc.sim.fast.backends import Backend, Integers, integers
 
 TileGrid = tuple[tuple[int, ...], ...]
 """Tile indices: one tuple for each column block, from the top tile to the bottom one."""
@@ -39,13 +40,15 @@ class Weights:
     depths: tuple[int, ...]
     widths: tuple[int, ...]
     parts: tuple[Part, ...]
+    integers: Integers | None
 
 
 class WeightStore:
     """The widened weights of a program. Asking twice for the same grid gives the same arrays."""
 
-    def __init__(self, tiles: Int8) -> None:
+    def __init__(self, tiles: Int8, backend: Backend = "numpy") -> None:
         self._tiles = tiles
+        self._backend = backend
         self._used: dict[int, tuple[int, int]] = {}
         self._made: dict[tuple[TileGrid, tuple[int, ...]], Weights] = {}
 
@@ -62,7 +65,15 @@ class WeightStore:
         depths = tuple(max(column[level][0] for column in used) for level in range(len(largest)))
         widths = tuple(max(width for _, width in column) for column in used)
         matrix = self._joined(grid, depths, widths)
-        return Weights(depths, widths, tuple(_parts(matrix, depths, largest)))
+        found = self._integers(matrix, depths, largest)
+        parts = tuple(_parts(matrix, depths, largest)) if found is None else ()
+        return Weights(depths, widths, parts, found)
+
+    def _integers(self, matrix: Int8, depths: Sequence[int], largest: Sequence[int]) -> Integers | None:
+        """The product by the backend, where it takes all of it: inputs of 8 bits, signed or not."""
+        if any(limit not in (128, 255) for limit in largest):
+            return None
+        return integers(self._backend, matrix, np.repeat(np.array(largest) == 128, depths))
 
     def _used_size(self, tile: int) -> tuple[int, int]:
         """Rows and columns of a tile up to its last weight that isn't zero."""

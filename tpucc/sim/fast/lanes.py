@@ -1,0 +1,253 @@
+"""The lanes in use: a vector or pool instruction computes those that depend on inputs, and the others get what they always hold.
+
+A layer of 32 outputs uses 32 of 256 lanes. What the other lanes hold follows from the program. They are products without weights,
+requantised; zeros in host memory; or what the vector unit makes of such. So they are computed when the program is prepared, by the same
+functions, as one row for all. For each row of the memories two things are known: the number of lanes in use, and the constants in the
+others. Rows of which this isn't known count as in use to their ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tpucc.isa.formats import format_of
+from tpucc.isa.functions import FUNCTIONS, Block, Function, Meaning, Operands
+from tpucc.isa.instructions import Place
+from tpucc.isa.program import Program
+from tpucc.numerics import Float32, Int8, Int64
+from tpucc.sim.fast.product import Product, Scratch
+from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken
+from tpucc.sim.machine import OPERANDS, SPLATS, Applied, Machine, Rows
+from tpucc.sim.ports import stretches
+
+Compute = Callable[[Sequence[Int8]], Int8]
+"""From the sources to the result, all with the lanes in use."""
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Narrow:
+    """An 8-bit vector or pool instruction: `compute` on the lanes in use, `tail` in all others."""
+
+    sources: tuple[tuple[Places, slice], ...]
+    dest: Places
+    lanes: slice
+    rest: slice
+    tail: Int8
+    compute: Compute
+
+    def bound(self, machine: Machine) -> Callable[[], None] | None:
+        """The same on one machine, whose rows are looked up once; None where they lie so that reading them makes copies."""
+        places = [self.dest, *(rows for rows, _ in self.sources)]
+        if any(isinstance(rows, np.ndarray) for rows in places):
+            return None
+        sources = [taken(machine.ub, rows, lanes) for rows, lanes in self.sources]
+        dest, rest = taken(machine.ub, self.dest, self.lanes), taken(machine.ub, self.dest, self.rest)
+        tail, compute = self.tail, self.compute
+        lanes, leading = dest.shape[-1], dest.shape[:-1]
+
+        def run() -> None:
+            if lanes:
+                result = compute(sources)
+                dest[...] = result.reshape(*leading, result.shape[-1])
+            if len(tail):
+                rest[...] = tail
+
+        return run
+
+    def run(self, machine: Machine, scratch: Scratch) -> None:
+        """All source rows are read before any row is written."""
+        if self.lanes.stop:
+            result = self.compute([taken(machine.ub, rows, lanes) for rows, lanes in self.sources])
+            put(machine.ub, self.dest, self.lanes, result)
+        if len(self.tail):
+            put(machine.ub, self.dest, self.rest, self.tail)
+
+
+@dataclass(eq=False)
+class Known:
+    """What is known of the rows of a memory: lanes in use [rows], and which constant row goes on from there [rows]."""
+
+    used: Int64
+    kind: Int64
+
+    @classmethod
+    def of(cls, rows: int) -> Known:
+        return cls(np.zeros(rows, np.int64), np.zeros(rows, np.int64))
+
+    def set(self, rows: Rows, used: int, kind: int) -> None:
+        self.used[rows], self.kind[rows] = used, kind
+
+
+@dataclass(eq=False)
+class Lanes:
+    """What is known of the lanes where the program's steps have run so far; `narrowed` goes on by one step of the vector unit."""
+
+    program: Program
+    rows: list[Int8] = field(default_factory=list)
+    """The constant rows; lanes that some row uses are zero."""
+
+    def __post_init__(self) -> None:
+        program, self._numbers = self.program, dict[bytes, int]()
+        self.mxu = program.target.mxu
+        self._kind(np.zeros(self.mxu, np.int8), 0)
+        self.ub, self.host = Known.of(program.target.unified_buffer_rows), Known.of(program.host_rows)
+        first = 0
+        for buffer in program.host:
+            if buffer.kind == "constant":
+                for row in range(buffer.rows):
+                    self.host.set(slice(buffer.start + row, buffer.start + row + 1), 0, self._kind(program.constants[first + row], 0))
+                first += buffer.rows
+            elif buffer.kind != "input":  # what an earlier run has left
+                self.host.set(slice(buffer.start, buffer.end), self.mxu, 0)
+
+    def filled(self, ports: Iterable[Any]) -> None:
+        """The host has filled these ports: lanes past the last column stay as they were."""
+        for port in ports:
+            for columns, rows in stretches(port, self.program.host, self.mxu):
+                self.host.used[rows] = np.maximum(self.host.used[rows], columns)
+
+    def multiplied(self, products: Iterable[Product]) -> None:
+        """Products have written their results."""
+        for product in products:
+            for output in product.outputs:
+                if (done := output.activation) is not None:
+                    used = output.columns.stop - output.columns.start
+                    if done.to.bytes_per_value == 1:
+                        self.ub.set(done.dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), done.tail]), used))
+                    else:
+                        self._unknown(done.dest, done.to.bytes_per_value)
+
+    def narrowed(self, action: Applied) -> Narrow | None:
+        """The action on the lanes in use, where the vector unit does it in 8 bits; None for any other. What it writes is known then."""
+        place, dest = action.writes
+        function = _FUNCTION_OF.get(action.meaning)
+        if place is not Place.DEST:
+            if place is Place.HOST:
+                self._copied(self.ub, action.reads[0][1], self.host, dest)
+            return None
+        if action.reads[0][0] is Place.HOST:
+            self._copied(self.host, action.reads[0][1], self.ub, dest)
+            return None
+        format = format_of(action.flags)
+        if function not in KNOWN or format.bytes_per_value > 1:
+            self._unknown(dest, format.bytes_per_value)
+            return None
+        return self._narrow(function, action, dest)
+
+    def _narrow(self, function: Function, action: Applied, dest: Rows) -> Narrow:
+        used, kinds = 0, []
+        for place, rows in action.reads:
+            own = int(self.ub.used[rows].max())
+            splat = bool(action.flags & SPLATS.get(place, 0))
+            used = max(used, self.mxu if splat and own else own)
+            found = self.ub.kind[rows]
+            kinds.append(int(found.flat[0]) if (found == found.flat[0]).all() else -1)
+        if used < self.mxu and min(kinds) < 0:
+            used = self.mxu
+        tail = self._tail(action, kinds)[used:] if used < self.mxu else np.zeros(0, np.int8)
+        self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail]), used))
+        lanes = slice(0, used)
+        read = [slice(0, 1) if action.flags & SPLATS.get(place, 0) else lanes for place, _ in action.reads]
+        sources = tuple(zip(_alike([rows for _, rows in action.reads]), read, strict=True))
+        compute = compute_of(function, action.constants.get("block"), action)
+        return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
+
+    def _tail(self, action: Applied, kinds: Sequence[int]) -> Int8:
+        """What the action makes of rows of constants: one row."""
+        values: dict[str, Any] = {}
+        for (place, rows), kind in zip(action.reads, kinds, strict=True):
+            row = self.rows[kind][None, :1] if action.flags & SPLATS.get(place, 0) else self.rows[kind][None]
+            values[OPERANDS[place]] = np.repeat(row[:, None], window_of(rows), axis=1) if rows_are_windows(rows) else row
+        result: Int8 = action.meaning(Operands(action.flags, **values, **action.constants))
+        whole = np.zeros(self.mxu, np.int8)
+        whole[:] = result[0]
+        return whole
+
+    def _copied(self, source: Known, rows: Rows, target: Known, dest: Rows) -> None:
+        target.used[dest], target.kind[dest] = source.used[rows], source.kind[rows]
+
+    def _unknown(self, rows: Rows, bytes_per_value: int) -> None:
+        for byte in range(bytes_per_value):
+            shifted = slice(rows.start + byte, rows.stop + byte, rows.step) if isinstance(rows, slice) else rows + byte
+            self.ub.set(shifted, self.mxu, 0)
+
+    def _kind(self, row: Int8, used: int) -> int:
+        """The number of a constant row. Lanes before `used` don't count: they are zero."""
+        number = self._numbers.setdefault(row.tobytes(), len(self.rows))
+        if number == len(self.rows):
+            self.rows.append(row)
+        return number
+
+
+KNOWN = (Function.COPY, Function.TABLE, Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.MAX, Function.AVERAGE)
+"""The functions that compute each lane by itself, and by nothing of the block that differs between lanes. Others run on all lanes."""
+_FUNCTION_OF: dict[Meaning, Function] = {row.meaning: function for function, row in FUNCTIONS.items()}
+
+
+def window_of(rows: Rows) -> int:
+    """How many rows a window has."""
+    return rows.shape[1] if isinstance(rows, np.ndarray) else 1
+
+
+def rows_are_windows(rows: Rows) -> bool:
+    return isinstance(rows, np.ndarray) and rows.ndim == 2
+
+
+def _alike(sources: Sequence[Rows]) -> Sequence[Places]:
+    """The sources as grids of one shape where all of them are; else as they are."""
+    grids = [rows if rows_are_windows(rows) else regular(rows) for rows in sources]
+    same = {(grid.outer, grid.inner) if isinstance(grid, Grid) else None for grid in grids}
+    return grids if len(same) == 1 and None not in same else sources
+
+
+def compute_of(function: Function, block: Block | None, action: Applied) -> Compute:
+    """A function on 8-bit values, with the numbers of its block taken out once. The bits are those of `FUNCTIONS`."""
+    match function:
+        case Function.COPY:
+            return lambda sources: sources[0]
+        case Function.MAX:
+            return lambda sources: sources[0].max(axis=1)
+        case Function.TABLE:
+            assert block is not None
+            look_up = looker(block)
+            return lambda sources: look_up(sources[0])
+        case Function.ADD | Function.SUBTRACT | Function.MULTIPLY:
+            assert block is not None
+            return _of_two(function, block)
+        case Function.AVERAGE:
+            return lambda sources: action.meaning(Operands(action.flags, a=sources[0], **action.constants))
+
+
+def _of_two(function: Function, block: Block) -> Compute:
+    zero_a, zero_b = np.float32(block["zero_a"]), np.float32(block["zero_b"])
+    scale_a, scale_b = np.float32(block["scale_a"]), np.float32(block["scale_b"])
+    zero = np.float32(block["zero"])
+    low, high = np.float32(int(block["low"]) - int(block["zero"])), np.float32(int(block["high"]) - int(block["zero"]))
+    look_up = looker(block) if block["has_table"] else None
+
+    def real(a: Int8, b: Int8) -> Float32:
+        x, y = a - zero_a, b - zero_b
+        if function is Function.MULTIPLY:
+            product: Float32 = x * y
+            product *= scale_a
+            return product
+        x *= scale_a
+        y *= scale_b
+        total: Float32 = x + y if function is Function.ADD else x - y
+        return total
+
+    def compute(sources: Sequence[Int8]) -> Int8:
+        x = real(*sources)
+        np.rint(x, out=x)
+        np.maximum(x, low, out=x)
+        np.minimum(x, high, out=x)
+        x += zero
+        values = x.astype(np.int8)
+        return values if look_up is None else look_up(values)
+
+    return compute
