@@ -139,15 +139,20 @@ def interpolate(values: DeviceInts, points: DeviceInts, of: IntegerFormat) -> De
     return result
 
 
+ZERO_SCALE = 2.0**-24
+"""The scale of a value that is always zero. A layer that reads it has its bias in units of this scale times that of the weights. So the
+unit must be small beside any bias that matters."""
+
+
 def affine_parameters(low: float, high: float, to: IntegerFormat = I8) -> tuple[float, int]:
     """Scale (a float32 value) and zero point of the integers that cover low…high and zero; 0 in a symmetric format.
 
-    Zero is always representable, so that padding and ReLU are exact. A range of nothing but zero gets the scale 1.
+    Zero is always representable, so that padding and ReLU are exact. A range of nothing but zero gets `ZERO_SCALE`.
     """
     low, high = min(low, 0.0), max(high, 0.0)
     scale = np.float32(max(-low, high) / to.high if to.symmetric else (high - low) / (to.high - to.low))
     if not scale >= np.finfo(np.float32).tiny:
-        return 1.0, 0
+        return ZERO_SCALE, 0
     return float(scale), 0 if to.symmetric else int(np.clip(np.rint(to.low - low / float(scale)), to.low, to.high))
 
 

@@ -61,7 +61,7 @@ def test_a_table_is_near_its_function() -> None:
 
 def test_parameters_are_symmetric() -> None:
     assert affine_parameters(-2.0, 1.0, I16) == (float(np.float32(2 / 32767)), 0)
-    assert affine_parameters(0.0, 0.0, I16) == (1.0, 0)
+    assert affine_parameters(0.0, 0.0, I16) == (2.0**-24, 0)
     assert quantise(np.array([1e9, -1e9, 0.25]), 0.5, 0, I16).tolist() == [32767, -32768, 0]
 
 

@@ -200,6 +200,18 @@ def test_a_broken_rule_is_named(code: str) -> None:
     assert caught.value.exit_status == 3
 
 
+@pytest.mark.parametrize("bias", [2**31 - 1, -(2**31 - 1), -(2**31)])
+@pytest.mark.parametrize("column", [0, None])
+def test_a_bias_of_either_sign_may_overflow(bias: int, column: int | None) -> None:
+    """Products of the same sign may come on top of it, whatever its sign is, and whatever the other columns' are."""
+    p = program()
+    blocks = p.blocks.copy()
+    blocks["bias"][:, slice(None) if column is None else column] = bias
+    found = verify(replace(p, blocks=blocks))
+    assert {violation.code for violation in found} == {"V0901"}
+    assert all("column 0 " in violation.message for violation in found)
+
+
 def small(seed: int) -> bool:
     """Whether a network is one for a machine of 4×4 elements, which takes hundreds of thousands of instructions for others."""
     network = DenseNetwork(seed)

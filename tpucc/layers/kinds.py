@@ -22,8 +22,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.graph import Graph, Node
+from tpucc.ops.constant import ConstantAttributes
 
 Sides = tuple[int, int, int, int]
 """Rows or columns of pixels at the top, the bottom, the left and the right."""
@@ -148,6 +151,19 @@ def is_layer(node: Node) -> bool:
     return isinstance(node.attributes, Layer)
 
 
+EXPANSIONS = ("fold-slices",)
+"""Passes that put a layer's weights among rows of zeros, and name themselves in the weights' origin. These rows are none of the model's."""
+
+
+def own_rows(weights: Node) -> int:
+    """Rows of the weights [..., K, N], over all kernel positions, that the model asks for: all, but for those that an expansion added."""
+    if weights.origin.made_by not in EXPANSIONS or not isinstance(weights.attributes, ConstantAttributes):
+        return prod(weights.type.shape[:-1])
+    data = weights.attributes.value.data
+    used = np.flatnonzero(data.reshape(-1, *data.shape[-2:]).any(axis=(0, 2)))
+    return prod(data.shape[:-2]) * int(used[-1] - used[0] + 1) if len(used) else 0
+
+
 def weight_shape(node: Node, graph: Graph) -> tuple[int, int]:
     """K and N of a layer's weights, over all sources and kernel positions; zeros when it has none."""
     match node.attributes:
@@ -164,5 +180,15 @@ def macs(node: Node, graph: Graph) -> int:
     """Multiply-accumulates that the model asks for, padding of tiles not counted: rows · K · N of a product, none of another layer."""
     if isinstance(node.attributes, Fc) and node.attributes.moves:
         return 0
-    inputs, outputs = weight_shape(node, graph)
-    return node.type.rows * inputs * outputs
+    _, outputs = weight_shape(node, graph)
+    return node.type.rows * outputs * sum(own_rows(graph[name]) for name in weights_of(node))
+
+
+def weights_of(node: Node) -> tuple[str, ...]:
+    """The names of a layer's weights."""
+    match node.attributes:
+        case Fc(sources=count):
+            return node.operands[count : 2 * count]
+        case Conv():
+            return node.operands[1:2]
+    return ()

@@ -60,7 +60,10 @@ def convolution(
     layer: Conv, x: DeviceInts, weights: Int8, bias: AnyArray, multiplier: Float32, table: DeviceInts | None = None, *, to: IntegerFormat
 ) -> DeviceInts:
     """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
-    times the flattened kernel."""
+    times the flattened kernel. Channels whose weights are all zero add nothing, and are left out."""
+    channels = weights.any(axis=(0, 1, 3))
+    if channels.any() and not channels.all():
+        x, weights = x[..., channels], weights[:, :, channels]
     windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride)
     images, height, width = windows.shape[:3]
     kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])

@@ -71,7 +71,7 @@ class Plan:
     def _layer(self, step: Step, splits: tuple[int, ...]) -> LayerInfo:
         match step.work:
             case Product() as work:
-                macs = 0 if work.moves else step.y.rows * work.weights[0] * work.weights[1]
+                macs = 0 if work.moves else step.y.rows * work.depth * work.weights[1]
                 return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, self._choice(step, work, splits))
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)

@@ -13,7 +13,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up, own_rows
 from tpucc.lowering.pools import BlockPool, TilePool
 from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, border_rows, borders, padding_rows, whole, wider
 from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
@@ -170,6 +170,7 @@ class Reader:
             blocks,
             tuple(self._fills(levels, shapes[0][-1])),
             (depth, shapes[0][-1]),
+            sum(own_rows(self._device[name]) for name in weights),
             isinstance(layer, Fc) and layer.moves,
         )
 

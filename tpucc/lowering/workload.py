@@ -45,7 +45,7 @@ class Product:
     """The sum of all levels, activated under one parameter block for each column block of the result.
 
     `kind` is the layer's, `weights` its K and N; one that `moves` only picks lanes and places them. `fills` are, for each of its tiles, the
-    tile and the rows and columns that it uses.
+    tile and the rows and columns that it uses. `depth` is K without the rows that an expansion added.
     """
 
     kind: str
@@ -53,6 +53,7 @@ class Product:
     blocks: tuple[int, ...]
     fills: tuple[tuple[int, int, int], ...]
     weights: tuple[int, int]
+    depth: int
     moves: bool = False
 
     @property

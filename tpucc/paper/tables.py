@@ -51,9 +51,9 @@ def plain_section(plain: Base) -> Section:
 def stream_section(base: Base) -> Section:
     """Speed and input stalls in a stream of batches, where transfers cross while others compute."""
     notes = (
-        "Each batch of a stream whose inputs arrive during the batch before and whose outputs leave during the one after. The paper's "
-        "counters are those of one batch alone: its row 8 has input stalls, and a stream whose link has time left has none. Its row 9 is "
-        "from production: it is near one batch alone for MLP0, near a stream for CNN0, and between both for MLP1.",
+        "Each batch of a stream whose inputs arrive during the batch before and whose outputs leave during the one after. The "
+        "paper's counters are those of one batch alone: its row 8 has input stalls, and a stream whose link has time left has none. "
+        "Its row 9 is from production: it is near one batch alone for MLP0, near a stream for CNN0, and between both for MLP1.",
     )
     figures = []
     for row, key in ((STREAM_SPEED, "tops"), (STREAM_STALLS, "input_stall")):

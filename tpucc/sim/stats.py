@@ -117,9 +117,11 @@ def _work(program: Program) -> _Work:
     working = np.array([layer.macs > 0 for layer in program.layers])
     useful = touched.rows[multiplies] * touched.bytes_per_value[multiplies] * _fills(program)[tile[multiplies]] * working[layer]
     pairs = np.unique(np.stack([layer, tile[multiplies]]), axis=1)
+    size = int(touched.bytes_per_value[multiplies].max(initial=1))
+    own = np.array([layer.macs * size for layer in program.layers], np.float64)  # a tile may have zeros that an expansion put there
     return _Work(
-        int(touched.bytes_per_value[multiplies].max(initial=1)),
-        np.bincount(layer, useful, minlength=count).astype(np.float64),
+        size,
+        np.minimum(np.bincount(layer, useful, minlength=count), own),
         np.bincount(pairs[0], minlength=count),
         np.bincount(program.layer_of, minlength=count),
     )

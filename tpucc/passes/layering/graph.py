@@ -10,6 +10,7 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
+from tpucc.layers.kinds import EXPANSIONS
 from tpucc.numerics import AnyArray, affine_parameters, quantise
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
@@ -98,7 +99,9 @@ class LayerGraph:
     def constant(self, name: str, value: AnyArray, origin: Origin, quantisation: Quantisation | None = None) -> Node:
         array = Constant(value)
         type_ = TensorType(array.dtype, array.shape, quantisation=quantisation)
-        return self.add(Node(name, "constant", (), ConstantAttributes(array), type_, origin.by(MADE_BY)))
+        return self.add(
+            Node(name, "constant", (), ConstantAttributes(array), type_, origin if origin.made_by in EXPANSIONS else origin.by(MADE_BY))
+        )
 
     def shared(self, name: str, key: bytes, make: Callable[[], Node]) -> Node:
         """The constant that stands for the operator graph's constant `name`, made once for each `key`."""

@@ -1,0 +1,51 @@
+"""`macs` are the model's own: zeros that an expansion put into weights are none of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.ir.dtypes import I8
+from tpucc.layers.kinds import Conv, Requantise
+from tpucc.layers.reference import convolution
+
+DEPTHWISE = """
+weights random(seed=0)
+model m(x: f32[2, 8, 8, 4] in [-1.0, 1.0]):
+    weight a: f32[1, 1, 4, 16]
+    h = relu(conv2d(x, a))
+    parts = []
+    for c in range(16):
+        weight w: f32[3, 3, 1, 1] = "w{c}"
+        parts = parts + [conv2d(h[:, :, :, c:c + 1], w, padding="same")]
+    return concat(parts, axis=-1)
+"""
+OWN = 2 * 64 * (4 * 16 + 9 * 16)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
+def test_a_depthwise_convolution_counts_its_own(level: int, target: str) -> None:
+    """2 · 8 · 8 pixels: 4 · 16 products of each for the first layer, and nine of each channel."""
+    overrides = {"unified_buffer_rows": 4096} if target == "tiny" else {}
+    stats = tpucc.compile_source(DEPTHWISE, target=target, level=level, overrides=overrides).stats
+    assert stats["macs"] == OWN
+    assert sum(layer["macs"] for layer in stats["layers"]) == OWN
+    assert stats["tops"] == pytest.approx(2 * OWN / stats["seconds"] / 1e12)
+    assert stats["breakdown"]["useful_macs"] == pytest.approx(100 * stats["utilization"], rel=0.02)  # tiles of zeros are skipped
+
+
+def test_the_reference_leaves_out_channels_of_zeros() -> None:
+    """It multiplies two of 64 channels, and adds up the same integers."""
+    random = np.random.default_rng(0)
+    x = random.integers(-128, 128, (2, 6, 6, 64)).astype(np.int8)
+    narrow = random.integers(-127, 128, (3, 3, 2, 5)).astype(np.int8)
+    wide = np.zeros((3, 3, 64, 5), np.int8)
+    wide[:, :, 7:9] = narrow
+    bias, multiplier = np.arange(5, dtype=np.int32), np.full(5, 0.001, np.float32)
+    layer = Conv((1, 1), (1, 1, 1, 1), -4, Requantise(3))
+    wanted = convolution(layer, x[..., 7:9], narrow, bias, multiplier, to=I8)
+    np.testing.assert_array_equal(convolution(layer, x, wide, bias, multiplier, to=I8), wanted)
+    nothing = convolution(layer, x, np.zeros_like(wide), bias, multiplier, to=I8)
+    np.testing.assert_array_equal(nothing, np.broadcast_to(3, nothing.shape))
