@@ -50,6 +50,8 @@ def typed_in(section: str, repeated: str, cores: int) -> tuple[list[str], str]:
             Path(name).write_text(text, "utf-8")
         elif language == "sh":
             commands += text
+            if codes := codes_of_commands(text):
+                return codes, commands
         else:
             assert language == "python"
             runs = runs or "tpucc" in text
@@ -57,9 +59,9 @@ def typed_in(section: str, repeated: str, cores: int) -> tuple[list[str], str]:
                 exec(compile(text, "example", "exec"), {})
             except tpucc.Error as error:
                 return [d.code for d in error.diagnostics], commands
-    if commands or (repeated and not runs):
-        return codes_of_commands(commands or repeated), commands
-    return ([] if runs else errors_of_model(cores)), commands
+    if repeated and not commands and not runs:
+        return codes_of_commands(repeated), commands
+    return ([] if runs or commands else errors_of_model(cores)), commands
 
 
 def codes_of_commands(commands: str) -> list[str]:
