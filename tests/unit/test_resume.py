@@ -279,3 +279,10 @@ def test_a_graph_says_after_which_pass_it_was_printed() -> None:
     assert heads[1] == 'graph iris "02_iris.tpu" after constant-folding 1'
     assert 'graph iris "02_iris.tpu" after constant-folding' in heads[2:]
     assert heads[-1] == 'graph iris "02_iris.tpu" after divide-batch'
+
+
+def test_notes_of_a_text_that_is_checked_do_not_wait_for_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Warnings are told while the display is away; telling one must not ask for that again."""
+    (tmp_path / "m.graph").write_text(str(tpucc.compile_source("model m(x: f32[4, 8]):\n    return relu(x) + x\n").graph))
+    assert run("check", tmp_path / "m.graph") == 0
+    assert "note: no calibration inputs" in capsys.readouterr().err

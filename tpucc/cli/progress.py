@@ -30,7 +30,7 @@ class Progress:
 
     def __init__(self, shown: bool) -> None:
         self._shown = shown and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._now = ""
         self._bar: Bar | None = None
         self._timer = threading.Timer(PATIENCE, self._show)

@@ -84,17 +84,17 @@ def compiled(
         refuse_like(given)
         compilation = compile_source(read_source(path), path.parent, options, observe)
     if not quiet:
-        with progress.aside():
-            _print_warnings(compilation.warnings)
+        _print_warnings(compilation.warnings, progress)
     return compilation
 
 
-def _print_warnings(warnings: Sequence[str]) -> None:
+def _print_warnings(warnings: Sequence[str], progress: Progress) -> None:
     for warning in warnings:
         if WARNING.search(warning):
-            click.echo(warning, err=True)
+            with progress.aside():
+                click.echo(warning, err=True)
         else:
-            told([warning])
+            told([warning], progress)
 
 
 def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT) -> ShownAccuracy | None:
