@@ -208,7 +208,7 @@ def with_overrides(target: Target, overrides: Mapping[str, object]) -> Target:
     changed = {field: values[field] for field in number_fields() if field in values and values[field] != getattr(target, field)}
     if not changed:
         return target
-    texts = [f"{field}={_short(value)}" for field, value in changed.items()]
+    texts = [f"{field}={number_text(value)}" for field, value in changed.items()]
     try:
         return msgspec.structs.replace(target, name=f"{target.name} ({', '.join(texts)})", **changed)
     except (ValueError, OverflowError) as error:
@@ -334,7 +334,7 @@ def _wrong_value(field: str, meant: str, value: object) -> UsageError:
     return UsageError(Diagnostic("E0531", f"{field} of a target is {meant}, not {_cut(value)}"))
 
 
-def _short(value: int | float) -> str:
+def number_text(value: int | float) -> str:
     """A number as people write it, with an exponent that three divides: 512, 136e9."""
     return Decimal(repr(value)).normalize().to_eng_string().replace("E+", "e").replace("E", "e") if isinstance(value, float) else str(value)
 

@@ -14,6 +14,7 @@ import numpy as np
 from tpucc.isa.effects import Effects
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
+from tpucc.target import number_text
 
 LEAST = 1.5
 """A batch that can't grow by this factor is no lever."""
@@ -40,7 +41,8 @@ class Lever:
             case "cores":
                 return f"--cores {self.value:.0f} {self.effect}"
             case "set":
-                return f"--set {self.field}={self.value:.6g} {self.effect}"
+                value = self.value if isinstance(self.value, int) else float(f"{self.value:.3g}")
+                return f"--set {self.field}={number_text(value)} {self.effect}"
 
 
 def weight_memory(program: Program, touched: Effects, rows: float) -> Lever:
