@@ -33,7 +33,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "frontend/syntax_errors.py": ("weight", SYNTAX),
     "frontend/unused.py": ("input, weight", SYNTAX),
     "frontend/words.py": ("weight", SYNTAX),
-    "interop/weights.py": ("constant, import constant, import weight", NODES),
+    "interop/weights.py": ("constant, import constant, import weight, weight", NODES),
     "ir/graph.py": ("input", NODES),
     "isa/listing/directives.py": ("constant*2, input*3", BUFFERS),
     "isa/program.py": ("constant, input", BUFFERS),

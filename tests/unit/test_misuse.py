@@ -64,13 +64,6 @@ def test_a_graph_that_computes_something_else_than_its_model_is_not_equal(old: s
     assert equal or "float32" in verdict.first_difference.stage  # type: ignore[union-attr]
 
 
-def test_a_scale_is_the_same_number_wherever_it_stands() -> None:
-    exe = tpucc.compile_source(SMALL)
-    text = str(exe.layers)
-    scale = text[text.index(" scale ") + 7 :].split(" ")[0]
-    assert tpucc.resume(text.replace(scale, "0.05"), like=exe).program is not None
-
-
 def test_an_allocator_that_places_nothing_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def never(lives: Lives, rows: int) -> Int64:
         raise tpucc.TooLarge

@@ -100,7 +100,7 @@ def test_commands_keep_it_from_standard_output(extra: list[str], capsys: pytest.
     command = ["run", IRIS, *extra]
     code = f"import tpucc.cli.progress as p, tpucc.cli.main as m\np.PATIENCE = 0.0\nm.main({command!r})"
     raw = on_a_terminal(["-c", code])
-    assert ("stage" in raw) == (not extra)
+    assert ("\x1b[?25l" in raw) == (not extra)  # the display hides the cursor while it is there
     assert main(command) == 0
     assert screen(raw) == [line.rstrip() for line in capsys.readouterr().out.splitlines()]
 

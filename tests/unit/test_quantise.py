@@ -375,13 +375,13 @@ def test_an_input_that_is_also_an_output() -> None:
     np.testing.assert_array_equal(outputs_of(layers, inputs)[0], inputs["x"])
 
 
-def test_a_value_that_is_always_zero_has_scale_one() -> None:
+def test_a_value_that_is_always_zero_has_a_scale_that_keeps_biases() -> None:
     model = Model()
     x = model.input("x", 2, 3)
     graph = model.build(model.dense(model.op("sub", x, x, name="zero"), drawn(1, 3, 2), drawn(2, 2)))
     inputs = {"x": drawn(3, 2, 3)}
     layers = layers_of(graph, inputs, fused=True)
-    assert held(layers, "zero") == Quantisation(1.0, 0)
+    assert held(layers, "zero") == Quantisation(2.0**-24, 0)
     assert error_in_steps(graph, layers, inputs) < 1
 
 

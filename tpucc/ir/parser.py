@@ -9,8 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-import numpy as np
-
 from tpucc.diagnostics import Diagnostic, Label, LineError, Origin, ProgramError, Source, Span, did_you_mean, listed, printable
 from tpucc.ir.attributes import Misfit, Value, conform, described, field_types, required
 from tpucc.ir.collector import collector_paused
@@ -272,7 +270,7 @@ def _type(cursor: Cursor) -> TensorType:
 
 
 def _quantisation(cursor: Cursor) -> Quantisation:
-    scale = float(np.float32(parse_float(cursor, "a scale")))
+    scale = parse_float(cursor, "a scale")
     cursor.expect("zero", "and the zero point after the scale")
     return Quantisation(scale, cursor.integer("a zero point", -(2**31)))
 

@@ -223,9 +223,6 @@ def _epilogue_faults(node: Node, epilogue: Epilogue | None, takes: tuple[int, in
     low, high = epilogue.bounds(of)
     if not of.low <= low <= high <= of.high:
         yield "E0824", f"it clamps to {low}…{high}, outside {of.low}…{of.high}"
-    held = node.type.quantisation
-    if held is not None and not epilogue.table and epilogue.zero != held.zero_point:
-        yield "E0824", f"its epilogue adds {epilogue.zero}, and the zero point of its type is {held.zero_point}"
     yield from _zero_faults(node, (epilogue.zero, *epilogue.zeros))
 
 

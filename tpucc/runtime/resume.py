@@ -27,7 +27,7 @@ from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import check
 from tpucc.layers.attributes import ATTRIBUTES
-from tpucc.layers.kinds import LAYERS
+from tpucc.layers.kinds import LAYERS, Requantise
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
@@ -154,6 +154,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the source: --like MODEL.tpu; or print with --with-data",)), text)
     graph = parse_graph(text.text, text.name, ATTRIBUTES, base.constants if base is not None else None)
     verify_stage(graph)
+    _require_zeros(graph, text)
     layered = any(node.op in LAYERS for node in graph)
     if layered:
         base = _required(base, text)
@@ -181,6 +182,20 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
         back_end(state, recorder)
 
     return recorded(state, recorder, stages)
+
+
+def _require_zeros(graph: Graph, text: Source) -> None:
+    """Raises `ProgramError` E0824 where an edit gave a layer's epilogue another zero point than its type; a table comes after it."""
+    wrong = [
+        Diagnostic("E0824", f"{node.name}: its epilogue adds {epilogue.zero}, and the zero point of its type is {held.zero_point}")
+        for node in graph
+        if isinstance(epilogue := getattr(node.attributes, "epilogue", None), Requantise)
+        and not epilogue.table
+        and (held := node.type.quantisation) is not None
+        and epilogue.zero != held.zero_point
+    ]
+    if wrong:
+        raise ProgramError(wrong, text)
 
 
 def _done(head: Head, places: list[str], layered: bool, text: Source) -> int:
