@@ -184,7 +184,7 @@ def test_the_sentences_of_weights_and_products() -> None:
     """The tiny machine: a tile is fetched in 8 cycles and shifted in 4; the multiplies use one tile for 10 rows, of 16 cells each."""
     made = program()
     waits = "75.0 % of the cycles (weight stall) wait for weight tiles, each fetched in 8 cycles and used for"
-    twice = "--set weight_bandwidth=4e+06 would fetch tiles in half the time"
+    twice = "--set weight_bandwidth=4e6 would fetch tiles in half the time"
     assert said(W) == f"{waits} 10 rows; {twice}"
     fetched = replace(timeline().tiles, asked=np.zeros(2, np.int64))
     found, makespan = segments((0, W, ""), (0, S, ""), (75, W, ""), (25, A, ""))
@@ -204,5 +204,5 @@ def test_the_sentences_of_weights_and_products() -> None:
 
 def test_the_sentences_of_the_host() -> None:
     link, step = said(I), said(R, "s")
-    assert "between the host and the unified buffer, at 0.004 GB/s; --set host_bandwidth=8e+06" in link
+    assert "between the host and the unified buffer, at 0.004 GB/s; --set host_bandwidth=8e6" in link
     assert "0 host steps, each of at least 10 µs" in step
