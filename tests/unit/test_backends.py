@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,14 @@ pytest.importorskip("onnxruntime")
 pytest.importorskip("onnx")
 ROOT = Path(__file__).resolve().parents[2]
 SHAPES = [(1, 1, 1), (2, 3, 5), (7, 255, 9), (8, 256, 256), (3, 257, 5), (33, 700, 513), (200, 64, 31)]
+
+
+def test_a_processor_with_vnni_is_taken() -> None:
+    """The tests below are skipped where products aren't exact; this one sees to it that they aren't skipped for a fault of the probe."""
+    flags = Path("/proc/cpuinfo")
+    if not flags.is_file() or not re.search(r"\bavx(512)?_vnni\b", flags.read_text()):
+        pytest.skip("no processor that is known to have exact 8-bit products")
+    assert backends._is_exact()
 
 
 @pytest.fixture

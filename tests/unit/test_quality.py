@@ -109,3 +109,6 @@ def test_the_command_line_says_what_it_made_of_labels(tmp_path: Path, capsys: py
     assert "there are 3 labels for 10 rows of inputs" in printed.err.replace("\n ", "")
     assert run("compile", tmp_path / "m.tpu", "-o", tmp_path / "out") == 0
     assert "there are 3 labels" in capsys.readouterr().err
+    for command in (["run"], ["compile", "-o", tmp_path / "out"]):
+        assert run(*command[:1], tmp_path / "m.tpu", *command[1:], "--quiet") == 0
+        assert capsys.readouterr() == ("", "")

@@ -72,6 +72,8 @@ def test_check_and_compile_tell_them(tmp_path: Path, capsys: pytest.CaptureFixtu
     for command in (["check"], ["compile", "-o", tmp_path / "out", "--emit", "stats"]):
         assert run(command[0], tmp_path / "m.tpu", *command[1:]) == 0
         assert "m.tpu:1:23: warning W0201: the input y isn't used" in capsys.readouterr().err
+    assert run("check", tmp_path / "m.tpu", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
     assert run("check", tmp_path / "m.tpu", "--json") == 0
     assert json.loads(capsys.readouterr().out) == []
 

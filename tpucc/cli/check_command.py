@@ -44,9 +44,9 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
     if as_json:
         print_json([])
         return
-    for warning in checked.warnings:
-        click.echo(warning.render(source), err=True)
     if not quiet:
+        for warning in checked.warnings:
+            click.echo(warning.render(source), err=True)
         inputs = ", ".join(f"{node.name}: {node.type.brief}" for node in checked.graph.inputs)
         results = ", ".join(f"{o.name}: {checked.graph[o.node].type.brief}" for o in checked.graph.outputs)
         nodes = counted(len(checked.graph), "node")

@@ -68,7 +68,7 @@ def command(
         if compilation.program is None or stop_after is not None:
             return
         runtime = Runtime(compilation.program, progress.rounds)
-        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress)
+        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw and write the files")
         made = artifacts(compilation, runtime, stem, kinds, accuracy, with_data)
     folder = output or Path("build") / stem

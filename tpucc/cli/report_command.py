@@ -28,7 +28,7 @@ def command(model: Path, output: Path | None, quiet: bool, **given: Any) -> None
         compilation = compiled(model, given, quiet, progress=progress)
         assert compilation.program is not None
         runtime = Runtime(compilation.program, progress.rounds)
-        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress)
+        accuracy = held_out_accuracy(compilation, runtime, source_of(model, given), progress, quiet)
         progress.stage("draw the page")
         made = artifacts(compilation, runtime, stem_of(model), ("report",), accuracy)
     place = output or Path(f"{stem_of(model)}.html")

@@ -70,7 +70,7 @@ def command(
         inputs, origin = _inputs(exe, input_file)
         labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
         if input_file is not None and labels is None:
-            told(notices(runtime.inputs, inputs), progress)
+            told(notices(runtime.inputs, inputs), progress, quiet)
         progress.stage("execute")
         outputs = runtime.run(inputs)
         shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
@@ -80,7 +80,7 @@ def command(
         if quantized_output is not None:
             write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
         summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
-        summary.update(_quality(exe, source_of(model, given), inputs if input_file else None, labels, progress))
+        summary.update(_quality(exe, source_of(model, given), inputs if input_file else None, labels, progress, quiet))
         if check:
             progress.stage("compare with the reference")
             summary["check"] = _check(exe, inputs, outputs)
@@ -136,7 +136,7 @@ def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, Any
 
 
 def _quality(
-    exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None, progress: Progress
+    exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None, progress: Progress, quiet: bool
 ) -> dict[str, Any]:
     """Accuracy, or for labels that are no classes the errors: on the rows of --input, else on the held-out set beside the source."""
     source = "the given inputs"
@@ -145,7 +145,7 @@ def _quality(
     if exe.compilation is None or inputs is None or labels is None:
         return {}
     integers = exe.runtime.integers
-    measured = judged(exe.runtime, exe.compilation, inputs, labels, progress)
+    measured = judged(exe.runtime, exe.compilation, inputs, labels, progress, quiet)
     match measured:
         case None:
             return {}

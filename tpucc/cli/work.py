@@ -97,34 +97,36 @@ def _print_warnings(warnings: Sequence[str], progress: Progress) -> None:
             told([warning], progress)
 
 
-def held_out_accuracy(compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT) -> ShownAccuracy | None:
+def held_out_accuracy(
+    compilation: Compilation, runtime: Runtime, path: Path, progress: Progress = SILENT, quiet: bool = False
+) -> ShownAccuracy | None:
     """The accuracy on the held-out set beside the source, for the page; None where there is no such set, or the model doesn't classify."""
     found = held_out(path)
     if found is None or compilation.graph is None:
         return None
-    measured = judged(runtime, compilation, *found, progress)
+    measured = judged(runtime, compilation, *found, progress, quiet)
     if not isinstance(measured, Accuracy):
         return None
     return ShownAccuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
 
 
 def judged(
-    runtime: Runtime, compilation: Compilation, inputs: Mapping[str, AnyArray], labels: AnyArray, progress: Progress
+    runtime: Runtime, compilation: Compilation, inputs: Mapping[str, AnyArray], labels: AnyArray, progress: Progress, quiet: bool
 ) -> Accuracy | Regression | None:
     """What labelled rows say of a model. What is odd about them is told."""
     if compilation.graph is None:
         return None
-    told(notices(runtime.inputs, inputs), progress)
+    told(notices(runtime.inputs, inputs), progress, quiet)
     measured = quality(runtime, compilation.graph, inputs, labels)
     if isinstance(measured, str):
-        told([measured], progress)
+        told([measured], progress, quiet)
         return None
     return measured
 
 
-def told(sentences: Iterable[str], progress: Progress = SILENT) -> None:
-    """Notes on standard error."""
-    for sentence in sentences:
+def told(sentences: Iterable[str], progress: Progress = SILENT, quiet: bool = False) -> None:
+    """Notes on standard error, unless nothing but errors was asked for."""
+    for sentence in () if quiet else sentences:
         with progress.aside():
             click.echo(wrapped(f"note: {sentence}", "  "), err=True)
 

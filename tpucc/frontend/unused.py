@@ -9,6 +9,7 @@ import msgspec
 
 from tpucc.diagnostics import Diagnostic, Label, Span
 from tpucc.frontend import ast
+from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
 
 MOST = 20
@@ -29,22 +30,13 @@ def unused(module: ast.Module, graph: Graph) -> tuple[Diagnostic, ...]:
 def _nodes(graph: Graph) -> Iterator[Diagnostic]:
     """Inputs and weights that no output depends on, and operations that nothing reads. A place in a `def` or a loop counts as used when it
     is at one of the times that it runs."""
-    live = _live(graph)
+    live = needed_values(graph)
     used = {span for node in graph if node.name in live for span in node.origin.spans}
     for node in graph:
         ends = not graph.users[node.name] or node.op in WORDS
         if node.name not in live and ends and node.origin.spans and used.isdisjoint(node.origin.spans):
             code, message, help = WORDS.get(node.op, WORDS[""])
             yield _warning(code, message.format(name=node.name), node.origin.spans[0], help)
-
-
-def _live(graph: Graph) -> frozenset[str]:
-    """The nodes that an output depends on."""
-    live = set(graph.output_nodes)
-    for node in reversed(graph.nodes):
-        if node.name in live:
-            live.update(node.operands)
-    return frozenset(live)
 
 
 def _definitions(module: ast.Module) -> Iterator[Diagnostic]:

@@ -10,12 +10,13 @@ import io
 import math
 import zipfile
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 import numpy as np
 
@@ -51,11 +52,32 @@ class Member:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
-class Archive:
-    """An open archive: `members` by key, `read(key)` for the values. Use as a context manager.
+class ArrayFile(ABC):
+    """An open file of arrays: `members` by key, `read(key)` for the values. Use as a context manager.
 
     Raises `UsageError` when the file is missing or unreadable, `InputError` when it is malformed.
     """
+
+    path: Path
+    members: Mapping[str, Member]
+    _files: ExitStack
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.close()
+
+    @abstractmethod
+    def read(self, key: str) -> AnyArray:
+        """The values of `key`."""
+
+    def malformed(self, what: str) -> InputError:
+        return InputError(Diagnostic("E0421", f"{self.path}: {what}"))
+
+
+class Archive(ArrayFile):
+    """An npz archive."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -70,15 +92,6 @@ class Archive:
                 raise self.malformed(f"not an npz archive ({_why(error)})") from None
             self.members = self._headers()
             self._files = stack.pop_all()
-
-    def __enter__(self) -> Archive:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._files.close()
-
-    def malformed(self, what: str) -> InputError:
-        return InputError(Diagnostic("E0421", f"{self.path}: {what}"))
 
     def read(self, key: str) -> AnyArray:
         """The array `key` in C order; its size is bounded by its header, which the caller has checked."""

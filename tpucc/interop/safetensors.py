@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable
+from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.files import opened, why
-from tpucc.interop.archive import MAX_BYTES, MAX_MEMBERS, Member
+from tpucc.interop.archive import MAX_BYTES, MAX_MEMBERS, ArrayFile, Member
 from tpucc.numerics import AnyArray
 
 SUFFIX = ".safetensors"
@@ -44,11 +44,8 @@ DTYPES: Mapping[str, str] = {
 """How each type lies in the file. NumPy has no bfloat16: its 16 bits are the upper half of a float32, which such an array is read as."""
 
 
-class Safetensors:
-    """An open file: `members` by key, `read(key)` for the values. Use as a context manager.
-
-    Raises `UsageError` when the file is missing or unreadable, `InputError` when it is malformed.
-    """
+class Safetensors(ArrayFile):
+    """A safetensors file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -66,15 +63,6 @@ class Safetensors:
             self._places: dict[str, tuple[str, int]] = {}
             self.members = self._members(header)
             self._files = stack.pop_all()
-
-    def __enter__(self) -> Safetensors:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._files.close()
-
-    def malformed(self, what: str) -> InputError:
-        return InputError(Diagnostic("E0421", f"{self.path}: {what}"))
 
     def read(self, key: str) -> AnyArray:
         """The array `key`; its size is that of its part of the file."""

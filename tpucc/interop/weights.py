@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed
-from tpucc.interop.archive import Archive
+from tpucc.diagnostics import CompileError, Diagnostic, InputError, LimitError, counted, did_you_mean, listed, printable
+from tpucc.interop.archive import Archive, ArrayFile
 from tpucc.interop.safetensors import SUFFIX, Safetensors
 from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
@@ -81,7 +81,7 @@ def _bound(graph: Graph, values: Mapping[str, Constant]) -> Graph:
     return graph.with_nodes(bind(node) for node in graph)
 
 
-def _opened(path: Path) -> Archive | Safetensors:
+def _opened(path: Path) -> ArrayFile:
     return Safetensors(path) if path.suffix.lower() == SUFFIX else Archive(path)
 
 
@@ -100,18 +100,18 @@ def _rounding(keys: list[str], count: int, path: Path) -> Iterable[str]:
         yield f"{path.name}: {which} {are} float64 and {are} rounded to float32, in which tpucc computes; {small}"
 
 
-def _key_problems(weights: Mapping[str, Node], archive: Archive | Safetensors) -> Iterable[Diagnostic]:
+def _key_problems(weights: Mapping[str, Node], archive: ArrayFile) -> Iterable[Diagnostic]:
     extra = [key for key in archive.members if key not in weights]
     missing = [key for key in weights if key not in archive.members]
     for key in missing:
         mend = did_you_mean(key, extra)
         yield _about(weights[key], "E0423", f"{archive.path} has no weight {key}", (mend,))
     for key in extra:
-        mend = did_you_mean(key, missing)
+        mend = did_you_mean(key, missing) or f'save the file without it, or declare it: weight name: f32[…] = "{printable(key)}"'
         yield Diagnostic("E0424", f"{archive.path} has {key}, which the model doesn't declare", help=(mend,))
 
 
-def _type_problems(weights: Mapping[str, Node], archive: Archive | Safetensors) -> Iterable[Diagnostic]:
+def _type_problems(weights: Mapping[str, Node], archive: ArrayFile) -> Iterable[Diagnostic]:
     for key, node in weights.items():
         member = archive.members.get(key)
         if member is None:
