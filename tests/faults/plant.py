@@ -18,6 +18,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import cache_from_source
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,6 +67,12 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if missed else 0
 
 
+def _write(path: Path, text: str) -> None:
+    """Writes a module, and takes away its compiled one: Python takes that for the new text's if both are of one second and one size."""
+    path.write_text(text, "utf-8")
+    Path(cache_from_source(path)).unlink(missing_ok=True)
+
+
 def _is_caught(fault: Fault, copy: Path, *, quick: bool) -> bool:
     """Plants the fault, runs the tests, and takes it out again; prints a line."""
     try:
@@ -74,11 +81,11 @@ def _is_caught(fault: Fault, copy: Path, *, quick: bool) -> bool:
         print(f"can't be planted: {fault.name} ({reason})", flush=True)
         return False
     before, started = path.read_text("utf-8"), time.monotonic()
-    path.write_text(before.replace(fault.old, fault.new), "utf-8")
+    _write(path, before.replace(fault.old, fault.new))
     try:
         failed = _failed(copy, _quick_options() if quick else [*fault.tests, "-n", "0"])
     finally:
-        path.write_text(before, "utf-8")
+        _write(path, before)
     caught = failed == ENDLESS or (bool(failed) and not _failed(copy, [failed, "-n", "0"]))
     by = "no test" if not failed else failed if caught else f"{failed} fails without the fault too"
     print(f"{'caught' if caught else 'MISSED'}  {time.monotonic() - started:5.1f} s  {fault.under}: {fault.name} ({by})", flush=True)
