@@ -137,6 +137,7 @@ def test_unbound_weights_are_listed() -> None:
     with pytest.raises(InputError) as caught:
         evaluate(g, {})
     assert [d.code for d in caught.value.diagnostics] == ["E0453", "E0453"]
+    assert "write a constant in its place" in caught.value.diagnostics[0].help[0]
 
 
 def test_a_value_past_the_limit_is_refused_before_it_is_made() -> None:

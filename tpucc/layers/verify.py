@@ -90,9 +90,9 @@ def _layer_faults(node: Node, layer: Layer, operands: Sequence[Node]) -> Iterato
 
 def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
     """What is wrong with the values that the layer reads and with its result; constants may stand for values."""
-    bare = [edge for edge in (*sources, node) if _is_bare(edge)]
-    held = listed([*DEVICE_FORMATS], "or")
     hosts = [edge for edge in sources if not is_layer(edge) and edge.op not in ENTRANCES]
+    bare = [edge for edge in (*sources, node) if _is_bare(edge) and edge not in hosts]
+    held = listed([*DEVICE_FORMATS], "or")
     return [
         *(("E0822", f"{edge.name} is {edge.type}, and the device holds {held} with scale and zero point") for edge in bare),
         *(("E0822", f"{edge.name} is {edge.type.dtype}, and the result {node.type.dtype}") for edge in sources if _differs(edge, node)),

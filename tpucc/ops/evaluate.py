@@ -104,7 +104,7 @@ def _freed(graph: Graph, kept: Collection[str]) -> list[list[str]]:
 def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> None:
     found = [d for node in graph.inputs for d in _input_faults(node, inputs)]
     unbound = [node for node in graph.nodes if node.op == "weight" and "weight" not in extra]
-    mend = "bind the weights first"
+    mend = "compile the source, which reads or draws its values, or write a constant in its place"
     found += [Diagnostic("E0453", f"the weight {node.name} has no value", node.origin.labels(), (mend,)) for node in unbound]
     if found:
         raise InputError(found)
