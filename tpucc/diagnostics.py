@@ -26,6 +26,14 @@ _KINDS: Mapping[str, str] = {
     "object": "a table",
     "null": "nothing",
 }
+_UNREADABLE: Mapping[str, str] = {
+    r"Input data was truncated": "ends too early",
+    r"JSON is malformed: .*\(byte (\d+)\)": "is no JSON from byte {} on",
+    r"(?:Number|Integer value) out of range": "is too large a number",
+    r"Invalid enum value '(.{0,40}).*'": "can't be {}",
+    r"Encoding objects of type (\S+) is unsupported": "holds a value of Python's type {}",
+}
+"""In words, what msgspec says of values that it can't read or write."""
 _SPAN = re.compile(r"(\d{1,20}):(\d{1,20})-(?:(\d{1,20}):)?(\d{1,20})", re.ASCII)
 _REASONS: Mapping[int, str] = {
     errno.ENOENT: "no such file",
@@ -239,15 +247,22 @@ class InternalError(Error):
 
 def misfit(error: Exception) -> str:
     """What a file's values lack, of the error that msgspec raises for them: `mxu must be an integer, not a string`."""
+    if isinstance(error, UnicodeError):
+        return "it has text that is not UTF-8"
+    if isinstance(error, RecursionError):
+        return "it is nested too deep"
     text, _, place = str(error).partition(" - at ")
     where = place.strip("`").removeprefix("$").removeprefix(".")
     if found := _FIELD.fullmatch(text):
         inside = f" in {where}" if where else ""
-        return f"{found['name']} is missing{inside}" if "missing" in found["what"] else f"there is no {found['name']}{inside}"
+        return f"{found['name']} is missing{inside}" if "missing" in found["what"] else f"{where or 'it'} has no field {found['name']}"
     if found := _MISMATCH.fullmatch(text):
         expected = listed([_KINDS.get(kind, kind) for kind in found["expected"].split(" | ")], "or")
         other = f", not {_KINDS.get(found['found'], found['found'])}" if found["found"] else ""
         return f"{where or 'it'} must be {expected}{found['more']}{other}"
+    for pattern, words in _UNREADABLE.items():
+        if found := re.fullmatch(pattern, text, re.DOTALL):
+            return f"{where or 'it'} {words.format(*found.groups())}"
     return f"{where}: {text}" if where else text
 
 

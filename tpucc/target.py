@@ -7,8 +7,10 @@ hard-codes a size.
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from datetime import date, time
 from decimal import Decimal
 from functools import cache
 from importlib import resources
@@ -25,17 +27,31 @@ DataType = Literal["int8", "bfloat16"]
 DATA_BYTES: Mapping[str, int] = {"int8": 1, "bfloat16": 2}
 SUMS: Mapping[str, str] = {"int8": "int32", "bfloat16": "float32"}
 """What products of a data type are summed in."""
-SHAPE_SIZES = ("mxu", "cores", "matrix_units", "weight_memory_bytes")
 PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
-SHAPE_RATES = ("clock_hz", "weight_bandwidth")
 PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
+NEEDED = (*PROGRAM_SIZES, "host_bandwidth")
+"""What is said of every machine that runs programs."""
 
 FASTEST = 1e18
 """Of rates: cycles, bytes or elements a second."""
 SLOWEST = 10**6
 """Of seconds."""
+_SIZE = (1, 2**40 - 1, "a positive integer below 2^40")
+_ROWS = (2, 2**31 - 1, "an integer from 2 to 2^31 - 1")
+_RATE = (1, FASTEST, "a number from 1 to 10^18")
+_SECONDS = (0, SLOWEST, f"a number of seconds from 0 to {SLOWEST:,}")
+RANGES: Mapping[str, tuple[int, float, str]] = {
+    "mxu": (1, 1024, "an integer from 1 to 1,024"),  # so that 8-bit products of one tile sum exactly in float32
+    **dict.fromkeys(("cores", "matrix_units", "weight_memory_bytes", "weight_fifo_tiles"), _SIZE),
+    **dict.fromkeys(("accumulator_rows", "unified_buffer_rows"), _ROWS),
+    **dict.fromkeys(("clock_hz", "weight_bandwidth", *PROGRAM_RATES), _RATE),
+    **dict.fromkeys(("host_latency_seconds", "host_step_seconds"), _SECONDS),
+}
+"""The least and the largest value of each number, and what it is in words."""
 MOST_CYCLES = 2**40
 """The longest that one instruction may take. A million such instructions are counted exactly in 64 bits."""
+_TOML = re.compile(r"(.*) \(at (?:(line .*)|end of document)\)")
+"""What is wrong with a TOML file, and where."""
 MAX_TEXT = 1000
 """Characters of a name or a description."""
 MAX_TARGET = 2**20
@@ -81,26 +97,15 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def __post_init__(self) -> None:
         described = self.data_type != "int8"
         self._require_ranges(described)
-        if self.mxu > 1024:
-            raise ValueError("mxu must be at most 1024, so that 8-bit products of one tile sum exactly in float32")
-        if not described and (self.accumulator_rows < 2 or self.unified_buffer_rows < 2):
-            raise ValueError("accumulator_rows and unified_buffer_rows must be at least 2")
-        if max(self.unified_buffer_rows, self.accumulator_rows) >= 2**31:
-            raise ValueError("unified_buffer_rows and accumulator_rows must be below 2^31")
         for what, fields, cycles in self._longest(described):
             if cycles > MOST_CYCLES:
                 raise ValueError(f"{what} would take {cycles:.1e} cycles, and at most {MOST_CYCLES:.1e} are counted; see {listed(fields)}")
 
     def _require_ranges(self, described: bool) -> None:
-        for field in SHAPE_SIZES if described else SHAPE_SIZES + PROGRAM_SIZES:
-            if not 0 < getattr(self, field) < 2**40:
-                raise ValueError(f"{field} must be a positive integer below 2^40")
-        for field in SHAPE_RATES if described else SHAPE_RATES + PROGRAM_RATES:
-            if not 1 <= getattr(self, field) <= FASTEST:
-                raise ValueError(f"{field} must be a number from 1 to {FASTEST:.0e}")
-        for field in ("host_latency_seconds", "host_step_seconds"):
-            if not 0 <= getattr(self, field) <= SLOWEST:
-                raise ValueError(f"{field} must be a number of seconds from 0 to {SLOWEST:,}")
+        for field, (low, high, _) in RANGES.items():
+            least = 0 if described and field in PROGRAM_SIZES + PROGRAM_RATES else low
+            if not least <= getattr(self, field) <= high:
+                raise _wrong(field, getattr(self, field))
 
     def _longest(self, described: bool) -> Iterator[tuple[str, list[str], float]]:
         """What takes longest on this machine: in words, by which numbers, and in how many cycles."""
@@ -244,7 +249,8 @@ def parse_target(text: str, name: str) -> Target:
 
 def target_of(fields: Mapping[str, object]) -> Target:
     """A target of the values of its fields. Raises `ValueError`, in words about the fields, for what is missing or no machine has."""
-    missing = [field.name for field in msgspec.structs.fields(Target) if field.required and field.name not in fields]
+    needed = () if fields.get("data_type", "int8") == "bfloat16" else NEEDED
+    missing = [f.name for f in msgspec.structs.fields(Target) if f.name not in fields and (f.required or f.name in needed)]
     if missing:
         raise ValueError(f"it doesn't say {listed(missing)}")
     return Target(**{key: _typed(key, value) for key, value in fields.items()})
@@ -255,8 +261,9 @@ def _no_target(name: str, why: str, help: str = "") -> ProgramError:
 
 
 def _why_no_toml(error: Exception) -> str:
-    if isinstance(error, tomllib.TOMLDecodeError):
-        return f"{error}, in TOML"
+    if found := _TOML.fullmatch(str(error)):
+        what = "the field is there already" if found[1] == "Cannot overwrite a value" else f"{found[1][:1].lower()}{found[1][1:]}"
+        return f"it is no TOML at {found[2] or 'its end'}: {what}"
     return "it is nested too deep" if isinstance(error, RecursionError) else "a number in it has too many digits"
 
 
@@ -275,8 +282,36 @@ def _typed(field: str, value: object) -> Any:
         return value
     if field == "data_type" and value in list(DATA_BYTES):
         return value
-    meant = {int: "an integer", float: "a number", str: f"a text of at most {MAX_TEXT:,} characters"}.get(kind, listed([*DATA_BYTES], "or"))
-    raise ValueError(f"{field} must be {meant}, and is {_cut(value)}")
+    raise _wrong(field, value)
+
+
+def _wrong(field: str, value: object) -> ValueError:
+    """What the field must be, with its range, and what it is."""
+    return ValueError(f"{field} must be {_meant(field)}, and is {_found(value)}")
+
+
+def _meant(field: str) -> str:
+    """What a field of a target is, in words."""
+    if field in RANGES:
+        return RANGES[field][2]
+    return listed([*DATA_BYTES], "or") if field == "data_type" else f"a text of at most {MAX_TEXT:,} characters"
+
+
+def _found(value: object) -> str:
+    """A value of a target's file in words that tell `128` from `"128"`, as TOML writes it."""
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f'the text "{_cut(value)}"'
+        case list():
+            return "a list"
+        case dict():
+            return "a table"
+        case date() | time():
+            return f"the date or time {value}"
+        case _:
+            return _cut(value)
 
 
 def _cut(value: object) -> str:

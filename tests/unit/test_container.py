@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 import tpucc
 from tests.support.dense import DenseNetwork
+from tpucc.isa import container
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
 from tpucc.isa.program import Program
@@ -126,3 +129,45 @@ def test_wrong_lines_are_explained(line: str, words: str) -> None:
         assemble(f".target tiny\n{line}\nhalt\n", "p.asm")
     assert words in str(caught.value)
     assert "p.asm:2:" in str(caught.value)
+
+
+DESCRIPTIONS = [
+    ("target", "mxu", "4", "target.mxu must be an integer, not a string"),
+    ("target", "mxu", -4, "target: mxu must be an integer from 1 to 1,024, and is -4"),
+    ("target", "mxo", 4, "target has no field mxo"),
+    ("target", "data_type", "float8", "target.data_type can't be float8"),
+    ("target", "clock_hz", True, "target.clock_hz must be a number, not true or false"),
+    ("target", "clock_hz", 0.5, "target: clock_hz must be a number from 1 to 10^18, and is 0.5"),
+    ("inputs", "shape", [4, "6"], "inputs[0].shape[1] must be an integer, not a string"),
+    ("inputs", "scale", None, "inputs[0].scale must be a number, not nothing"),
+    ("outputs", "wide", 1, "outputs[0].wide must be true or false, not an integer"),
+    ("layers", "weights", [6], "layers[0].weights must be a list of length 2"),
+]
+
+
+@pytest.mark.parametrize(("part", "field", "value", "words"), DESCRIPTIONS)
+def test_a_description_that_says_something_impossible(
+    part: str, field: str, value: object, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file's checksums are right, so that it is read as far as this field. The words are ours, not the library's."""
+    written = container._section_bytes
+
+    def changed(given: Program) -> list[bytes]:
+        metadata, *others = written(given)
+        described = json.loads(metadata)
+        (described[part] if part == "target" else described[part][0])[field] = value
+        return [json.dumps(described).encode(), *others]
+
+    monkeypatch.setattr(container, "_section_bytes", changed)
+    with pytest.raises(tpucc.ProgramError) as caught:
+        decode(encode(program()), "p.tpub")
+    (diagnostic,) = caught.value.diagnostics
+    assert (diagnostic.code, diagnostic.message) == ("E0706", f"the section metadata is malformed: {words}")
+
+
+@pytest.mark.parametrize("scale", [float("inf"), float("nan")])
+def test_a_scale_without_a_binary_form(scale: float) -> None:
+    good = program()
+    port = replace(good.inputs[0], scale=scale)
+    with pytest.raises(tpucc.ProgramError, match=r"E0707: .* inputs\[0\]\.scale must be a number, not infinity, NaN or None$"):
+        encode(replace(good, inputs=(port,)))

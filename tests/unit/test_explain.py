@@ -57,7 +57,7 @@ def file_of(language: str, before: str) -> str | None:
 
 
 def typed_in(section: str, repeated: str, options: Options, names: dict[str, object]) -> tuple[list[str], str]:
-    """The codes of the errors that come of a section's blocks, in the current folder, and its commands. Python has `names` and adds to them."""
+    """The codes of the errors that come of a section's blocks, in the current folder, and its commands. Python code adds to `names`."""
     commands, runs = "", False
     for found in BLOCK.finditer(section):
         language, text = found.groups()
@@ -127,8 +127,7 @@ def test_the_example_of_a_page(code: str, tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(Session, "follow", interrupted)
     sections = dict(SECTION.findall(PAGES[code]))
-    option = re.search(r"`--cores (\d+)`", PAGES[code])
-    options = Options(cores=int(option[1]) if option else 1, limits=LOWER.get(code, Limits()))
+    options = Options(limits=LOWER.get(code, Limits()))
     names: dict[str, object] = {}
     found, commands = typed_in(sections["Wrong"], "", options, names)
     if code not in NESTED and found[0] in NESTED:

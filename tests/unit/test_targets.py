@@ -15,7 +15,7 @@ from tpucc.cli.main import main
 from tpucc.diagnostics import ProgramError, UsageError
 from tpucc.isa.assembler import assemble, disassemble
 from tpucc.isa.container import decode, encode
-from tpucc.target import load_target, parse_target, target_names, with_overrides
+from tpucc.target import RANGES, load_target, number_fields, parse_target, target_names, with_overrides
 
 SOURCE = """
 weights random(seed=1)
@@ -84,7 +84,7 @@ def test_no_listing_and_no_binary_is_for_a_machine_without_programs() -> None:
 @pytest.mark.parametrize("field", ["accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles", "host_bandwidth"])
 def test_a_machine_for_programs_needs_all_its_parts(field: str) -> None:
     lines = (FOLDER / "tpu_v1.toml").read_text().splitlines()
-    with pytest.raises(ProgramError, match=field):
+    with pytest.raises(ProgramError, match=f"mine.toml is not a target: it doesn't say {field}$"):
         parse_target("\n".join(line for line in lines if not line.startswith(field)), "mine.toml")
 
 
@@ -133,13 +133,13 @@ def test_overrides_that_change_nothing_leave_the_target_as_it_is() -> None:
         ("mxu", True, "not True"),
         ("mxu", "nan", "not nan"),
         ("mxu", "1e400", "not 1e400"),
-        ("mxu", "2048", "at most 1024"),
-        ("mxu", "-4", "positive integer"),
+        ("mxu", "2048", "mxu must be an integer from 1 to 1,024, and is 2048"),
+        ("mxu", "-4", "from 1 to 1,024, and is -4"),
         ("clock_hz", "", "clock_hz of a target is a number"),
-        ("clock_hz", "0", "a number from 1 to 1e.18"),
-        ("clock_hz", "inf", "a number from 1 to 1e.18"),
+        ("clock_hz", "0", "a number from 1 to 10.18, and is "),
+        ("clock_hz", "inf", "a number from 1 to 10.18, and is "),
         ("clock_hz", [700e6], "is a number"),
-        ("accumulator_rows", "1", "at least 2"),
+        ("accumulator_rows", "1", "from 2 to 2.31 - 1, and is 1"),
         ("host_step_seconds", "-1", "from 0 to 1,000,000"),
         ("host_latency_seconds", "-1e-6", "from 0 to 1,000,000"),
         ("host_latency_seconds", "inf", "from 0 to"),
@@ -250,17 +250,19 @@ TINY = (FOLDER / "tiny.toml").read_text()
         ("host_step_seconds = 999999\nclock_hz = 1e9", "a host step would take .* see host_step_seconds and clock_hz"),
         ("host_elements_per_second = 1\nclock_hz = 1e9", "a host step of a million elements"),
         ("mxu = " + "9" * 10_000, "a number in it has too many digits"),
-        ("mxu = " + "9" * 100, "a positive integer below"),
-        ("clock_hz = " + "9" * 400, "clock_hz must be a number, and is a number of more than 40 digits"),
-        ('mxu = "4"', "mxu must be an integer, and is 4"),
-        ("mxu = 4.0", "mxu must be an integer, and is 4.0"),
-        ("clock_hz = true", "clock_hz must be a number, and is True"),
+        ("mxu = " + "9" * 100, "mxu must be an integer from 1 to 1,024, and is a number of more than 40 digits"),
+        ("clock_hz = " + "9" * 400, "clock_hz must be a number from 1 to 10\\^18, and is a number of more than 40 digits"),
+        ('mxu = "4"', 'mxu must be an integer from 1 to 1,024, and is the text "4"'),
+        ("mxu = 4.0", "mxu must be an integer from 1 to 1,024, and is 4.0"),
+        ("clock_hz = true", "clock_hz must be a number from 1 to 10\\^18, and is true"),
         ("clock_hz = [1]", "clock_hz must be a number"),
-        ('data_type = "float8"', "data_type must be int8 or bfloat16, and is float8"),
+        ('data_type = "float8"', 'data_type must be int8 or bfloat16, and is the text "float8"'),
         ("data_type = [1]", "data_type must be int8 or bfloat16"),
         ("clock_herz = 1e6", "a target has no field clock_herz\n.*did you mean clock_hz"),
         ("x = " + "[" * 3000, "nested too deep"),
-        ("x =", "in TOML"),
+        ("x =", "it is no TOML at its end: invalid value"),
+        ("cores = 1\ncores = 2", "it is no TOML at its end: the field is there already"),
+        ("accumulator_rows = 1", "accumulator_rows must be an integer from 2 to 2\\^31 - 1, and is 1$"),
     ],
 )
 def test_numbers_that_no_machine_has(line: str, words: str) -> None:
@@ -282,3 +284,23 @@ def test_what_is_missing_is_said() -> None:
 def test_an_override_of_many_digits_is_cut() -> None:
     with pytest.raises(UsageError, match=r"mxu of a target is an integer, not 9{39}…"):
         load_target("tiny", {"mxu": "9" * 10_000})
+
+
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ('"4"', 'the text "4"'),
+        ("true", "true"),
+        ("[1, 2]", "a list"),
+        ("{a = 1}", "a table"),
+        ("1979-05-27", "the date or time 1979-05-27"),
+    ],
+)
+def test_every_field_of_another_type_is_said_with_its_range(value: str, found: str) -> None:
+    for field, kind in number_fields().items():
+        text = "\n".join([*(line for line in TINY.split("\n") if line.split("=")[0].strip() != field), f"{field} = {value}"])
+        with pytest.raises(ProgramError) as caught:
+            parse_target(text, "mine.toml")
+        meant = RANGES[field][2]
+        assert caught.value.diagnostics[0].message == f"mine.toml is not a target: {field} must be {meant}, and is {found}"
+        assert ("integer" in meant) == (kind is int)

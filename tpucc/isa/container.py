@@ -174,7 +174,8 @@ def _section_bytes(program: Program) -> list[bytes]:
         encoded = _json(metadata, _Metadata, "metadata"), _json(residents, list[_RESIDENT], "resident"), _json(steps, list[_STEP], "steps")
         texts = [text.encode("utf-8") for text in (program.source_text, program.prologue, program.epilogue)]
     except (msgspec.MsgspecError, UnicodeEncodeError, OverflowError, TypeError) as error:
-        raise _error("E0707", program.name, f"the program has no binary form: {error}") from None
+        why = misfit(error).replace("not nothing", "not infinity, NaN or None")  # JSON writes all three as null
+        raise _error("E0707", program.name, f"the program has no binary form: {why}") from None
     return [encoded[0], *_array_bytes(program), *encoded[1:], *texts]
 
 

@@ -27,7 +27,7 @@ from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, QUOTED, REAL, SHAPE,
 from tpucc.isa.listing.words import Word, integer, label_in, line_error, name, name_text, number, sizes, string, zero
 from tpucc.isa.program import KINDS, HostBuffer, HostWork, LayerInfo, Port, Program, array_types, bare_program
 from tpucc.numerics import AnyArray, Int8
-from tpucc.target import PROGRAM_SIZES, Target, load_target, number_fields, target_names, target_of
+from tpucc.target import NEEDED, Target, load_target, number_fields, target_names, target_of
 
 DEFAULT_TARGET = "tpu_v1"
 _FILLS = 8
@@ -187,7 +187,7 @@ def _target(arguments: Arguments, parts: Parts) -> None:
         arguments.done()
         return
     fields: dict[str, object] = {"name": name(word), "description": Entry("description", QUOTED, default="").value(arguments)}
-    required = {f.name for f in msgspec.structs.fields(Target) if f.required} | {*PROGRAM_SIZES, "host_bandwidth"}
+    required = {f.name for f in msgspec.structs.fields(Target) if f.required} | {*NEEDED}
     for key in number_fields():
         value = arguments.need(key) if key in required else arguments.take(key)
         fields |= {} if value is None else {key: number(value)}
