@@ -1,15 +1,16 @@
 """What the codes of errors mean: one page a code, for `tpucc explain` and the documentation.
 
 A page is a Markdown file `CODE.md`: a first line `# CODE: title`, some prose (what happened and why), and an example under the headings
-`## Wrong` and `## Mended`. The tests type both in: the first gives exactly this code, the second no error. Each kind of block says by its
-language what it is:
+`## Wrong` and `## Mended`. The tests type both in: the first gives exactly this code (of a pass's graph, after
+E0525), the second no error. Each kind of block says by its language what it is:
 
 - `tpu`, `toml`, `asm`, `tile`, `graph`: a file, named by the paragraph before it (In `mine.toml`:), else `model` and this ending;
 - `python`: run, or a file when the paragraph before names it so;
 - `sh`: commands.
 
-Under `Mended` the files of `Wrong` are still there. Without commands of its own, it repeats those of `Wrong`; where neither has any,
-`model.tpu` is compiled. The codes of the verifier's rules (`V…`) have no files: their pages are made from the rules.
+Under `Mended` the files of `Wrong` are still there, and so are the names of its Python. Without commands of its own, it repeats those of
+`Wrong`; where neither has any, `model.tpu` is compiled. Lines of blocks have at most 80 columns. The codes of the verifier's rules (`V…`)
+have no files: their pages are made from the rules. Pages of faults in tpucc (`E090…`) have no example; the tests list them with the reason.
 """
 
 from __future__ import annotations
