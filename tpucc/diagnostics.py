@@ -238,7 +238,7 @@ class InternalError(Error):
 
 
 def misfit(error: Exception) -> str:
-    """What a file's values lack, of the error that msgspec raises for them: `mxu must be an integer, not a string`."""
+    """An error of msgspec about a file's values, in our words: `mxu must be an integer, not a string`."""
     text, _, place = str(error).partition(" - at ")
     where = place.strip("`").removeprefix("$").removeprefix(".")
     if found := _FIELD.fullmatch(text):

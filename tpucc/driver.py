@@ -93,7 +93,7 @@ def _driven(
 
 @collector_paused()
 def recorded(state: State, recorder: Recorder, stages: Callable[[State], None]) -> Compilation:
-    """What `stages` make of `state`, to the stage that was asked for; errors that speak of the source get it."""
+    """The result of running `stages` on `state`, up to the stage that was asked for. The source is added to errors that refer to it."""
     try:
         stages(state)
     except Stopped:
@@ -211,7 +211,7 @@ def back_end(state: State, recorder: Recorder) -> None:
 
 
 def _fits(state: State, recorder: Recorder) -> None:
-    """What the built-in back end may refuse: weights, buffers or sums that don't fit the machine."""
+    """Errors of the built-in back end: weights, buffers or sums that don't fit the machine."""
     parts = state.parts
     with _placed_weights(state):
         require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))

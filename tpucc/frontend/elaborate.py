@@ -133,7 +133,7 @@ def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:
 
 
 def _declare_outputs(frame: Frame, declared: Sequence[tuple[TensorType | Poison, Span]] | None) -> None:
-    """Makes the returned values the outputs of the graph; reports what is no tensor, and what isn't as declared."""
+    """Makes the returned values the outputs of the graph; reports values that aren't tensors, or not of the declared type."""
     assert frame.returned is not None
     if not frame.returned or isinstance(frame.result, Poison):
         return

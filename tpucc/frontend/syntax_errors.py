@@ -170,7 +170,7 @@ def _else_alone(case: Case) -> Problem | None:
 
 
 def _misplaced(case: Case) -> Problem | None:
-    """What belongs at the top level stands in a block, or the other way round."""
+    """A top-level form stands in a block, or a statement at the top level."""
     if case.at_top and case.starts_statement:
         return _not_top_level(case)
     word = case.statement.first or str(case.token)

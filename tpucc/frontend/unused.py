@@ -1,4 +1,4 @@
-"""What a source says and no output needs: inputs, weights, operations, and `def`s that nothing calls."""
+"""Parts of a source that no output needs: inputs, weights, operations, and `def`s that nothing calls."""
 
 from __future__ import annotations
 

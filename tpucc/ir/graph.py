@@ -32,7 +32,7 @@ class NoAttributes:
 
 
 Side = Literal["host", "device"]
-"""Who computes a node."""
+"""The place where a node is computed: the host or the device."""
 SIDES: tuple[Side, ...] = get_args(Side)
 
 
@@ -112,7 +112,7 @@ class Graph:
 
     @cached_property
     def is_placed(self) -> bool:
-        """Whether it has been decided who computes the nodes."""
+        """Whether the nodes have places, host or device."""
         return any(node.place is not None for node in self.nodes)
 
     @cached_property

@@ -72,7 +72,7 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What describes a program's arrays."""
+    """The description of a program's arrays."""
 
     name: str
     source: str
@@ -109,7 +109,8 @@ def decode(data: bytes, name: str) -> Program:
     """The program in the bytes of a `.tpub`; `name` (the file's) stands in messages.
 
     Raises `ProgramError`: E0701 no `.tpub`, E0702 another version, E0703 wrong length, E0704 checksum, E0705 table of sections, E0706 a
-    section's content. Takes no more memory than a few times the length of `data`. What is read is well formed, not yet valid: see `verify`.
+    section's content. Takes no more memory than a few times the length of `data`. The result is well formed, but not yet checked: see
+    `verify`.
     """
     _check_header(data, name)
     sections: dict[str, memoryview] = {}

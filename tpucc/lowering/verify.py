@@ -29,7 +29,7 @@ ALLOWED = (
     *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
     *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
-"""What a tile program has. Fetches, waits and the end are scheduling's."""
+"""The instructions of a tile program. Scheduling adds fetches, waits and the end."""
 
 
 Found = tuple[int, str, str]

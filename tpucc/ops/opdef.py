@@ -1,4 +1,4 @@
-"""What an operator is: everything that the rest of tpucc knows about one, in one value.
+"""`OpDef`: everything that the rest of tpucc knows about an operator, in one value.
 
 An operator is one file of this package that ends in `OP = OpDef(...)`. The call syntax, the text form, the shape errors, the float
 reference, the pictures and the documentation page follow from it. `OpDef` has no defaults: a forgotten rule fails at import.
@@ -177,7 +177,7 @@ class OpDef(Generic[A]):
 
 
 def _contradictions(operator: OpDef[Any]) -> Iterator[str]:
-    """What can't be true of an operator, by its facts, its operands and how it is legalised."""
+    """Contradictions between an operator's facts, its operands and its legalisation."""
     facts, kind = operator.facts, operator.legalisation
     if facts.elementwise != isinstance(kind, Table | Clamp | Arithmetic | Boundary):
         yield "functions of elements are tables, clamps, arithmetic and boundaries, and nothing else is element-wise"
@@ -194,7 +194,7 @@ def _contradictions(operator: OpDef[Any]) -> Iterator[str]:
 
 
 def _named(text: str, names: Sequence[str]) -> str:
-    """One walk over the text: a name that looks like `{1}` is no place for another."""
+    """Fills all holes in one go, so that a name that looks like `{1}` isn't filled itself."""
     return re.sub(r"\{(\d+)\}", lambda place: names[int(place[1])], text)
 
 

@@ -69,7 +69,7 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
 
 
 def _read(step: Any) -> tuple[str, str, int, str | None] | None:
-    """What a pass says of itself, as plain values; None for what is no pass."""
+    """The attributes of a pass as plain values; None for an object that isn't a pass."""
     if isinstance(step, type) or not callable(getattr(step, "run", None)):
         return None
     name, summary, after, level = (getattr(step, field, None) for field in ("name", "summary", "after", "level"))

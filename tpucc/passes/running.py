@@ -18,7 +18,7 @@ from tpucc.passes.base import Brought, Context, Pass
 from tpucc.plugins.guard import Guest, short
 
 PLAIN = (str, int, float, bool, NoneType, Constant)
-"""What a graph's fields hold, beside tuples and tpucc's own dataclasses."""
+"""The types in a graph's fields, beside tuples and tpucc's own dataclasses."""
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
@@ -58,7 +58,7 @@ def verify_stage(graph: Graph, before: Graph | None = None) -> None:
 
 
 def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
-    """A pass of the user's, whose code is named for all that goes wrong. What it gets can be read, not written."""
+    """Runs a pass of the user's. Every error names its code. It can read its arguments, but not write them."""
     code, before = step.code, _parts(graph)
     result = step.run(graph, context)
     if not _same(graph, before):

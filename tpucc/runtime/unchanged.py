@@ -1,4 +1,4 @@
-"""What an edited text may not change: the model's name, its inputs and outputs, its weights, and what the host computes."""
+"""The parts that an edited text may not change: the model's name, its inputs and outputs, its weights, and what the host computes."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Full(Exception):
 
 
 class TooLarge(Exception):
-    """What an allocator raises when the buffers don't fit: the program is then spilled to host memory where that is possible."""
+    """Raised by an allocator when the buffers don't fit: if possible, rows are then spilled to host memory."""
 
 
 def allocate(lives: Lives, rows: int) -> Int64:

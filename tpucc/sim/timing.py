@@ -191,7 +191,7 @@ class EventLoop:
 
 
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
-    """What each instruction of a program takes: cycles [instructions]."""
+    """The duration of each instruction of a program: cycles [instructions]."""
     elements = [step.elements for step in program.host_steps]
     return durations(program.instructions, touched, program.target, program.cores, elements)
 

@@ -1,6 +1,7 @@
 """The directives of a listing: everything of a program but its instructions and stays, as lines and back.
 
-What follows from the fields of a dataclass has a row of entries, by which it is written and read; the rest has a function for each way.
+A directive that follows from the fields of a dataclass has a row of entries, by which it is written and read. The others have a function
+for each of the two.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Nod
 
 
 def _vector_function(node: Node) -> str:
-    """What the vector unit calls the operator."""
+    """The operator's name as a function of the vector unit."""
     legalisation = OPS[node.op].legalisation
     assert isinstance(legalisation, Arithmetic)
     return legalisation.function(node.attributes)
