@@ -82,7 +82,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         described = self.data_type != "int8"
         self._require_ranges(described)
         if self.mxu > 1024:
-            raise ValueError("mxu must be at most 1024, so that 8-bit products of one tile sum exactly in float32")
+            raise ValueError("mxu must be at most 1024, so that sums of 8-bit products of one tile are exact in float32")
         if not described and (self.accumulator_rows < 2 or self.unified_buffer_rows < 2):
             raise ValueError("accumulator_rows and unified_buffer_rows must be at least 2")
         if max(self.unified_buffer_rows, self.accumulator_rows) >= 2**31:

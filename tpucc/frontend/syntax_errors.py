@@ -303,7 +303,7 @@ def unexpected(text: Text, offset: int) -> Problem:
         return _unterminated(text, offset)
     if character in QUOTES:
         return Problem(
-            "E0102", f"{character} is no quotation mark of the language", span, "", 'strings stand between plain quotes: "fc1.w"'
+            "E0102", f"{character} isn't a quotation mark of the language", span, "", 'strings stand between plain quotes: "fc1.w"'
         )
     if character in INSTEAD:
         return Problem("E0102", f"`{character}` means nothing here", span, "", INSTEAD[character])

@@ -241,7 +241,7 @@ def _text(sections: Mapping[str, memoryview], section: str, name: str) -> str:
     try:
         return str(sections[section], "utf-8")
     except UnicodeDecodeError as error:
-        raise _error("E0706", name, f"the section {section} is no UTF-8: {error.reason} at byte {error.start}") from None
+        raise _error("E0706", name, f"the section {section} isn't UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _array(sections: Mapping[str, memoryview], section: str, dtype: np.dtype[np.generic], shape: Sequence[int], name: str) -> AnyArray:

@@ -38,7 +38,7 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
             return element_wise(node.attributes, *operands, to=to)
         case Move():
             return moved(node.attributes, operands)
-    raise TypeError(f"{node.name} is no layer but {node.op}")
+    raise TypeError(f"{node.name} isn't a layer but {node.op}")
 
 
 def fully_connected(

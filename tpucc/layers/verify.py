@@ -171,7 +171,7 @@ def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[
     elif pool_shape(layer, operands[0].type.shape) != node.type.shape:
         yield "E0823", f"windows of {layer.size[0]}×{layer.size[1]} of {operands[0].type.brief} don't give {node.type.brief}"
     elif layer.function == "max" and operands[0].type.quantisation != node.type.quantisation:
-        yield "E0823", "a maximum has the scale and zero point of what it is taken of"
+        yield "E0823", "a maximum has the scale and zero point of its operand"
     yield from _epilogue_faults(node, layer.epilogue, (1, 1) if layer.function == "average" else None)
 
 
@@ -198,7 +198,7 @@ def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[
     if move_shape(layer, [operand.type.shape for operand in operands]) != node.type.shape:
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands)} don't give {node.type.brief}"
     if any(operand.type.quantisation != node.type.quantisation for operand in operands):
-        yield "E0823", "what it moves must have its scale and zero point"
+        yield "E0823", "its operands must have its scale and zero point"
     yield from _zero_faults(node, (layer.value,))
 
 

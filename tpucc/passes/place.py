@@ -56,7 +56,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     """
     for node in graph:
         if node.op not in OPS:
-            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
+            raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
     relations = _Placing(graph)
     if errors := _errors(relations):
         raise CompileError(errors)

@@ -81,7 +81,7 @@ def _missing(part: str, needed: Mapping[str, Kind], known: Mapping[str, Kind]) -
         if name not in known:
             yield f"{part} needs {printable(name)}, which nothing before it makes"
         elif known[name] != kind:
-            yield f"{part} needs {printable(name)} as {_text(kind)}, and what comes before makes {_text(known[name])}"
+            yield f"{part} needs {printable(name)} as {_text(kind)}, and the parts before it make {_text(known[name])}"
 
 
 def _results(graph: Graph) -> dict[str, Kind]:

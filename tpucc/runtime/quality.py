@@ -122,7 +122,7 @@ def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
         limit = max(columns, 2) if kind.dtype == "f32" else None
         if limit is not None and wanted.size and not 0 <= wanted.min() <= wanted.max() < limit:
             wrong = int(wanted[(wanted < 0) | (wanted >= limit)][0])
-            return f"the labels aren't used: {wrong} is no class of an output of {columns:,} columns, which are 0 to {limit - 1:,}"
+            return f"the labels aren't used: {wrong} isn't a class of an output of {columns:,} columns: classes are 0 to {limit - 1:,}"
         return wanted
     if width == columns and kind.dtype == "f32":
         return None

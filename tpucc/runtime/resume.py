@@ -143,7 +143,7 @@ def _plain(word: str) -> str:
 
 def _required(base: Base | None, text: Source) -> Base:
     if base is None:
-        message = f"{printable(text.name)} doesn't say all of its model: what the host computes stands before this stage"
+        message = f"{printable(text.name)} doesn't have all of its model: the host's part comes before this stage"
         raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the model that it was printed from: --like MODEL.tpu",)), text)
     return base
 

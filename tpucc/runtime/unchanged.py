@@ -80,7 +80,7 @@ def _names(kind: str, found: Iterable[str], expected: Iterable[str], text: Sourc
 
 
 def _changed(message: str, text: Source, name: str = "", code: str = OTHER_PORTS) -> Diagnostic:
-    help = "what comes before this stage stays as it is: a text changes how the model is computed, not what"
+    help = "the text may change how the model is computed, but not the model: stages before this one stay as they are"
     return Diagnostic(code, message, _line_of(text, name), (help,))
 
 

@@ -161,7 +161,7 @@ def _store(machine: Machine, place: Place, rows: Rows, values: AnyArray) -> None
         case Place.DEST:
             machine.store(rows, values)
         case _:
-            raise TypeError(f"{place!r} is no place to store rows")
+            raise TypeError(f"{place!r} isn't a place to store rows")
 
 
 def applied(program: Program, instruction: Instruction, tile: int, block: int) -> Applied | None:

@@ -175,7 +175,7 @@ def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
     try:
         array = np.asarray(list(found) if isinstance(found, range) else found)
     except (ValueError, TypeError, OverflowError) as error:
-        raise code.error("E0523", f"returned {short(found)}, which is no list of integers: {error}") from None
+        raise code.error("E0523", f"returned {short(found)}, which isn't a list of integers: {error}") from None
     if array.shape != (count,) or (array.dtype.kind not in "iu" and count):
         shown = f"{array.dtype} of shape {list(array.shape)}" if array.ndim else short(found)
         raise code.error("E0523", f"returned {shown}, expected {count:,} integers: {what}")

@@ -90,7 +90,7 @@ def _activation(node: Node) -> RealFunction:
             return lambda x: np.clip(x, low, high)
         case Table(real):
             return lambda x: np.asarray(real(parameters, x))
-    raise AssertionError(f"{operator.name} is no activation")
+    raise AssertionError(f"{operator.name} isn't an activation")
 
 
 def _vector(kind: str, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:

@@ -228,7 +228,7 @@ def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
 
 
 def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
-    """What the letters of the waits mean, as many to a line as fit."""
+    """The meanings of the letters of the waits, as many to a line as fit."""
     pieces, used = [Piece(named(""))], NAMES
     for name in times.causes:
         words = f"{LETTERS[name]} {STALLS[name].meaning}   "
