@@ -1,4 +1,4 @@
-"""A compilation while it is made, and as it is when it is done: what each stage left, and how long it took."""
+"""A compilation while it runs and when it is done: the result and the time of each stage."""
 
 from __future__ import annotations
 

@@ -267,7 +267,7 @@ def test_other_batches_run_in_rounds() -> None:
         ),
         (
             lambda p: replace(p, epilogue=p.epilogue.replace("6, 4", "6, 5")),
-            "needs first as 30 elements of f32, and what",
+            "needs first as 30 elements of f32, and the parts",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Elaboration: from the syntax tree to the operator graph. Everything static is evaluated here; what is left is a graph of tensors."""
+"""Elaboration: from the syntax tree to the operator graph. Everything static is evaluated here; the result is a graph of tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Limits", "Model", "elaborate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Directives):
-    """A source, elaborated: its operator graph, in which weights are still only keys, beside what its directives say."""
+    """A source, elaborated: its operator graph, in which weights are still only keys, and the values of its directives."""
 
     graph: Graph
     warnings: tuple[Diagnostic, ...] = ()

@@ -28,7 +28,7 @@ class RuleError(Exception):
     """A shape or type rule that doesn't hold.
 
     `code` is one of E0301 to E0315: one code a kind of rule, the same for all operators. `about` names the operands or the attribute to
-    blame (an operand's index or an attribute's name); `help` says what would do. `{0}`, `{1}` in the texts stand for the operands as the
+    blame (an operand's index or an attribute's name); `help` is the correction. `{0}`, `{1}` in the texts stand for the operands as the
     student named them (`x is f32[64, 128]` is the label's business, not the rule's); the texts have no other braces.
     """
 
@@ -68,7 +68,7 @@ class OnHost:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that nothing computes: an input, a weight, a constant. It is wherever it is needed."""
+    """A value that isn't computed: an input, a weight, a constant. It can be on the host and on the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class OpDef(Generic[A]):
 
     `attributes` is a frozen dataclass; the order of its fields is the order of the positional arguments after the operands, and its
     defaults are the call's. `infer` gives the result's type or raises `RuleError`; it sees shapes as Python integers and must not
-    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` is what passes ask. `cost` of an operator is not
-    here: time belongs to layers.
+    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` are for passes. An operator has no
+    cost: time belongs to layers.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Unified-buffer rows for virtual buffers whose lives are known: which rows each has, so that as few rows as possible are used in all.
+"""Unified-buffer rows for virtual buffers whose lives are known. As few rows as possible are used in all.
 
 Two ways are tried. Linear scan goes through time and puts each buffer into the smallest gap that fits (best fit). Greedy by size puts
 the largest buffer first, each as low as the buffers alive with it allow (Pisarchyk and Lee, "Efficient Memory Management for Deep
@@ -38,7 +38,7 @@ class Lives:
 
 
 class Full(Exception):
-    """No gap has the `rows` that are wanted, while `used` rows are in use."""
+    """No gap has `rows` rows; `used` rows are in use."""
 
     def __init__(self, rows: int, used: int) -> None:
         super().__init__(f"no gap of {rows:,} rows")
