@@ -37,12 +37,12 @@ Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 
 
 class InputWarning(UserWarning):
-    """Inputs that are allowed, and hardly meant: outside the range that the source declares, or changed by the conversion to its type."""
+    """Inputs that are allowed but probably a mistake: outside the declared range, or changed by the conversion to the declared type."""
 
 
 @dataclass(frozen=True, repr=False)
 class Shown:
-    """A stage's value for people: `print` gives its text form, a notebook its picture, and its attributes are the value's."""
+    """A stage's value: `print` shows its text form and a notebook its picture; other attributes are those of the value."""
 
     value: Any
     _title: str
@@ -56,7 +56,7 @@ class Shown:
         return self.text()
 
     def text(self, with_data: bool = False) -> str:
-        """The text form, from which `resume` goes on. Large constants stand by their digests; `with_data` it says everything alone."""
+        """The text form, for `resume`. Large constants are digests; with `with_data` they are in full."""
         return self._text(with_data)
 
     def _repr_svg_(self) -> str:
@@ -71,7 +71,7 @@ class Shown:
 class Executable:
     """A compiled model: its stages, its numbers, and a way to run it.
 
-    Made by `compile`, `compile_source` and `load`. A loaded one has its program, not the stages before.
+    Made by `compile`, `compile_source` and `load`. A loaded one has only its program, without the stages before it.
     """
 
     def __init__(self, runtime: Runtime, compilation: Compilation | None = None) -> None:
@@ -86,7 +86,7 @@ class Executable:
         return summary_html(self.runtime)
 
     def with_backend(self, backend: Backend) -> Executable:
-        """The same model, whose large products `backend` computes: "numpy", or "onnxruntime" where that package is installed.
+        """The same model, with its large products computed by `backend`: "numpy", or "onnxruntime" where that package is installed.
 
         The results are the same to the bit. Raises `UsageError` E0541 where the backend can't be used.
         """
@@ -116,7 +116,7 @@ class Executable:
 
     @property
     def stats(self) -> dict[str, Any]:
-        """What `stats.json` holds."""
+        """The contents of `stats.json`."""
         return self.runtime.stats
 
     @property
@@ -165,18 +165,18 @@ class Executable:
 
     @property
     def memory(self) -> Shown:
-        """Who lives in the unified buffer, where, and when."""
+        """Which values are in the unified buffer, in which rows, and when."""
         residents = self.runtime.program.residents
         return self._shown(residents, "unified buffer", lambda _: memory_table(self.runtime), lambda: pictures.memory_of(self.runtime))
 
     @property
     def roofline(self) -> Shown:
-        """How far each layer is from what the machine could do at its intensity; the value: the model's point, and the layers'."""
+        """The speed of each layer, and that possible at its intensity. The value has the points of the model and of its layers."""
         runtime = self.runtime
         return self._shown(pictures.works_of(runtime), "roofline", lambda _: roofline_table(runtime), lambda: pictures.roofline_of(runtime))
 
     def report(self) -> Page:
-        """The page with everything in it: a notebook shows it, `save` writes it."""
+        """The report as one page: a notebook shows it, `save` writes it."""
         if self.compilation is None:
             raise self._without("report")
         program = self.runtime.program
@@ -200,10 +200,10 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     """Compiles the model at `path`.
 
     `target` is a machine or the name of one, and `overrides` change its numbers as --set does: `{"weight_bandwidth": 136e9}`.
-    `params` are the command line's -D; `weights` and `calibration` are archives that win over those the source names; `passes` join or
-    replace the built-in ones, and `omit` names optional ones to leave out; `settings` maps a pass's name to its options; `stages` replace
-    built-in stages, and one call of these or of a pass that you bring may take `plugin_timeout` seconds; `level` is 0, 1 or 2; `cores`
-    share the batch; `activation_bits` (8 or 16) wins over the source's. Raises a subclass of `tpucc.Error`.
+    `params` are the command line's -D. `weights` and `calibration` are files that override those that the source names. `passes` are added
+    to the built-in ones, or replace those of the same name; `omit` names optional passes to leave out; `settings` maps a pass's name to its
+    options. `stages` replace built-in stages. One call of your stages or passes may take `plugin_timeout` seconds. `level` is 0, 1 or 2.
+    `cores` share the batch. `activation_bits` (8 or 16) overrides the source's. Raises a subclass of `tpucc.Error`.
     """
     path = Path(path)
     options = options_of(**asked)
@@ -211,16 +211,16 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
 
 
 def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = ".", **asked: Unpack[Keywords]) -> Executable:
-    """As `compile`, from source text. `name` stands in messages; `folder` is where the files that the source names lie."""
+    """As `compile`, from source text. Messages use `name`; files that the source names are in `folder`."""
     return _executable(drive(Source(name, text), Path(folder), options_of(**asked)))
 
 
 def resume(text: str | Shown, like: Executable | PathLike | None = None, *, name: str = "edited", **asked: Unpack[Keywords]) -> Executable:
     """Goes on from the text of a stage, as `exe.tiles` prints it or edited: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`.
 
-    `like` is the model that the text was printed from, or its file (`.tpu`, `.tpub`); a graph of operators with its data needs none. `name`
-    stands in messages. The others are as in `compile`, and where they are left out those of `like`. Raises `ProgramError`: what is wrong
-    with the text, and by name what an edit may not change (weights, inputs and outputs, the machine, the host's part).
+    `like` is the model that the text was printed from, or its file (`.tpu`, `.tpub`); a graph of operators with its data needs none.
+    Messages use `name`. The other arguments are as in `compile`; those left out are as in `like`. Raises `ProgramError` if the text is
+    wrong, or if an edit changes something fixed (weights, inputs and outputs, the machine, the host's part), which the error names.
     """
     if not isinstance(text, str | Shown):
         raise UsageError(Diagnostic("E0529", f"resume takes the text of a stage, found {type(text).__name__}", help=("str(exe.tiles)",)))
@@ -246,7 +246,7 @@ def load(path: PathLike) -> Executable:
 def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0) -> Verdict:
     """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.runtime.judge`.
 
-    `inputs` are judged on, or else the calibration inputs; and random ones that `seed` draws.
+    It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`.
     """
     return verdict_on(exe.runtime, exe.compilation, inputs, seed)
 

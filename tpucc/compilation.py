@@ -1,4 +1,4 @@
-"""A compilation while it is made, and as it is when it is done: what each stage left, and how long it took."""
+"""A compilation while it runs and when it is done: the result and the time of each stage."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Snapshot:
     seconds: float
     changed: bool
     summary: str = ""
-    """What a pass does, in a line."""
+    """One line about what the pass does."""
     place: str = ""
     """Of a pass's result: the pass, and which one it is where another of this name comes later."""
 
@@ -58,7 +58,7 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class Compilation:
-    """All that a compilation made, and what it was asked for. What lies past `stop_after` is None.
+    """The results of a compilation, and its options. Results of stages after `stop_after` are None.
 
     `rewritten` are the user's passes that changed the graph. `like` is the graph of the model that an edited text stands for.
     """
@@ -78,7 +78,7 @@ class Compilation:
 
     @property
     def meant(self) -> Graph | None:
-        """What the program should compute: the model's graph, also where compiling went on from an edited one."""
+        """The graph that the program should compute: the model's, also if compiling continued from an edited graph."""
         return self.like or self.graph
 
     @property
@@ -115,7 +115,7 @@ class Recorder:
 
 @dataclass
 class State:
-    """What the stages have made so far."""
+    """The results of the stages so far."""
 
     source: Source
     options: Options

@@ -246,7 +246,7 @@ class InternalError(Error):
 
 
 def misfit(error: Exception) -> str:
-    """What a file's values lack, of the error that msgspec raises for them: `mxu must be an integer, not a string`."""
+    """An error of msgspec about a file's values, in our words: `mxu must be an integer, not a string`."""
     if isinstance(error, UnicodeError):
         return "it has text that is not UTF-8"
     if isinstance(error, RecursionError):

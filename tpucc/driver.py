@@ -1,7 +1,7 @@
 """The pipeline: from source text to a verified program, stage by stage.
 
-`PASSES` is the order. The driver loads what the source names, runs every stage, verifies and times around it, and hands each result to
-an observer; stages know nothing of each other.
+`PASSES` is the order. The driver loads the files that the source names. It runs, verifies and times every stage, and gives each result to
+an observer. Stages don't call each other.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def compile_source(source: Source, folder: Path, options: Options, observer: Obs
 
 
 def check_source(source: Source, folder: Path, options: Options) -> Model:
-    """Raises what `compile_source` raises, and leaves out what refuses nothing: choosing the fastest program, fetches, waits, the verifier.
+    """Raises the errors of `compile_source`, without the stages that find none: choosing the fastest program, fetches, waits, the verifier.
 
-    Stages that the user brought may be refused by any of these: then all is done.
+    With stages of the user's, any of these may find an error: then all stages run.
     """
     checked = _driven(source, folder, options, None, back_end if options.stages.replaced else _fits)
     assert checked.model is not None
@@ -60,9 +60,9 @@ def check_source(source: Source, folder: Path, options: Options) -> Model:
 
 
 def without_passes(made: Compilation) -> Program:
-    """The program of the same model, compiled without the user's passes and stages: what theirs are measured by.
+    """The same model, compiled without the user's passes and stages, to compare theirs with.
 
-    Raises what `compile_source` raises: a model may need them.
+    Raises the errors of `compile_source`: a model may need these passes or stages.
     """
     names = {step.name for step in pipeline(made.options.level, (), {}, ())}
     settings = {name: values for name, values in made.options.settings.items() if name in names}
@@ -93,7 +93,7 @@ def _driven(
 
 @collector_paused()
 def recorded(state: State, recorder: Recorder, stages: Callable[[State], None]) -> Compilation:
-    """What `stages` make of `state`, to the stage that was asked for; errors that speak of the source get it."""
+    """The result of running `stages` on `state`, up to the stage that was asked for. The source is added to errors that refer to it."""
     try:
         stages(state)
     except Stopped:
@@ -130,7 +130,7 @@ def stage_names(options: Options) -> tuple[str, ...]:
 
 
 def stage_order(options: Options) -> tuple[str, ...]:
-    """The stages as they will run; a pass that runs twice stands twice."""
+    """The stages in the order in which they run; a pass that runs twice is there twice."""
     return (*FRONT_STAGES, *(p.name for p in passes_of(options)), *BACK_STAGES)
 
 
@@ -211,7 +211,7 @@ def back_end(state: State, recorder: Recorder) -> None:
 
 
 def _fits(state: State, recorder: Recorder) -> None:
-    """What the built-in back end may refuse: weights, buffers or sums that don't fit the machine."""
+    """Errors of the built-in back end: weights, buffers or sums that don't fit the machine."""
     parts = state.parts
     with _placed_weights(state):
         require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))

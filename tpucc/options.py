@@ -1,4 +1,4 @@
-"""What a compilation may be asked for: one list, from which the keywords of `tpucc.compile` and the options of the command line follow."""
+"""The options of a compilation, in one list. The keywords of `tpucc.compile` and the options of the command line follow from it."""
 
 from __future__ import annotations
 
@@ -78,9 +78,9 @@ FLAGS: Mapping[str, Flag] = {
 
 @dataclass(frozen=True)
 class Options:
-    """What a compilation is asked for, beside the source: the keywords as the driver needs them.
+    """The options of one compilation: the keywords as the driver needs them.
 
-    `weights` and `calibration` are files that win over those the source names. `extra` are passes that the user brought; `settings`
+    `weights` and `calibration` are files that override those that the source names. `extra` are passes that the user brought; `settings`
     maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch. One call of a pass or stage
     of the user's has `plugin_timeout` seconds.
     """
@@ -154,7 +154,7 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "cores": (int, "a number of cores"),
     "settings": _TABLE,
 }
-"""What each keyword takes, as a type and in words."""
+"""The values of each keyword, as a type and in words."""
 _ARCHIVE = 'np.savez("data.npz", name=array, …) writes arrays to a file'
 _INSTEAD = {"weights": _ARCHIVE, "calibration": _ARCHIVE, "stages": "tpucc.Stages(allocate=mine)", "passes": "passes=(Mine(),)"}
 

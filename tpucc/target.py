@@ -26,7 +26,7 @@ from tpucc.files import read_file
 DataType = Literal["int8", "bfloat16"]
 DATA_BYTES: Mapping[str, int] = {"int8": 1, "bfloat16": 2}
 SUMS: Mapping[str, str] = {"int8": "int32", "bfloat16": "float32"}
-"""What products of a data type are summed in."""
+"""The data type in which products are summed, by the data type of their factors."""
 PROGRAM_SIZES = ("accumulator_rows", "unified_buffer_rows", "weight_fifo_tiles")
 PROGRAM_RATES = ("host_bandwidth", "host_elements_per_second")
 NEEDED = (*PROGRAM_SIZES, "host_bandwidth")
@@ -63,8 +63,8 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     The numbers of TPU v1 are those of Jouppi et al., "In-Datacenter Performance Analysis of a Tensor Processing Unit", ISCA 2017.
 
-    A machine of another data type than int8 is a description: its shape and rates give its peak, and no program can be made for it. What
-    isn't known of it (accumulators, buffers, FIFO, host link) is 0.
+    A machine of another data type than int8 is a description: its shape and rates give its peak, and no program can be made for it. Its
+    unknown numbers (accumulators, buffers, FIFO, host link) are 0.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     weight_bandwidth: float
     """Bytes a second from weight memory to the FIFO, of the whole chip."""
     data_type: DataType = "int8"
-    """What the matrix unit multiplies."""
+    """The data type that the matrix unit multiplies."""
     cores: int = 1
     """Cores of the chip. A program runs on one."""
     matrix_units: int = 1
@@ -108,7 +108,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 raise _wrong(field, getattr(self, field))
 
     def _longest(self, described: bool) -> Iterator[tuple[str, list[str], float]]:
-        """What takes longest on this machine: in words, by which numbers, and in how many cycles."""
+        """The durations that may be too long on this machine: in words, the numbers that they depend on, and in cycles."""
         clock = self.clock_hz
         yield "a tile of weights", ["weight_bandwidth", "mxu", "clock_hz"], self.tile_bytes * clock / self.weight_bandwidth
         if not described:
@@ -151,7 +151,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def peak_unit(self) -> str:
-        """What 10¹² operations a second are called."""
+        """The unit for 10¹² operations a second."""
         return "TOPS" if self.data_type == "int8" else "TFLOPS"
 
     @property
@@ -186,7 +186,7 @@ class Target(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def machine_name(target: str, cores: int) -> str:
-    """What a program runs on, in words: `tpu_v1`, `8 cores of tpu_v1`."""
+    """The machine of a program, in words: `tpu_v1`, `8 cores of tpu_v1`."""
     return target if cores == 1 else f"{cores:,} cores of {target}"
 
 
@@ -206,8 +206,8 @@ def load_target(name: str, overrides: Mapping[str, object] | None = None) -> Tar
 def with_overrides(target: Target, overrides: Mapping[str, object]) -> Target:
     """`target` with other numbers: `{"weight_bandwidth": 136e9}`. Values are numbers, or texts of numbers.
 
-    What differs then stands in its name: `tpu_v1 (weight_bandwidth=136e9)`. Raises `UsageError` E0531 for what is no number of a target,
-    or a value that no machine has.
+    Its name says what was changed: `tpu_v1 (weight_bandwidth=136e9)`. Raises `UsageError` E0531 for an unknown name, or for a value that is
+    impossible.
     """
     values = {field: _number(field, value) for field, value in overrides.items()}
     changed = {field: values[field] for field in number_fields() if field in values and values[field] != getattr(target, field)}

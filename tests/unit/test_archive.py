@@ -64,7 +64,7 @@ def test_a_missing_file_is_a_usage_error(tmp_path: Path) -> None:
         ([("x.npy", b"no array")], "no readable array header"),
         ([("x.npy", npy(np.zeros(3, np.float32)).replace(b"'<f4'", b"'|V0'"))], "elements of no bytes"),
         ([("x.npy", npy(np.zeros((1,) * 33, np.float32)))], "33 dimensions; the limit is 32"),
-        ([("x.txt", b"")], "is no array"),
+        ([("x.txt", b"")], "isn't an array"),
         ([("../x.npy", npy(np.zeros(3)))], "leaves the archive"),
         ([("/x.npy", npy(np.zeros(3)))], "leaves the archive"),
     ],

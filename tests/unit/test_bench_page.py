@@ -9,11 +9,14 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "performance.md").read_text("utf-8")
 
 
-def test_each_block_is_of_a_part() -> None:
+def test_each_part_has_a_block_and_all_figures_stand_in_blocks() -> None:
     parts = re.findall(r"<!-- bench (\w+) -->\n```text\n[^`]+```\n<!-- end -->", PAGE)
     assert parts == re.findall(r"<!-- bench (\w+) -->", PAGE)
     source = (ROOT / "benchmarks" / "bench.py").read_text("utf-8")
-    assert all(f"def {part}() -> None:" in source for part in parts)
+    (functions,) = re.findall(r"functions = \(([^)]+)\)", source)
+    assert parts == functions.split(", ")
+    assert "|---" not in PAGE
+    assert re.findall(r"\d ?(?:ms|s|MB)\b", re.sub(r"```.*?```", "", PAGE, flags=re.DOTALL)) == []
 
 
 def test_the_output_replaces_the_block_and_nothing_else() -> None:

@@ -263,11 +263,11 @@ def test_other_batches_run_in_rounds() -> None:
         (lambda p: replace(p, prologue=p.prologue.replace('x.i8 as "x.i8"', 'x.i8 as "y.i8"')), "the device needs x.i8, which nothing"),
         (
             lambda p: replace(p, prologue=p.prologue.replace('x.i8 as "x.i8"', 'x as "x.i8"')),
-            "and what comes before makes 24 elements of f32",
+            "and the parts before it make 24 elements of f32",
         ),
         (
             lambda p: replace(p, epilogue=p.epilogue.replace("6, 4", "6, 5")),
-            "needs first as 30 elements of f32, and what",
+            "needs first as 30 elements of f32, and the parts",
         ),
     ],
 )

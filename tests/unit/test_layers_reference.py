@@ -109,7 +109,7 @@ def test_tables_look_up_and_nothing_else() -> None:
 
 
 def test_what_is_no_layer_is_refused() -> None:
-    with pytest.raises(TypeError, match="no layer"):
+    with pytest.raises(TypeError, match="isn't a layer"):
         compute(node(NoAttributes(), 1, op="softmax"), [np.zeros(1, np.int8)])
     with pytest.raises(TypeError, match="divide"):
         compute(node(Vector("divide"), 1), [np.zeros(1, np.int8), np.zeros(1, np.int8)])

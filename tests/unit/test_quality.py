@@ -64,8 +64,8 @@ def test_values_have_their_own_measures() -> None:
     [
         (np.zeros(9, int), "there are 9 labels for 10 rows of inputs"),
         (np.zeros((3, 10)), "labels of shape [3, 10] for 10 rows"),
-        (np.full(10, 3), "3 is no class of an output of 3 columns, which are 0 to 2"),
-        (np.full(10, -1), "-1 is no class"),
+        (np.full(10, 3), "3 isn't a class of an output of 3 columns: classes are 0 to 2"),
+        (np.full(10, -1), "-1 isn't a class"),
         (np.full(10, 0.5), "fit no output of shape [4, 3]"),
         (np.zeros((10, 2)), "fit no output of shape [4, 3]"),
         (np.array(["a"] * 10), "expected numbers"),

@@ -131,7 +131,7 @@ def test_an_order_of_independent_instructions() -> None:
         ("allocate", lambda lives, rows: [0.5] * len(lives.rows), "E0523", "integers: the first row of each buffer"),
         ("allocate", lambda lives, rows: [0], "E0523", "int64 of shape [1], expected "),
         ("allocate", lambda lives, rows: [rows] * len(lives.rows), "E0523", "the unified buffer has rows 0 to"),
-        ("allocate", lambda lives, rows: [[], 1, 2], "E0523", "no list of integers"),
+        ("allocate", lambda lives, rows: [[], 1, 2], "E0523", "isn't a list of integers"),
         ("allocate", lambda lives, rows: lives.rows.sort(), "E0521", "read-only"),
         ("order", lambda tiles: [0] * len(tiles), "E0523", "left out instruction 1"),
         ("order", lambda tiles: range(1, len(tiles) + 1), "E0523", "there are 0 to"),

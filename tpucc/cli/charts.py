@@ -26,7 +26,7 @@ chart_option = click.option(
 
 
 def wants_chart(asked: bool | None) -> bool:
-    """What `--chart` or `--no-chart` says, else whether standard output is a terminal."""
+    """Whether to draw charts: as `--chart` or `--no-chart` says, else whether standard output is a terminal."""
     return sys.stdout.isatty() if asked is None else asked
 
 

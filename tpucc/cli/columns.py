@@ -8,7 +8,7 @@ from collections.abc import Iterator
 WIDTH = 80
 FENCE = "```"
 SET_APART = ("#", "|", "-", " ", FENCE)
-"""How lines begin that are no prose, in Markdown: headings, tables, lists, and what is indented."""
+"""The beginnings of lines of Markdown that aren't prose: headings, tables, lists, and indented lines."""
 
 
 def filled(text: str, first: str = "", indent: str = "") -> str:

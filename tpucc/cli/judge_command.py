@@ -52,7 +52,7 @@ def command(model: Path, input_file: Path | None, seed: int, as_json: bool, quie
 
 def _text(model: Path, verdict: Verdict, findings: str) -> str:
     if verdict.findings:
-        return f"{findings}\n{printable(model.name)}: there is no valid program, so that nothing was run"
+        return f"{findings}\n{printable(model.name)}: there is no valid program, so nothing was run"
     values = "equal" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
     cost = f"{counted(verdict.cycles, 'cycle')}; at most {counted(verdict.peak_rows, 'row')} in use, at least {verdict.lower_bound:,} alive"
     notes = (f"note: {note}" for note in verdict.notes)

@@ -135,11 +135,11 @@ def _invoke(arguments: list[str]) -> int:
 
 
 UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
-"""What writing to a stream fails with; files have errors of ours, which name them."""
+"""The exceptions of writing to a stream; for files we raise errors of our own, which name them."""
 
 
 def _unwritable(error: OSError) -> int:
-    """Standard output or standard error can't be written: a reader who has seen enough, as in `tpucc ops | head -1`, is no error."""
+    """Standard output or standard error can't be written: a reader that has seen enough, as in `tpucc ops | head -1`, isn't an error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -167,7 +167,7 @@ def _failed(error: Exception, arguments: list[str]) -> int:
 
 
 def _ended_by_the_user() -> Exception:
-    """Nothing of tpucc's raises SystemExit: it comes from code of the user's that Python called, as in a property, and is no good end."""
+    """tpucc itself never raises SystemExit: it comes from code of the user's that Python called, as in a property, and is an error."""
     from tpucc.diagnostics import Diagnostic, PluginError
 
     text = "code of a pass or a stage raised SystemExit, which would end tpucc"

@@ -57,7 +57,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print the re
 like_option = click.option(
     "--like", type=FILE, metavar="MODEL.tpu|PROGRAM.tpub", help="The model that MODEL, the text of a stage, was printed from."
 )
-data_option = click.option("--with-data", is_flag=True, help="Write all constants into text forms, so that they read back alone.")
+data_option = click.option("--with-data", is_flag=True, help="Write all constants in full into text forms, which then need no model.")
 
 
 @dataclass(frozen=True)

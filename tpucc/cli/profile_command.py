@@ -89,7 +89,7 @@ def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> str
 
 
 def _numbers(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> dict[str, Any]:
-    """What `stats.json` holds, with all counts if asked for; of several numbers of cores the rows of the table."""
+    """The contents of `stats.json`, with all counts if asked for; for several numbers of cores, the rows of the table."""
     if len(runtimes) == 1:
         stats = runtimes[0].stats
         if batches is not None:

@@ -138,7 +138,7 @@ def _integers(runtime: Runtime, inputs: Mapping[str, AnyArray]) -> dict[str, Any
 def _quality(
     exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None, progress: Progress, quiet: bool
 ) -> dict[str, Any]:
-    """Accuracy, or for labels that are no classes the errors: on the rows of --input, else on the held-out set beside the source."""
+    """Accuracy, or the errors if the labels aren't classes: on the rows of --input, else on the held-out set beside the source."""
     source = "the given inputs"
     if inputs is None and exe.compilation and (found := held_out(model)) is not None:
         (inputs, labels), source = found, f"{model.stem}_test.npz"

@@ -21,7 +21,7 @@ STAGES = {"parse": "source", "elaborate": "operator graph", "lower": "tile progr
 def compile_text(
     compilation: Compilation, runtime: Runtime, files: Sequence[Path], drawing: tuple[str, float] | None, chart: str = ""
 ) -> str:
-    """What compile prints: the stages with their times, the program's numbers, the bottleneck, the `chart`, the page to open."""
+    """The output of compile: the stages with their times, the program's numbers, the bottleneck, the `chart`, the page to open."""
     parts = [_stages(compilation, drawing), _numbers(runtime), *([chart] if chart else [])]
     page = next((str(path) for path in files if path.name == "report.html"), None)
     if page:
@@ -38,7 +38,7 @@ def compile_summary(compilation: Compilation, runtime: Runtime, files: Sequence[
 
 
 def run_text(summary: Mapping[str, Any]) -> str:
-    """What run prints: what it ran on, the outputs, the accuracy, and how the check went."""
+    """The output of run: the inputs that it used, the outputs, the accuracy, and how the check went."""
     outputs = ", ".join(f"{printable(name)}: {kind}" for name, kind in summary["outputs"].items())
     lines = [
         f"{printable(summary['model'])}: ran on {printable(summary['inputs'])}; one batch takes {summary['cycles']:,} cycles, "
@@ -115,7 +115,7 @@ def _outcome(snapshot: Snapshot) -> str:
 
 
 def _cores(runtime: Runtime) -> list[tuple[str, str]]:
-    """What each of several cores has."""
+    """The numbers of each of several cores."""
     cores = runtime.program.cores
     if cores == 1:
         return []

@@ -1,4 +1,4 @@
-"""What several commands do: compile what the command line names, with its warnings and its dumps."""
+"""Work that several commands share: they compile the file that the command line names, with its warnings and its dumps."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def held_out_accuracy(
 def judged(
     runtime: Runtime, compilation: Compilation, inputs: Mapping[str, AnyArray], labels: AnyArray, progress: Progress, quiet: bool
 ) -> Accuracy | Regression | None:
-    """What labelled rows say of a model. What is odd about them is told."""
+    """The quality of a model on labelled rows. Prints warnings about these rows."""
     if compilation.graph is None:
         return None
     told(notices(runtime.inputs, inputs), progress, quiet)

@@ -1,4 +1,4 @@
-"""What the codes of errors mean: one page a code, for `tpucc explain` and the documentation.
+"""The explanations of error codes: one page a code, for `tpucc explain` and the documentation.
 
 A page is a Markdown file `CODE.md`: a first line `# CODE: title`, some prose (what happened and why), and an example under the headings
 `## Wrong` and `## Mended`. The tests type both in: the first gives exactly this code (of a pass's graph, after

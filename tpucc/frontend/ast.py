@@ -15,7 +15,7 @@ from tpucc.diagnostics import Span
 
 
 class Node(msgspec.Struct, frozen=True):
-    """What all nodes have: the stretch of the source that they cover."""
+    """The base of all nodes: the span of the source that they cover."""
 
     span: Span
 
@@ -126,7 +126,7 @@ Expression = Name | Number | Boolean | Text | Items | Unary | Chain | Comparison
 
 
 def parts(node: Expression, count: int) -> tuple[Expression, ...]:
-    """The expressions of the parts of a list: its items, if as many are written; what else has `count` parts stands for each of them."""
+    """The expressions of the parts of a list: its items, if it has `count` of them; otherwise the expression itself, `count` times."""
     return node.items if isinstance(node, Items) and len(node.items) == count else (node,) * count
 
 

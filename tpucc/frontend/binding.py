@@ -23,7 +23,7 @@ RENAMED: Mapping[str, str] = {"dim": "axis", "pool_size": "size", "kernel_size":
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What is called: its name, its parameters with whether a call must give them, where it is defined if it is a `def`, and how a call
+    """The function or operator of a call: its name, its parameters and whether each is required, its place if it is a `def`, and how a call
     of it looks."""
 
     name: str
@@ -78,6 +78,6 @@ def _require_free(callee: Callee, name: ast.Identifier, bound: Mapping[str, ast.
 
 
 def _instead(name: str, names: Sequence[str]) -> str:
-    """What stands here for another framework's argument `name` of an operator with the arguments `names`; empty when unknown."""
+    """Our argument for another framework's argument `name`, of an operator with the arguments `names`; empty when unknown."""
     here = RENAMED.get(name)
     return f"the argument is called {here} here" if here in names else ELSEWHERE.get(name, "")

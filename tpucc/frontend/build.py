@@ -20,7 +20,7 @@ from tpucc.frontend.problem import LimitReached, Problem, span_of
 from tpucc.frontend.words import PYTHON_ONLY
 
 Children = list[Any]
-"""What lark hands to a rule's method; the grammar says what it is."""
+"""The argument that lark gives to a rule's method; its type follows from the grammar."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,7 @@ def _identifier(token: Token) -> ast.Identifier:
 
 
 def _target(value: ast.Expression) -> ast.Target:
-    """What stands left of `=` as a target: names only, in tuples as deep as brackets go."""
+    """The left side of `=` as a target: names only, in tuples nested as the brackets are."""
     if isinstance(value, ast.Name):
         return ast.Identifier(value.span, value.text)
     if isinstance(value, ast.Items) and value.items:
@@ -267,7 +267,7 @@ def _unused(value: ast.Expression) -> Exception:
 
 
 def _meant(function: ast.Expression) -> str:
-    """What a Python programmer who calls it for its effect writes instead."""
+    """The correction for a call that a Python programmer makes for its effect, such as `append` or `print`; else empty."""
     if isinstance(function, ast.Attribute) and function.name.text in ("append", "extend", "insert"):
         name = function.value.text if isinstance(function.value, ast.Name) else "values"
         return f"lists don't change: {name} = {name} + [y]"

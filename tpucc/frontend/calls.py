@@ -172,7 +172,7 @@ def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:
         return Problem("E0220", f".{name} can't be called: values have no methods", function.name.span, "", mend)
     value_ = evaluate(frame, function)
     shown = "this" if isinstance(value_, Poison) else describe(value_)
-    return Problem("E0220", f"{shown} is no function", function.span, "", "only names of operators and defs are called")
+    return Problem("E0220", f"{shown} isn't a function", function.span, "", "only names of operators and defs are called")
 
 
 def _unknown(frame: Frame, function: ast.Name) -> Problem:

@@ -16,7 +16,7 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 
 @dataclass(frozen=True)
 class Directives:
-    """What the directives say; None where there is none.
+    """The values of the directives; None for those that are missing.
 
     `weights` and `calibration` are paths as they are written; with `random_seed` the weights are drawn. The spans are those of the
     directives' values.

@@ -1,4 +1,4 @@
-"""Elaboration: from the syntax tree to the operator graph. Everything static is evaluated here; what is left is a graph of tensors."""
+"""Elaboration: from the syntax tree to the operator graph. Everything static is evaluated here; the result is a graph of tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["Limits", "Model", "elaborate"]
 
 @dataclass(frozen=True, kw_only=True)
 class Model(Directives):
-    """A source, elaborated: its operator graph, in which weights are still only keys, beside what its directives say."""
+    """A source, elaborated: its operator graph, in which weights are still only keys, and the values of its directives."""
 
     graph: Graph
     warnings: tuple[Diagnostic, ...] = ()
@@ -133,7 +133,7 @@ def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:
 
 
 def _declare_outputs(frame: Frame, declared: Sequence[tuple[TensorType | Poison, Span]] | None) -> None:
-    """Makes the returned values the outputs of the graph; reports what is no tensor, and what isn't as declared."""
+    """Makes the returned values the outputs of the graph; reports values that aren't tensors, or not of the declared type."""
     assert frame.returned is not None
     if not frame.returned or isinstance(frame.result, Poison):
         return

@@ -23,7 +23,7 @@ UNNAMED: Hint = ()
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is taken of one axis: start to stop; `dropped` when the axis was indexed by an integer."""
+    """The part of one axis that is taken: start to stop; `dropped` when the axis was indexed by an integer."""
 
     start: int
     stop: int

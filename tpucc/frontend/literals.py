@@ -91,7 +91,11 @@ def _literal(piece: str, span: Span) -> str:
         return piece
     if piece[1] not in ESCAPES:
         raise Problem(
-            "E0105", f"{printable(piece)} is no escape", span, "", "the escapes are \\\" \\' \\\\ \\n and \\t; write \\\\ for a backslash"
+            "E0105",
+            f"{printable(piece)} isn't an escape",
+            span,
+            "",
+            "the escapes are \\\" \\' \\\\ \\n and \\t; write \\\\ for a backslash",
         )
     return ESCAPES[piece[1]]
 
@@ -124,7 +128,7 @@ def hole_problem(found: Problem, span: Span) -> Problem:
     if found.diagnostic.code == "E0106":
         return found
     mend = "a hole holds one static value, such as {name} or {i + 1}; formats after a colon don't exist"
-    return Problem("E0106", "this hole is no expression", span, "", mend)
+    return Problem("E0106", "this hole isn't an expression", span, "", mend)
 
 
 def _inside(token: Token, start: int, end: int) -> Span:

@@ -1,4 +1,4 @@
-"""What is wrong with a source: how it is raised, collected and put in order, in parsing and in elaboration."""
+"""Problems of a source: how parsing and elaboration raise, collect and sort them."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Reports:
             raise CompileError(self.in_order(), source)
 
     def limit_error(self, reached: LimitReached, source: Source) -> CompileError | LimitError:
-        """What to raise when a limit ends the work: errors that were found before count more."""
+        """The exception when a limit ends the work. It has the errors found before, if there are any."""
         last = reached.reached_by(reached.calls or ())
         return CompileError((*self.in_order(), last), source) if self.found else LimitError(last, source)
 

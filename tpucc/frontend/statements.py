@@ -141,7 +141,7 @@ def _for(frame: Frame, node: ast.For) -> bool:
 
 
 def _values(frame: Frame, node: ast.Expression) -> Iterable[Value] | Poison:
-    """What a loop runs over: a range, or a static list. Raises `Problem`."""
+    """The values that a loop runs over: a range, or a static list. Raises `Problem`."""
     if isinstance(node, ast.Call) and isinstance(node.function, ast.Name) and node.function.text == "range":
         return _range(frame, node)
     value = evaluate(frame, node)

@@ -170,7 +170,7 @@ def _else_alone(case: Case) -> Problem | None:
 
 
 def _misplaced(case: Case) -> Problem | None:
-    """What belongs at the top level stands in a block, or the other way round."""
+    """A top-level form stands in a block, or a statement at the top level."""
     if case.at_top and case.starts_statement:
         return _not_top_level(case)
     word = case.statement.first or str(case.token)
@@ -303,7 +303,7 @@ def unexpected(text: Text, offset: int) -> Problem:
         return _unterminated(text, offset)
     if character in QUOTES:
         return Problem(
-            "E0102", f"{character} is no quotation mark of the language", span, "", 'strings stand between plain quotes: "fc1.w"'
+            "E0102", f"{character} isn't a quotation mark of the language", span, "", 'strings stand between plain quotes: "fc1.w"'
         )
     if character in INSTEAD:
         return Problem("E0102", f"`{character}` means nothing here", span, "", INSTEAD[character])

@@ -64,7 +64,7 @@ def _built(grammar: str, start: str, place: Path, key: bytes, given: dict[str, A
 
 
 def _store(place: Path, content: bytes) -> None:
-    """Writes the file in one step: whoever reads at the same time sees the old one or the new one."""
+    """Writes the file in one step: another process that reads at the same time gets the old file or the new one."""
     handle, name = tempfile.mkstemp(dir=place.parent, prefix=place.name)
     try:
         with os.fdopen(handle, "wb") as stream:

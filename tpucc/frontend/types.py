@@ -61,7 +61,7 @@ def _require_dtype(dtype: ast.Identifier) -> None:
     else:
         near = ALIASES.get(dtype.text)
         mend = f"did you mean {near}?" if near else did_you_mean(dtype.text, DECLARABLE)
-    raise Problem("E0320", f"{dtype.text} is no data type", dtype.span, "expected f32, or i32 for indices", mend)
+    raise Problem("E0320", f"{dtype.text} isn't a data type", dtype.span, "expected f32, or i32 for indices", mend)
 
 
 def _size(frame: Frame, node: ast.Expression) -> int | Poison:

@@ -1,4 +1,4 @@
-"""What a source says and no output needs: inputs, weights, operations, and `def`s that nothing calls."""
+"""Parts of a source that no output needs: inputs, weights, operations, and `def`s that nothing calls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tpucc.ir.graph import Graph
 MOST = 20
 """Warnings that one source gets."""
 WORDS = {
-    "input": ("W0201", "the input {name} isn't used", "no output depends on it, so that any array will do; remove it, or use it"),
+    "input": ("W0201", "the input {name} isn't used", "no output depends on it, so any array will do; remove it, or use it"),
     "weight": ("W0202", "the weight {name} isn't used", "no output depends on it; remove it, or use it"),
     "": ("W0203", "what this line computes isn't used", "no output depends on it, and it's left out; remove it, or return it"),
 }

@@ -1,4 +1,4 @@
-"""What an expression of the language may be worth while compiling, and how messages speak of it."""
+"""The values that an expression may have while compiling, and their names in messages."""
 
 from __future__ import annotations
 

@@ -9,11 +9,11 @@ from lark import Token
 from tpucc.diagnostics import listed, printable
 
 VALUES = frozenset(("NAME", "NUMBER", "STRING", "TRUE", "FALSE", "LPAR", "LSQB", "MINUS", "PLUS", "NOT"))
-"""What an expression begins with."""
+"""The tokens that may begin an expression."""
 
 ARITHMETIC = ("PLUS", "MINUS", "STAR", "AT", "SLASH", "DOUBLE_SLASH", "PERCENT")
 OPERATORS = frozenset((*ARITHMETIC, "COMPARE", "IN", "AND", "OR", "IF", "NOT", "DOT", "LPAR", "LSQB", "AUGMENTED"))
-"""What may follow a complete value."""
+"""The tokens that may follow a complete value."""
 
 PUNCTUATION: Mapping[str, str] = {
     "COLON": "`:`",
@@ -70,7 +70,7 @@ PYTHON_ONLY: Mapping[str, str] = {
 """Words that a Python programmer may try, and what to do instead."""
 
 STRING_PREFIXES = frozenset(("f", "r", "b", "u", "rb", "br", "fr", "rf"))
-"""What Python may write before a string, in small letters."""
+"""The prefixes of Python's strings, in small letters."""
 
 DIRECTIVES: Mapping[str, str] = {
     "weights": 'write weights "FILE.npz", or weights random(seed=0)',
@@ -95,7 +95,7 @@ def expected(accepts: frozenset[str]) -> str:
 
 
 def found(token: Token) -> str:
-    """What stands there instead."""
+    """The words for the token that was found."""
     text = printable(str(token))
     shown = text if len(text) <= 30 else text[:29] + "…"
     return FOUND.get(token.type, "`{}`").format(shown)

@@ -126,7 +126,7 @@ class Archive(ArrayFile):
 
     def _key(self, name: str) -> str:
         if not name.endswith(SUFFIX):
-            raise self.malformed(f"{printable(name)} is no array; members are named KEY.npy")
+            raise self.malformed(f"{printable(name)} isn't an array; members are named KEY.npy")
         if name.startswith("/") or "\\" in name or ".." in name.split("/"):
             raise self.malformed(f"{printable(name)} is a path that leaves the archive")
         return name.removesuffix(SUFFIX)

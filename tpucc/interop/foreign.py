@@ -1,4 +1,4 @@
-"""Files that are no sources, by their first bytes or their names: what each is, and which command takes it."""
+"""Files that aren't sources, by their first bytes or their names: the kind of each, and the command that takes it."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ SUFFIXES: Mapping[str, Foreign] = {
     ".csv": Foreign("a table", f"save arrays by name with np.savez for --input; {_SOURCE}"),
     ".zip": Foreign("an archive", f"unpack it first; {_SOURCE}"),
 }
-"""What files are by the ends of their names; letters in lower case."""
+"""The kinds of files by the ends of their names; letters in lower case."""
 _LONGEST = max(map(len, BEGINNINGS))
 
 
 def foreign(path: Path, data: bytes) -> Foreign | None:
-    """What a file is whose first bytes are `data`, when it is of a known kind that is no source."""
+    """The kind of a file that begins with `data`, if it is a known kind other than a source."""
     start = data.lstrip(b"\xef\xbb\xbf \t\r\n")[:_LONGEST]
     known = next((kind for beginning, kind in BEGINNINGS.items() if start.lower().startswith(beginning.lower())), None)
     known = known or SUFFIXES.get(path.suffix.lower())

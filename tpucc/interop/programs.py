@@ -58,7 +58,7 @@ def example(name: str) -> Example:
 
 
 def suggestion(path: Path) -> str:
-    """What helps where there's no file of this name, but one of the programs is called so; else empty."""
+    """The help for a missing file that has the name of one of the programs; else empty."""
     name = _NUMBER.sub("", path.name.removesuffix(".tpu"))
     return f"tpucc new {name} writes the program of this name, with its data, to the folder {name}" if name in examples() else ""
 

@@ -111,9 +111,9 @@ class Safetensors(ArrayFile):
         try:
             entries = json.loads(header.decode("utf-8"), object_pairs_hook=table)
         except (ValueError, RecursionError) as error:
-            raise self.malformed(f"not a safetensors file (its header is no JSON: {error})") from None
+            raise self.malformed(f"not a safetensors file (its header isn't JSON: {error})") from None
         if not isinstance(entries, dict):
-            raise self.malformed("not a safetensors file (its header is no table)")
+            raise self.malformed("not a safetensors file (its header isn't a table)")
         return entries
 
     def _entry(self, key: str, entry: object) -> tuple[str, tuple[int, ...], int, int]:

@@ -1,4 +1,4 @@
-"""What a source needs from files: its text, its weights, its calibration inputs."""
+"""The files of a source: its text, its weights, its calibration inputs."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from tpucc.ir.graph import Attributes
 from tpucc.ir.types import Range
 
 Value: TypeAlias = "int | float | str | bool | Range | Constant | tuple[Value, ...] | Record | Attributes | None"
-"""What an attribute may be. A frozen dataclass of such values is one, too."""
+"""The types of an attribute's value. A frozen dataclass of such values is allowed too."""
 _WORDS: Mapping[object, str] = {
     int: "an integer",
     float: "a number",
@@ -39,7 +39,7 @@ class Record:
 
 
 def record_name(kind: type) -> str:
-    """What stands for the dataclass in the text form."""
+    """The name of the dataclass in the text form."""
     return kind.__name__.lower()
 
 

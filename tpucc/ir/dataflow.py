@@ -26,7 +26,7 @@ def needed_values(graph: Graph) -> frozenset[str]:
 
 
 class Relations:
-    """What of a graph lies before and after what, for the nodes that depend on inputs and lead to outputs: those are `computed`."""
+    """Which nodes of a graph lie before and after which, among those that depend on inputs and lead to outputs (`computed`)."""
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph

@@ -1,7 +1,7 @@
-"""Constants that stand in a text form by their digests: `data d0 bytes=1024 sha256=3f2a9c1d04b7e6a8`.
+"""Large constants are printed in text forms as digests: `data d0 bytes=1024 sha256=3f2a9c1d04b7e6a8`.
 
-A text is short when whoever reads it has the model that it was printed from: its constants are then found by length and digest. The
-digest is the first 64 bits of SHA-256 over the bytes, enough to find a change; nothing is kept secret by it.
+This keeps a text short. Its reader finds the constants by length and digest in the model that the text was printed from. The digest is the
+first 64 bits of SHA-256 over the bytes: enough to find a change, but no protection against an attack.
 """
 
 from __future__ import annotations

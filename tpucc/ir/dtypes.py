@@ -1,7 +1,7 @@
 """The number formats: one table, and every fact that depends on how a number is stored.
 
-Whoever needs the width, the limits or the table of a format asks its row. Nothing else compares formats, so that another row is another
-format for everyone. Arithmetic on the numbers is `tpucc.numerics`.
+All code takes the width, the limits and the table of a format from its row. Nothing else compares formats, so a new row is all that a new
+format needs. Arithmetic on the numbers is in `tpucc.numerics`.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ I32 = Format("i32", np.dtype("<i4"))
 F32 = Format("f32", np.dtype("<f4"))
 
 DeviceFormat = IntegerFormat
-"""What the device may hold values in. A format of another kind makes this a union, and mypy names every place that must learn of it."""
+"""The format of values on the device. A format of another kind makes this a union; mypy then finds every place that must handle it."""
 DEFAULT_FORMAT = I8
 """The device's, where nobody says another."""
 FORMATS: Mapping[str, Format] = MappingProxyType({format.name: format for format in (F32, I32, I8, I16)})
@@ -109,7 +109,7 @@ OF_NUMPY: Mapping[np.dtype[Any], Format] = MappingProxyType({format.numpy: forma
 
 
 def _require_complete() -> None:
-    """What a row says of other formats must be rows of the table. Raises `TypeError`."""
+    """Checks that a row refers only to formats of the table. Raises `TypeError`."""
     missing = {name for format in DEVICE_FORMATS.values() for name in (format.weights, format.accumulator)} - FORMATS.keys()
     if missing:
         raise TypeError(f"no format is named {', '.join(sorted(missing))}")

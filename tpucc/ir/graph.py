@@ -32,7 +32,7 @@ class NoAttributes:
 
 
 Side = Literal["host", "device"]
-"""Who computes a node."""
+"""The place where a node is computed: the host or the device."""
 SIDES: tuple[Side, ...] = get_args(Side)
 
 
@@ -40,9 +40,9 @@ SIDES: tuple[Side, ...] = get_args(Side)
 class Node:
     """One operation and its one result, which has the node's name.
 
-    `place` says who computes it. In an operator graph the pass `place` decides it, for all nodes at once; before, nothing is said. In a
-    layer graph nothing is said either, since it follows from the operators: layers are the device's. `holds` are the values that a node of
-    a layer graph has of the operator graph from which that was made, unless it has just the one of its own name.
+    `place` is the host or the device. In an operator graph the pass `place` sets it, for all nodes at once; before, it is None. In a layer
+    graph it stays None: layers are computed on the device, operators on the host. `holds` is for nodes of a layer graph: the names of the
+    values of the operator graph that the node has, if they aren't just the one of its own name.
     """
 
     name: str
@@ -112,7 +112,7 @@ class Graph:
 
     @cached_property
     def is_placed(self) -> bool:
-        """Whether it has been decided who computes the nodes."""
+        """Whether the nodes have places, host or device."""
         return any(node.place is not None for node in self.nodes)
 
     @cached_property

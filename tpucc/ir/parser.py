@@ -42,9 +42,9 @@ def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Kno
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What the first line of a graph says: `graph NAME "SOURCE" after PASS`.
+    """The first line of a graph: `graph NAME "SOURCE" after PASS`.
 
-    `after` is the pass that made the graph, empty when the text doesn't say; `which` counts those of one name, 0 stands for the last.
+    `after` is the pass that made the graph, empty if the text doesn't name it. `which` numbers passes of the same name; 0 is the last.
     """
 
     name: str = ""

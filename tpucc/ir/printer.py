@@ -30,8 +30,8 @@ ORIGIN_COLUMN = 64
 def print_graph(graph: Graph, *, origins: bool = True, with_data: bool = True, after: str = "") -> str:
     """The text of a graph; without `origins` for what shall not depend on places in the source.
 
-    Without data, large constants stand by their digests (`tpucc.ir.digests`). `after` names the pass that the graph is the result of, so
-    that whoever reads it can go on from there. Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
+    Without data, large constants are digests (`tpucc.ir.digests`). `after` names the pass that made the graph: compiling can continue after
+    it. Raises `TypeError` when an attribute has no text form, which `verify_graph` reports before.
     """
     data = DataWriter(with_data)
     head = f"graph {print_name(graph.name)}" + (f" {quote(graph.source)}" if graph.source and origins else "")

@@ -72,7 +72,7 @@ def problems(graph: Graph, changed: Collection[str] | None = None) -> Iterator[P
 
 def _definition(index: int, node: Node) -> Iterator[Problem]:
     if not NODE_NAME.fullmatch(node.name):
-        message = f'"{printable(node.name)}" is no name of a node: letters, digits, _ and . are'
+        message = f'"{printable(node.name)}" is not a name of a node: names have letters, digits, _ and .'
         yield Problem("E0747", message, index, name=node.name)
     if not node.origin:
         yield Problem("E0745", f"{node.name} has no origin: neither a place in the source nor a pass that made it", index, name=node.name)
@@ -107,7 +107,7 @@ def _place(index: int, node: Node, graph: Graph) -> Iterator[Problem]:
 def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:
     for field in ("name", "source"):
         if not isinstance(getattr(graph, field), str):
-            yield Problem("E0747", f"the graph's {field} is no text")
+            yield Problem("E0747", f"the graph's {field} isn't a text")
     if not graph.outputs:
         yield Problem("E0742", f"the graph {graph.name} has no outputs")
     seen: set[str] = set()
@@ -122,7 +122,7 @@ def _outputs(graph: Graph, positions: dict[str, int]) -> Iterator[Problem]:
 
 def _type_problem(type_: TensorType) -> str | None:
     if type_.dtype not in FORMATS:
-        return f"{type_.dtype} is no type of elements; they are {', '.join(FORMATS)}"
+        return f"{type_.dtype} isn't a type of elements; these are {', '.join(FORMATS)}"
     if not all(0 < size < 2**63 for size in type_.shape):
         return f"the sizes of {type_.brief} aren't all positive"
     if type_.range is not None and not -float("inf") < type_.range.low <= type_.range.high < float("inf"):

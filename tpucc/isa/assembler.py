@@ -57,12 +57,12 @@ def assemble(text: str, name: str, known: Known | None = None) -> Program:
 def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Program, Places]:
     """The program of a listing, and where its instructions stand, for messages about them.
 
-    `name` (the file's) stands in messages and, without its ending, names a program that has no `.program`; `known` has the constants that
-    stand in the listing by their digests.
+    Messages use `name`, the file's; without its ending, it names a program that has no `.program`. `known` has the constants that the
+    listing has as digests.
 
     Raises `ProgramError` with up to 20 diagnostics, each at its place: E0710 unknown instruction, E0711 unknown operand or flag, E0712
     missing operand, E0713 bad value, E0714 given twice, E0715 unknown directive, E0716 malformed directive, E0717 bad data, E0718 name
-    taken, E0760 and E0761 constants by digest that can't be had. What is read is well formed, not yet valid: see `verify`.
+    taken, E0760 and E0761 constants by digest that aren't known. The result is well formed, but not yet checked: see `verify`.
     """
     errors = Errors()
     lines = read_lines(text, errors)
@@ -138,7 +138,7 @@ def disassemble(program: Program, with_data: bool = True) -> str:
 
 
 def code_lines(program: Program) -> list[str]:
-    """The instructions alone, one line each; a record that is no instruction as its bytes."""
+    """The instructions alone, one line each; a record that isn't an instruction as its bytes."""
     records = program.instructions
     good = well_formed(records)
     texts = Labels(program.host, program.residents).texts

@@ -72,7 +72,7 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What describes a program's arrays."""
+    """The description of a program's arrays."""
 
     name: str
     source: str
@@ -109,7 +109,8 @@ def decode(data: bytes, name: str) -> Program:
     """The program in the bytes of a `.tpub`; `name` (the file's) stands in messages.
 
     Raises `ProgramError`: E0701 no `.tpub`, E0702 another version, E0703 wrong length, E0704 checksum, E0705 table of sections, E0706 a
-    section's content. Takes no more memory than a few times the length of `data`. What is read is well formed, not yet valid: see `verify`.
+    section's content. Takes no more memory than a few times the length of `data`. The result is well formed, but not yet checked: see
+    `verify`.
     """
     _check_header(data, name)
     sections: dict[str, memoryview] = {}
@@ -241,7 +242,7 @@ def _text(sections: Mapping[str, memoryview], section: str, name: str) -> str:
     try:
         return str(sections[section], "utf-8")
     except UnicodeDecodeError as error:
-        raise _error("E0706", name, f"the section {section} is no UTF-8: {error.reason} at byte {error.start}") from None
+        raise _error("E0706", name, f"the section {section} isn't UTF-8: {error.reason} at byte {error.start}") from None
 
 
 def _array(sections: Mapping[str, memoryview], section: str, dtype: np.dtype[np.generic], shape: Sequence[int], name: str) -> AnyArray:

@@ -1,4 +1,4 @@
-"""What instructions take: the cycles for which they occupy their engine, for whole columns of them at once.
+"""Durations: the cycles for which instructions occupy their engine, for whole columns of instructions at once.
 
 The rates are those of the TPU paper's units, which the `Target` has in numbers; `tpucc.sim.timing` says when each instruction starts.
 The first sentence of a function's docstring stands in the reference of the instruction set.
@@ -25,7 +25,7 @@ class Work:
     window: Int64
     """Rows that are read for each of them: those of a pooling window, else 1."""
     elements: Int64
-    """What the host computes at an interrupt; -1 when it has nothing to do."""
+    """The number of values that the host computes at an interrupt; -1 if it has nothing to do."""
     target: Target
     cores: int
     """That share the host and its link."""

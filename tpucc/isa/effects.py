@@ -1,6 +1,6 @@
-"""What each instruction touches, for whole programs at once.
+"""The data that each instruction reads and writes, for whole programs at once.
 
-`effects(records)` gives one column a question: which unified-buffer rows are read and written, which accumulators, which host rows,
+`effects(records)` has a column for each question: which unified-buffer rows are read and written, which accumulators, which host rows,
 what happens to the weight FIFO and to the configuration. The scheduler orders engines by it, the verifier checks by it.
 
 Rows of a walk are given twice. `low` and `high` are the smallest interval [low, high) around them, which is all that most questions
@@ -28,7 +28,7 @@ FAR = 2**60
 
 
 def _tables() -> tuple[npt.NDArray[np.uint16], npt.NDArray[np.uint16], Bools]:
-    """What each kind of instruction reads and writes, a `Place` each, whatever its flags; and whether each opcode has walks."""
+    """The `Place` that each kind of instruction reads and the one it writes, without regard to flags; and whether each opcode has walks."""
     reads, writes, walked = np.zeros(1 << 16, np.uint16), np.zeros(1 << 16, np.uint16), np.zeros(256, np.bool_)
     for opcode, spec in SPECS.items():
         own = slice(opcode << 8, (opcode + 1) << 8)
@@ -131,7 +131,7 @@ class Effects:
 
 
 def effects(records: Records) -> Effects:
-    """What each of `records` touches; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
+    """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
     opcode, reads, writes = records["opcode"], _reads(records), _WRITES[_kind(records)]
     walked, windows, moves = _WALKED[opcode], _any(reads, Place.WINDOWS), _any(reads | writes, ROWS)
     outer = np.where(walked, records["outer"], 1)
@@ -178,7 +178,7 @@ def _kind(records: Records) -> npt.NDArray[np.uint16]:
 
 
 def _reads(records: Records) -> npt.NDArray[np.uint16]:
-    """What each instruction reads: by its kind, and by its flags."""
+    """The places that each instruction reads: by its kind, and by its flags."""
     reads = _READS[_kind(records)]
     for flag, places in _READ_BY_FLAG:
         reads |= np.where(records["flags"] & flag != 0, places, np.uint16(0))
@@ -259,7 +259,7 @@ def resolve(records: Records, effects: Effects) -> Resolved:
 
 
 def _chosen(values: Int64, which: Int64) -> Int64:
-    """`values[which]`, -1 where `which` is, or where there is no such value."""
+    """`values[which]`; -1 where `which` is -1 or past the end."""
     return np.append(values, -1)[np.minimum(which, len(values))]
 
 

@@ -53,7 +53,7 @@ def names_of(space: Space) -> Mapping[int, str]:
 
 
 class Fault(NamedTuple):
-    """Why some records are no instructions: the rule of the verifier's group 2, the field and its key, which records, and the flags that
+    """Why some records aren't instructions: the rule of the verifier's group 2, the field and its key, which records, and the flags that
     may be set (V0202) or the one value (V0203)."""
 
     rule: str
@@ -64,7 +64,7 @@ class Fault(NamedTuple):
 
 
 def faults(opcode: Opcode, function: int, records: Records) -> Iterator[Fault]:
-    """What may be wrong with records of one opcode and function."""
+    """The possible faults of records of one opcode and function."""
     spec = SPECS[opcode]
     flags = sum(flag for flag, _ in spec.flags_for(function))
     yield Fault("V0202", "flags", "flags", (records["flags"] & ~np.uint8(flags)) != 0, flags)

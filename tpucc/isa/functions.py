@@ -1,4 +1,4 @@
-"""What the units compute: products, the meaning of a parameter block, and the functions of `vector` and `pool` with one row for each.
+"""The computations of the units: products, the meaning of a parameter block, and a row for each function of `vector` and `pool`.
 
 A function is added here and nowhere else: a member of `Function`, and its row in `FUNCTIONS`. The assembler, the verifier, both simulators,
 the clock and the reference ask the row. Every expression is evaluated in float32 step by step, in the order in which `block_dtype` writes
@@ -20,7 +20,7 @@ from tpucc.isa.record import Flag, Place, one_row_each
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int8, Int32, interpolate, requantise, saturate
 
 Values = npt.NDArray[np.int8 | np.uint8 | np.int16 | np.uint16]
-"""What a multiply reads."""
+"""The rows that a multiply reads."""
 Block = np.void
 """One parameter block: a record of `block_dtype`."""
 
@@ -77,7 +77,7 @@ _NO_BLOCK = np.void(b"")
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Operands:
-    """What an instruction has read, for its meaning: rows of values [M, mxu], [M, 1] where lane 0 stands for all.
+    """The values that an instruction has read, from which its meaning computes: rows [M, mxu], or [M, 1] where lane 0 stands for all.
 
     Sums that it doesn't read count as 0; other things that it doesn't read are empty, so that computing with them raises.
     """
@@ -117,7 +117,7 @@ Meaning = Callable[[Operands], AnyArray]
 
 
 class Function(IntEnum):
-    """What a `vector` or `pool` instruction computes."""
+    """The function of a `vector` or `pool` instruction."""
 
     COPY = 0
     TABLE = 1

@@ -1,8 +1,8 @@
-"""The instruction set: one row for each mnemonic, which says all that there is to know about it.
+"""The instruction set: one row for each mnemonic, with all facts about it.
 
 `SPECS` is the single place for it: an instruction's fields and flags, the engine that executes it, what it reads and writes, its
 meaning, and the cycles that it takes. The assembler, the verifier, both simulators, the clock, the scheduler and the reference in the
-documentation ask the row. What `vector` and `pool` compute stands in `FUNCTIONS` in the same way.
+documentation ask the row. The functions of `vector` and `pool` have rows of the same kind in `FUNCTIONS`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Opcode(IntEnum):
 
 
 Space = Literal["ub", "acc", "host", "count", "step", "tile", "block", "host step", "engine", "engines", "function", "tag"]
-"""What a field's value is: a row of the unified buffer, of the accumulators or of host memory, a count, a step between rows, the number of
-a weight tile, a parameter block or a host step, one engine, several, a function, or a plain number."""
+"""The meaning of a field's value: a row of the unified buffer, of the accumulators or of host memory, a count, a step between rows, the
+number of a weight tile, a parameter block or a host step, one engine, several, a function, or a plain number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,8 @@ class Spec:
             raise TypeError(f"{self.opcode.mnemonic} writes rows without a meaning, or has a meaning and writes none")
 
     def reads_for(self, function: int, flags: int = 0) -> Place:
-        """What an instruction with this function and these flags reads; with an unknown function, all that any function reads."""
+        """The places that an instruction with this function and these flags reads; for an unknown function, those that any function
+        reads."""
         return _reads(self, function, flags)
 
     def operands_for(self, function: int) -> tuple[OperandSpec, ...]:
@@ -128,7 +129,7 @@ class Spec:
         return tuple((row.flag, row.name) for row in known if not row.of or row.of & reads)
 
     def meaning_of(self, function: int) -> Meaning | None:
-        """What an instruction with this function computes; None when it writes no rows."""
+        """The meaning of an instruction with this function; None if it writes no rows."""
         return FUNCTIONS[Function(function)].meaning if self.functions else self.meaning
 
     @property

@@ -103,7 +103,7 @@ class Port:
 
 @dataclass(frozen=True, slots=True)
 class LayerInfo:
-    """What a program remembers of a layer: its name and kind, where it comes from, and its size."""
+    """The facts about a layer that a program keeps: its name and kind, its origin, and its size."""
 
     name: str
     kind: str
@@ -120,10 +120,10 @@ class LayerInfo:
 
 @dataclass(frozen=True, slots=True)
 class HostWork:
-    """What the host computes at one interrupt, in the middle of the program.
+    """The host's work at one interrupt, in the middle of the program.
 
-    `graph` is a graph in text form. Its inputs are the output ports `reads` and values that earlier parts of the host made; its outputs
-    are the input ports `writes` and values for later parts. `elements`, what it computes, is the measure of its time.
+    `graph` is a graph in text form. Its inputs are the output ports `reads` and values that earlier parts of the host made; its outputs are
+    the input ports `writes` and values for later parts. `elements` is the number of values that it computes, from which its time follows.
     """
 
     graph: str
@@ -173,7 +173,7 @@ class Program:
 
     @property
     def format(self) -> DeviceFormat:
-        """What its values are: that of its ports, which rule V0904 makes one."""
+        """The format of its values: that of its ports, which all have the same by rule V0904."""
         return next((port.format for port in (*self.inputs, *self.outputs)), DEFAULT_FORMAT)
 
     @cached_property

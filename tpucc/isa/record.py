@@ -70,7 +70,7 @@ UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
 
 
 class Place(IntFlag):
-    """What an instruction reads or writes: rows that its operands name, or a part of the machine's state."""
+    """A place that an instruction reads or writes: rows that its operands name, or a part of the machine's state."""
 
     UB = 1
     """Rows of the unified buffer, from the operand `ub` on."""

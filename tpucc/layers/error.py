@@ -1,4 +1,4 @@
-"""What quantising costs a layer: its values in float32 against the integers, real = scale · (integer − zero point).
+"""The error that quantising makes in a layer: its values in float32 against the integers, real = scale · (integer − zero point).
 
 The measure is the signal-to-quantisation-noise ratio, SQNR: 10 · log10(Σ real² / Σ (integer's value − real)²) decibels. A value that is
 uniform over all of the integers' range has an SQNR of about 6 dB a bit (Bennett, "Spectra of Quantized Signals", 1948).

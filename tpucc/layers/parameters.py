@@ -117,7 +117,7 @@ def require_finite(factors: AnyArray) -> None:
     if not np.isfinite(factors).all():
         raise UnfitError(
             "E0804",
-            "the operands are so much larger than the result that their ratio is no float32 number",
+            "the operands are so much larger than the result that their ratio isn't a float32 number",
             "check the ranges of the inputs and the calibration data; scale the operands down",
         )
 

@@ -24,7 +24,7 @@ from tpucc.ops.transpose import TransposeAttributes
 
 @dataclass(frozen=True, slots=True)
 class HostStep:
-    """What the host computes between two segments of the device.
+    """The host's work between two segments of the device.
 
     `graph` has an `input` for each value from outside: the integers `reads` of the device, and values that earlier parts of the host
     made. Its outputs, each named as its node, are the integers `writes` that the device reads, and values that later parts read.
@@ -65,7 +65,8 @@ def partition(graph: Graph) -> Partition:
 
 
 class _Cut:
-    """Who makes each value, and what crosses from part to part. The host's parts are numbered: 0, the steps, and last the epilogue."""
+    """The part that makes each value, and the values that cross from part to part. The host's parts are numbered: 0, the steps, and last
+    the epilogue."""
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
@@ -94,7 +95,7 @@ class _Cut:
     def _host_parts(self, times: Mapping[str, int]) -> dict[str, int]:
         """The part of each value that the host makes. Constants are copied to where they are read, but for those that the model returns.
 
-        What nothing needs is left out of the prologue, where it could be anything that was folded away.
+        Values that nothing needs are left out of the prologue: among them may be any constant that was folded away.
         """
         leading = _leading(self._graph, self._device)
         parts: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""What each layer computes, written as plainly as it can be: the integer answer that the machine must give, bit for bit.
+"""The meaning of each layer, written as plainly as possible: the integers that the machine must compute, bit for bit.
 
 It shares no code with the simulator but the scalar rules of `tpucc.numerics` (round, saturate, requantise): no tiles, no rows, no
 instructions. Products are exact: integers are widened to float64, in which every sum that fits an accumulator is exact.
@@ -22,7 +22,7 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
     """The result of a layer, integers of the node's type, from the operands that `tpucc.layers.kinds` lists.
 
     Raises `OverflowError` when a sum doesn't fit the int32 accumulators, which `verify_layers` rules out, and `TypeError` for a node
-    that is no layer.
+    that isn't a layer.
     """
     to = DEVICE_FORMATS[node.type.dtype]
     match node.attributes:
@@ -38,7 +38,7 @@ def compute(node: Node, operands: Sequence[AnyArray]) -> DeviceInts:
             return element_wise(node.attributes, *operands, to=to)
         case Move():
             return moved(node.attributes, operands)
-    raise TypeError(f"{node.name} is no layer but {node.op}")
+    raise TypeError(f"{node.name} isn't a layer but {node.op}")
 
 
 def fully_connected(
@@ -110,7 +110,7 @@ def element_wise(layer: Vector, a: DeviceInts, b: DeviceInts, table: DeviceInts 
 
 
 def look_up(table: DeviceInts, values: DeviceInts, of: IntegerFormat) -> DeviceInts:
-    """The table's entry of each value, both of the format `of`: entry 0 is that of `of.low`. What lies between entries is interpolated."""
+    """The table's entry of each value, both of the format `of`: entry 0 is that of `of.low`. Values between entries are interpolated."""
     return table[values.astype(np.intp) - of.low] if of.has_exact_tables else interpolate(values, table, of)
 
 

@@ -28,9 +28,9 @@ REPORTED = 20
 
 
 def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
-    """Raises `ProgramError` with what is wrong with the layers of a graph, or with those in `changed` only.
+    """Raises `ProgramError` with the faults of the layers of a graph, or of those in `changed` only.
 
-    E0820 a layer reads what is no value of the device; E0821 number of operands, attributes of another kind, or an epilogue that isn't the
+    E0820 a layer reads a value that isn't the device's; E0821 number of operands, attributes of another kind, or an epilogue that isn't the
     layer's; E0822 an edge without scale and zero point, or of another type than the result; E0823 operands whose types or shapes don't fit;
     E0824 zero points and clamps outside the integers; E0825 multipliers that aren't positive and finite; E0803 accumulators that could
     overflow; E0749 nodes with places. Host operators have their own check.
@@ -89,7 +89,7 @@ def _layer_faults(node: Node, layer: Layer, operands: Sequence[Node]) -> Iterato
 
 
 def _edge_faults(node: Node, sources: Sequence[Node]) -> list[Fault]:
-    """What is wrong with the values that the layer reads and with its result; constants may stand for values."""
+    """The faults of the values that the layer reads, and of its result; constants may stand for values."""
     hosts = [edge for edge in sources if not is_layer(edge) and edge.op not in ENTRANCES]
     bare = [edge for edge in (*sources, node) if _is_bare(edge) and edge not in hosts]
     held = listed([*DEVICE_FORMATS], "or")
@@ -171,7 +171,7 @@ def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[
     elif pool_shape(layer, operands[0].type.shape) != node.type.shape:
         yield "E0823", f"windows of {layer.size[0]}×{layer.size[1]} of {operands[0].type.brief} don't give {node.type.brief}"
     elif layer.function == "max" and operands[0].type.quantisation != node.type.quantisation:
-        yield "E0823", "a maximum has the scale and zero point of what it is taken of"
+        yield "E0823", "a maximum has the scale and zero point of its operand"
     yield from _epilogue_faults(node, layer.epilogue, (1, 1) if layer.function == "average" else None)
 
 
@@ -198,7 +198,7 @@ def _move_faults(node: Node, layer: Move, operands: Sequence[Node]) -> Iterator[
     if move_shape(layer, [operand.type.shape for operand in operands]) != node.type.shape:
         yield "E0823", f"{' and '.join(operand.type.brief for operand in operands)} don't give {node.type.brief}"
     if any(operand.type.quantisation != node.type.quantisation for operand in operands):
-        yield "E0823", "what it moves must have its scale and zero point"
+        yield "E0823", "its operands must have its scale and zero point"
     yield from _zero_faults(node, (layer.value,))
 
 
@@ -208,7 +208,7 @@ def _misfits(operands: Sequence[Node], expected: Sequence[TensorType]) -> list[F
 
 
 def _epilogue_faults(node: Node, epilogue: Epilogue | None, takes: tuple[int, int] | None) -> Iterator[Fault]:
-    """What is wrong with the epilogue of a layer that `takes` so many scales and zero points of its operands, or no epilogue."""
+    """The faults of the epilogue of a layer, which `takes` so many scales and zero points of its operands, or has no epilogue."""
     if epilogue is None or takes is None:
         if epilogue is not None or takes is not None:
             yield "E0821", "it has an epilogue, and takes none" if takes is None else "it has no epilogue, and takes one"

@@ -20,7 +20,7 @@ from tpucc.diagnostics import counted
 from tpucc.target import Target
 
 ISSUE_CYCLES = 10
-"""What an instruction is taken to cost, so that few are preferred: the average is 10 to 20 cycles (Jouppi et al., ISCA 2017, section 2)."""
+"""Cycles added for each instruction, so that few are preferred: the average is 10 to 20 (Jouppi et al., ISCA 2017, section 2)."""
 ISSUE_SHARE = 4
 """But it costs no more than a fourth of a tile's shift: on a unit of a few rows ten cycles would outweigh the work itself."""
 
@@ -131,7 +131,7 @@ def choose_blocking(loops: tuple[int, ...], deep: int, wide: int, target: Target
 
 
 def _candidates(problem: _Problem) -> list[_Cut]:
-    """What is worth trying: all that fits, or single rows in the smallest chunks."""
+    """The cuts to try: all that fit, or single rows in the smallest chunks."""
     cuts = [
         cut
         for unit in problem.units()

@@ -168,7 +168,7 @@ def _fewest_parts(plan: Plan, parted: int) -> int:
 def _fits(plan: Plan, parts: int, parted: int) -> bool:
     """Whether that many parts fit the unified buffer. Three parts of the largest size tell: a first one, a middle one and a last one.
 
-    It is tried with the built-in lowering, whoever lowers in the end: how many parts there are doesn't depend on a layer's instructions.
+    It is tried with the built-in lowering, even if that is replaced: the number of parts doesn't depend on a layer's instructions.
     """
     largest = -(-plan.sharding.batch // parts)
     draft = _draft(replace(plan, lowerers={}), Split((largest,) * min(parts, 3), parted=parted))

@@ -46,8 +46,8 @@ def _doubling(first: int, limit: int) -> Iterator[int]:
 
 
 class _Estimate:
-    """What a part of `items` items takes, in cycles: products, the activation unit's own work, transfers in and out; and the fetches of
-    weights, which are in the products already."""
+    """The cycles of a part of `items` items: products, the activation unit's own work, transfers in and out; and the fetches of weights,
+    which the products include already."""
 
     def __init__(self, plan: Plan, items: int) -> None:
         self._plan = plan

@@ -1,4 +1,4 @@
-"""What lowering decides once for a device graph, however its batch is split: tensors, steps in order, tiles and parameter blocks."""
+"""The decisions of lowering that don't depend on how the batch is split: tensors, steps in order, tiles and parameter blocks."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Plan:
         return frozenset(tensor for step in after for tensor in (*step.reads, step.result))
 
     def layers(self, split: Split) -> tuple[LayerInfo, ...]:
-        """What the program remembers of the steps when its batch is split."""
+        """The facts about each step that the program keeps, for this split of the batch."""
         return tuple(self._layer(step, split.sizes if split.is_parted(number) else ()) for number, step in enumerate(self.steps))
 
     def _layer(self, step: Step, splits: tuple[int, ...]) -> LayerInfo:

@@ -16,8 +16,8 @@ from tpucc.target import Target
 
 @dataclass(frozen=True, slots=True)
 class ProductLevel:
-    """What each row of the result is multiplied from: rows of a buffer, and for each column block of the result a weight tile, or None
-    where the tile has nothing but zeros and is left out."""
+    """The factors of each row of the result: rows of a buffer, and for each column block of the result a weight tile. The tile is None if
+    it has only zeros and is left out."""
 
     buffer: str
     start: int

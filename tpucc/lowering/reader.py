@@ -145,7 +145,7 @@ class Reader:
         return self._product(node, layer, levels, node.operands[1:2], node.operands[2:])
 
     def _surrounded_by(self, node: Node, layer: Conv) -> tuple[Access, int, int]:
-        """What a convolution reads, with a border at least as wide as its padding; and its padding at the top and on the left."""
+        """The operand of a convolution, with a border at least as wide as its padding; and its padding at the top and on the left."""
         name = node.operands[0]
         value, (top, _, left, _) = self._values[name], layer.sides
         own = value.tensor.sides

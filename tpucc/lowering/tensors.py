@@ -141,8 +141,8 @@ def regrouped(shape: Shape, steps: Shape, new: Shape) -> Shape | None:
 def borders(device: Graph) -> Mapping[str, Sides]:
     """For each layer whose result convolutions read with padding, a border as wide as the widest of them needs.
 
-    The device computes such a result where its border is already around it. What the host gives or gets is stored without: convolutions
-    of it, and of other views of a value, read a copy.
+    The device writes such a result inside its border. Values that the host gives or takes have no border: convolutions of these, and of
+    other views of a value, read a copy.
     """
     found: dict[str, Sides] = {}
     for node in device:

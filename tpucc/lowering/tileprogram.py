@@ -1,8 +1,8 @@
 """The tile program: machine instructions whose rows are still rows of virtual buffers.
 
 It is the machine's record with the addresses left open: `ub`, `ub2` and `dest` are rows inside a virtual buffer, `acc` a row inside an
-accumulator group, and the tile that a multiply switches to is still its own operand. What is left for scheduling: addresses, weight
-prefetch, synchronisation.
+accumulator group, and the tile that a multiply switches to is still its own operand. Scheduling adds addresses, weight
+prefetch and synchronisation.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def flat(tiles: TileProgram) -> Records:
 
 
 _SHARED = tuple(part.name for part in fields(TileProgram) if part.name not in ("instructions", "buffers", "groups"))
-"""What a tile program and a machine program both have."""
+"""The fields that a tile program and a machine program share."""
 
 
 def surrounding_program(tiles: TileProgram) -> Program:

@@ -47,7 +47,7 @@ def tile_operands(opcode: Opcode, function: int) -> Sequence[OperandSpec]:
 
 
 class Named(Protocol):
-    """What gives rows their names: a tile program, or the layout of one."""
+    """The source of the rows' names: a tile program, or the layout of one."""
 
     @property
     def buffers(self) -> Sequence[VirtualBuffer]: ...
@@ -163,10 +163,10 @@ def parse_tiles(text: str, name: str, known: Known | None = None) -> TileProgram
 def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TileProgram, Places]:
     """The tile program of a `.tile` text, and where its instructions stand, for messages about them.
 
-    `name` (the file's) stands in messages; `known` has the constants that stand in the text by their digests.
+    Messages use `name`, the file's; `known` has the constants that the text has as digests.
 
-    Raises `ProgramError` with up to 20 diagnostics, with the codes of `tpucc.isa.assembler.assemble`. What is read is well formed, not
-    yet valid: see `verify_tiles`.
+    Raises `ProgramError` with up to 20 diagnostics, with the codes of `tpucc.isa.assembler.assemble`. The result is well formed, but
+    not yet checked: see `verify_tiles`.
     """
     errors = Errors()
     lines = read_lines(text, errors)

@@ -29,7 +29,7 @@ ALLOWED = (
     *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
     *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
-"""What a tile program has. Fetches, waits and the end are scheduling's."""
+"""The instructions of a tile program. Scheduling adds fetches, waits and the end."""
 
 
 Found = tuple[int, str, str]
@@ -63,7 +63,7 @@ def _diagnostic(tiles: TileProgram, fault: Violation, places: Places | None, mod
 def _parts(tiles: TileProgram) -> Iterator[Violation]:
     """The program's parts by the machine's own rules, without instructions; then what only tile programs have."""
     if tiles.instructions.dtype != TILE_RECORD or tiles.instructions.ndim != 1:
-        yield Violation("E0750", "the instructions are no tile records")
+        yield Violation("E0750", "the instructions aren't tile records")
     context = Context(surrounding_program(tiles))
     for violation in (*structure.check(context), *ports.check(context)):
         yield Violation("E0750", violation.message)
@@ -74,7 +74,7 @@ def _parts(tiles: TileProgram) -> Iterator[Violation]:
     for buffer in tiles.buffers:
         held = tiles.host[buffer.home] if 0 <= buffer.home < len(tiles.host) else None
         if buffer.home != -1 and (held is None or held.rows != buffer.rows or held.kind not in ("input", "constant")):
-            yield Violation("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
+            yield Violation("E0750", f"the home of {printable(buffer.name)} isn't an input or constant of {buffer.rows:,} rows")
         if tiles.layers and not 0 <= buffer.layer < len(tiles.layers):
             yield Violation("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
 

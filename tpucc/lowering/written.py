@@ -15,7 +15,7 @@ from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.tiletext import TileLineReader
 
 WRITTEN = (Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE, Opcode.ACTIVATE, Opcode.SET_CONFIGURATION, Opcode.NOP, Opcode.DEBUG_TAG)
-"""What a product's lines are. Transfers to and from the host are added around them."""
+"""The instructions that a product's lines may have. Transfers to and from the host are added around them."""
 
 
 def read_product(layer: ProductLayer, lines: Iterable[str]) -> WrittenProduct:

@@ -37,10 +37,10 @@ _UNKNOWN = whole(batch=None)
 
 
 def facts_of(op: str) -> Facts:
-    """The facts of an operator; of a layer, and of any name that is no operator's, nothing special is true."""
+    """The facts of an operator. A layer, and a name that isn't an operator's, has facts of which none hold."""
     return OPS[op].facts if op in OPS else _UNKNOWN
 
 
 def legalisation_of(op: str) -> Legalisation | None:
-    """What the device has for an operator; None for a layer, and for any name that is no operator's."""
+    """How the device computes an operator; None for a layer, and for a name that isn't an operator's."""
     return OPS[op].legalisation if op in OPS else None

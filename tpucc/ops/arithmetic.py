@@ -19,7 +19,7 @@ FUSIBLE: dict[str, OpDef[Any]] = {"add": add.OP, "sub": sub.OP, "mul": mul.OP}
 
 @dataclass(frozen=True, slots=True)
 class ArithmeticAttributes(Fused):
-    """What was fused into the operator `of`: add, sub or mul."""
+    """The activation fused into the operator `of`: add, sub or mul."""
 
     of: str = "add"
 
@@ -41,7 +41,7 @@ def reference(attributes: ArithmeticAttributes, operands: Sequence[Array]) -> Ar
 
 
 def _function(attributes: ArithmeticAttributes) -> str:
-    """What the vector unit calls the operator."""
+    """The operator's name as a function of the vector unit."""
     legalisation = unfused(attributes).legalisation
     assert isinstance(legalisation, Arithmetic)
     return legalisation.function(NoAttributes())

@@ -53,7 +53,7 @@ def reference(attributes: ConcatAttributes, operands: Sequence[Array]) -> Array:
 
 
 def _part(attributes: ConcatAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
-    """The same part of every operand; along the axis that is joined there is no such thing."""
+    """The same part of every operand; None along the axis that is joined."""
     axis = attributes.axis % len(result)
     if bounds[axis] != (0, result[axis]):
         return None

@@ -15,7 +15,7 @@ from tpucc.ops.windows import Padding, Pair
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionAttributes(Fused):
-    """What was fused into the convolution; `stride` and `padding` are those of conv2d."""
+    """The activation fused into the convolution; `stride` and `padding` are those of conv2d."""
 
     stride: Pair = 1
     padding: Padding = "valid"

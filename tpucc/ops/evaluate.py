@@ -111,7 +111,7 @@ def _require_ready(graph: Graph, inputs: Mapping[str, Array], extra: Extra) -> N
 
 
 def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnostic]:
-    """What is wrong with one input, if anything."""
+    """The error of one input, if there is one."""
     if node.name not in inputs:
         near = did_you_mean(node.name, inputs)
         yield Diagnostic("E0450", f"the input {node.name} is missing: {node.type.brief}", node.origin.labels(), (near,))

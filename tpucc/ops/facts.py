@@ -48,15 +48,19 @@ MOVED = UNCHANGED | COPIED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What is true of an operator.
+    """The facts about an operator that passes ask for.
 
-    `values` says where the values of its result come from. `elementwise`: each value depends on the values at its place in the operands,
-    by NumPy's broadcasting, and the operator takes any shape. `monotone`: it is a function of one value that never falls where that rises.
-    `commutative`: its two operands may be exchanged. `signs`: where the result is a sum, with which sign each operand is added. `part`:
-    what of the operands a part of the result is computed from. `windows`: the axes of an image over which its windows walk. `batch`: where
-    the batch is in the result; None without operands. `keeps_parameters`: on the device the result has scale and zero point of its
-    operand. `terms`: how many products are added up for each value of the result, from the operands' shapes; 1 where none are.
-    `fuses_into`: the operator that is this one with an activation, and perhaps a bias, after it; empty where there is none.
+    - `values`: where the values of its result come from.
+    - `elementwise`: each value depends on the values at its place in the operands, by NumPy's broadcasting, and any shape is allowed.
+    - `monotone`: it is a function of one value that never falls when its operand rises.
+    - `commutative`: its two operands may be exchanged.
+    - `signs`: if the result is a sum, the sign with which each operand is added.
+    - `part`: the parts of the operands from which a part of the result is computed.
+    - `windows`: the axes of an image over which its windows move.
+    - `batch`: the axis of the batch in the result; None without operands.
+    - `keeps_parameters`: on the device the result has the scale and zero point of its operand.
+    - `terms`: how many products are added up for each value of the result, from the operands' shapes; 1 if none are.
+    - `fuses_into`: the operator that is this one with an activation, and perhaps a bias, after it; empty if there is none.
     """
 
     values: Values
@@ -123,7 +127,7 @@ def moving(values: Values, *, part: PartRule, batch: BatchRule, keeps_parameters
 
 
 def whole(*, batch: BatchRule | None) -> Facts:
-    """What is computed whole: the device lacks it, or it is no operator at all."""
+    """Facts of an operator that isn't computed in parts, because the device lacks it, or of a name that isn't an operator's."""
     return replace(_PLAIN, batch=batch)
 
 
@@ -134,6 +138,6 @@ def product(*, fuses_into: str) -> Facts:
 
 
 def windowed(windows: WindowRule, *, part: PartRule, keeps_parameters: bool, terms: Terms, fuses_into: str) -> Facts:
-    """What is computed from the pixels in a window."""
+    """Facts of operators that compute each value from the pixels in a window."""
     made = replace(_PLAIN, windows=windows, part=part, batch=rules.images)
     return replace(made, keeps_parameters=keeps_parameters, terms=terms, fuses_into=fuses_into)

@@ -17,7 +17,7 @@ Parameter = int | float | str | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """What was fused into an operator.
+    """The activation fused into an operator.
 
     `activation` is the name of a function of one value (an operator with a `Table` or a `Clamp`), or empty. `parameters` are the values of
     that operator's attributes in the order of their fields: `("leaky_relu", (0.01,))`. `pre` is the range (low, high) of the values before

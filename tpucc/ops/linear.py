@@ -15,7 +15,7 @@ from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 
 @dataclass(frozen=True, slots=True)
 class LinearAttributes(Fused):
-    """What was fused into the product."""
+    """The activation fused into the product."""
 
 
 def infer(attributes: LinearAttributes, types: Sequence[TensorType]) -> TensorType:

@@ -1,4 +1,4 @@
-"""What an operator is: everything that the rest of tpucc knows about one, in one value.
+"""`OpDef`: everything that the rest of tpucc knows about an operator, in one value.
 
 An operator is one file of this package that ends in `OP = OpDef(...)`. The call syntax, the text form, the shape errors, the float
 reference, the pictures and the documentation page follow from it. `OpDef` has no defaults: a forgotten rule fails at import.
@@ -28,7 +28,7 @@ class RuleError(Exception):
     """A shape or type rule that doesn't hold.
 
     `code` is one of E0301 to E0315: one code a kind of rule, the same for all operators. `about` names the operands or the attribute to
-    blame (an operand's index or an attribute's name); `help` says what would do. `{0}`, `{1}` in the texts stand for the operands as the
+    blame (an operand's index or an attribute's name); `help` is the correction. `{0}`, `{1}` in the texts stand for the operands as the
     student named them (`x is f32[64, 128]` is the label's business, not the rule's); the texts have no other braces.
     """
 
@@ -68,7 +68,7 @@ class OnHost:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value that nothing computes: an input, a weight, a constant. It is wherever it is needed."""
+    """A value that isn't computed: an input, a weight, a constant. It can be on the host and on the device."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +143,8 @@ class OpDef(Generic[A]):
 
     `attributes` is a frozen dataclass; the order of its fields is the order of the positional arguments after the operands, and its
     defaults are the call's. `infer` gives the result's type or raises `RuleError`; it sees shapes as Python integers and must not
-    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` is what passes ask. `cost` of an operator is not
-    here: time belongs to layers.
+    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` are for passes. An operator has no
+    cost: time belongs to layers.
     """
 
     name: str
@@ -177,7 +177,7 @@ class OpDef(Generic[A]):
 
 
 def _contradictions(operator: OpDef[Any]) -> Iterator[str]:
-    """What can't be true of an operator, by its facts, its operands and how it is legalised."""
+    """Contradictions between an operator's facts, its operands and its legalisation."""
     facts, kind = operator.facts, operator.legalisation
     if facts.elementwise != isinstance(kind, Table | Clamp | Arithmetic | Boundary):
         yield "functions of elements are tables, clamps, arithmetic and boundaries, and nothing else is element-wise"
@@ -194,7 +194,7 @@ def _contradictions(operator: OpDef[Any]) -> Iterator[str]:
 
 
 def _named(text: str, names: Sequence[str]) -> str:
-    """One walk over the text: a name that looks like `{1}` is no place for another."""
+    """Fills all holes in one go, so that a name that looks like `{1}` isn't filled itself."""
     return re.sub(r"\{(\d+)\}", lambda place: names[int(place[1])], text)
 
 

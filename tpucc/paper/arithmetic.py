@@ -1,4 +1,4 @@
-"""What follows from the machine alone: peak, tile fetch, ridge, fill, and section 7's 600×600 matrix."""
+"""Figures that follow from the machine alone: peak, tile fetch, ridge, fill, and section 7's 600×600 matrix."""
 
 from __future__ import annotations
 

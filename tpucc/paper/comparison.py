@@ -25,7 +25,7 @@ from tpucc.target import Target
 def compare(folder: Path, target: Target, progress: Progress = lambda _: None) -> Iterator[Section]:
     """The sections, each when it is ready. The applications are those of the paper's whose sources lie in `folder`.
 
-    `progress` hears what is worked on. Raises `UsageError` E0532 when there is no source, and what compiling raises.
+    `progress` is called with the work in hand. Raises `UsageError` E0532 when there is no source, and the errors of compiling.
     """
     programs = find_programs(folder)
     yield from map(with_reasons, (machine_section(target), matrix_section(target)))

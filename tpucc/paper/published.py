@@ -50,7 +50,8 @@ class Prime(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Application(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What tables 1, 3, 5, 7 and 8 say of one application. `table3` has the breakdown's keys of `stats.json`, in percent, and `tops`.
+    """The figures of tables 1, 3, 5, 7 and 8 for one application. `table3` has the breakdown's keys of `stats.json`, in percent, and
+    `tops`.
 
     Where nothing of the shapes is published, ours is another network of its kind and size: the comparison is `qualitative`.
     """

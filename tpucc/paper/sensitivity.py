@@ -39,7 +39,7 @@ def sensitivity_section(programs: Mapping[str, Path], base: Mapping[str, Measure
 
 
 def prime_section(programs: Mapping[str, Path], base: Mapping[str, Measured], progress: Progress) -> Section:
-    """TPU′ against TPU v1: each application, and the means over those that there are."""
+    """TPU′ against TPU v1: each application, and the means over those that have a program."""
     progress("TPU′")
     speedups, paper = _speedups(programs, base, load_target("tpu_v1_prime")), published().prime
     figures = [Figure(name.upper(), "", "×", None, speedup) for name, speedup in speedups.items()]

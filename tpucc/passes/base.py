@@ -1,4 +1,4 @@
-"""What a pass is.
+"""The base class of passes, and what a pass gets.
 
 ```python
 @dataclass(frozen=True)
@@ -10,8 +10,8 @@ class DropDeadCode(Pass):
 ```
 
 Options are fields with defaults of type int, float, str or bool; they become command-line options (`--dead-code-FIELD`). The driver
-verifies, times and dumps around each pass; a pass does none of that. All that a pass has to say is in its result: the graph, and what the
-user should hear, as in `return graph.noting("one sentence")`.
+verifies the graph after each pass, times the pass, and prints its result; a pass does none of that. A pass returns a graph, with messages
+for the user if there are any, as in `return graph.noting("one sentence")`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tpucc.target import Target
 
 @dataclass(frozen=True)
 class Context:
-    """What a pass may know beside the graph; nothing of it can be changed.
+    """The facts that a pass gets beside the graph; it can't change them.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
     standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values.
@@ -62,7 +62,7 @@ class Pass(Protocol):
 
 @dataclass(frozen=True)
 class Brought:
-    """A pass of the user's. What it says of itself has been read once, into plain values; `code` names it and calls it."""
+    """A pass of the user's. Its attributes have been read once, into plain values; `code` names it and calls it."""
 
     name: str
     summary: str

@@ -1,8 +1,8 @@
 """Products of parts of one value with the same weights become one product.
 
 A recurrent network multiplies each step's rows `x[:, t]` by the same kernel. Step by step the matrix unit would load the kernel's tiles
-again for a few rows each; `x @ k` loads them once for all rows. What each step reads is then rows of the result, which cost nothing: the
-device walks over them. Appleyard, Kočiský and Blunsom, arXiv 1604.01946, batch the input products of recurrent networks likewise.
+again for a few rows each; `x @ k` loads them once for all rows. Then each step reads rows of the result, without a copy.
+Appleyard, Kočiský and Blunsom, arXiv 1604.01946, batch the input products of recurrent networks likewise.
 """
 
 from __future__ import annotations

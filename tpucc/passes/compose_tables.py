@@ -23,7 +23,7 @@ class ComposeTables(Pass):
 
     Where every value has an entry of its own (int8: 256), the table of a function of a function is `second[first]`, entry by entry: not a
     bit changes, and each look-up less is one pass over the unified buffer less. The layer's own requantisation and clamp stay, and act
-    before the table; scale and zero point become those of the chain's end. What is interpolated between entries (int16) doesn't compose.
+    before the table; scale and zero point become those of the chain's end. Tables with interpolation between entries (int16) don't compose.
     """
 
     name = "compose-tables"

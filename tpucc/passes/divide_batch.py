@@ -113,7 +113,7 @@ def batch_of(graph: Graph) -> int:
     if len(sizes) == 1 and 0 not in sizes:
         return sizes.pop()
     if not graph.inputs:
-        raise CompileError(Diagnostic("E0830", "the model has no inputs, so that there is no batch to divide among cores"))
+        raise CompileError(Diagnostic("E0830", "the model has no inputs, so there is no batch to divide among cores"))
     labels = tuple(Label(span, f"{node.name} is {node.type.brief}") for node in graph.inputs for span in node.origin.spans[:1])
     text = "the inputs have no batch in common that could be divided among cores"
     raise CompileError(Diagnostic("E0830", text, labels, ("the batch is the first size, the same one in every input",)))

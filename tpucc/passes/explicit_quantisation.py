@@ -1,7 +1,7 @@
 """`quantize` and `dequantize` as the source wrote them become parameters of the values that the device holds.
 
-`dequantize(quantize(v, s, z))` says that v is held with scale s and zero point z. So v's type says it, and the pair goes: the layer that
-computes v requantises with these parameters, and nothing is rounded twice. What calibration would find doesn't matter any more.
+`dequantize(quantize(v, s, z))` says that v is held with scale s and zero point z. So the pair is removed, and v's type
+has these parameters instead. The layer that computes v requantises with them, so nothing is rounded twice. Calibration keeps them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Scales and offsets fold: into weights, into each other, and away when they change nothing.
 
-Sums and products are reassociated in float32, so that results may differ in the last bits. What would overflow is left alone.
+Sums and products are reassociated in float32, so that results may differ in the last bits. Constants that would overflow aren't folded.
 """
 
 from __future__ import annotations

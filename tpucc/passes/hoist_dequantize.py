@@ -21,9 +21,9 @@ from tpucc.passes.rewriter import Rewriter
 
 @dataclass(frozen=True)
 class HoistDequantize(Pass):
-    """Rewrites `dequantize(m(q, …))` to `m(dequantize(q), …)` for what moves values only, through as many of these as there are.
+    """Rewrites `dequantize(m(q, …))` to `m(dequantize(q), …)` for operators `m` that only move values, through chains of them too.
 
-    What else reads the integers keeps them.
+    Other readers of the integers still read the integers.
     """
 
     name = "hoist-dequantize"

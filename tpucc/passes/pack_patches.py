@@ -96,7 +96,7 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
 
 
 def _gain(layer: str, packing: _Packing, channels: int, target: Target) -> str:
-    """What the packing gains, in lanes of the matrix unit."""
+    """The lanes of the matrix unit that packing gains."""
     rows, columns = require_pair(packing.attributes.size, "size", MAX_STEP)
     lanes = packing.image[3]
     room = -(-lanes // target.mxu) * target.mxu

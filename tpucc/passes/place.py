@@ -56,7 +56,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     """
     for node in graph:
         if node.op not in OPS:
-            raise ProgramError(Diagnostic("E0806", f"{node.name} is no operator but {node.op}: only operator graphs are placed"))
+            raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
     relations = _Placing(graph)
     if errors := _errors(relations):
         raise CompileError(errors)
@@ -121,8 +121,8 @@ def _forced_to_host(relations: _Placing) -> set[str]:
 
 
 def _enclosed(relations: _Placing, middle: set[str], edges: set[str]) -> set[str]:
-    """What stands between operators of the host with no product near: no path leads there from a product, or from there to one, past
-    operators of the host alone."""
+    """The operators that stand between operators of the host, with no product near: every path between one of them and a product passes
+    an operator of the host."""
     if not middle:
         return set()
     inside = relations.before(middle).keys() & relations.after(middle | edges).keys()
@@ -152,7 +152,7 @@ def _boundaries(relations: _Placing, device: set[str], on_host: set[str]) -> set
 
 
 def _between(relations: _Placing, device: set[str], on_host: set[str]) -> set[str]:
-    """What moves values from device work to device work, with nothing of the host in between: elsewhere that is the host's."""
+    """The operators that only move values, from device work to device work without the host between. Elsewhere the host computes them."""
     near = relations.near(device, on_host) & relations.near(device, on_host, backwards=True)
     return {name for name in near - on_host if isinstance(OPS[relations.graph[name].op].legalisation, MOVING)}
 

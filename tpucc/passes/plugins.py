@@ -63,13 +63,13 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
     found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step) or short(step))
     if isinstance(found, str):
         kinds = "name and summary are strings, level is 0, 1 or 2, run a method"
-        raise UsageError(Diagnostic("E0514", f"{what or found} is no pass: {kinds}"))
+        raise UsageError(Diagnostic("E0514", f"{what or found} isn't a pass: {kinds}"))
     name, summary, level, after = found
     return Brought(name, summary, level, after, step, guest(f"the pass {name}", run, seconds))
 
 
 def _read(step: Any) -> tuple[str, str, int, str | None] | None:
-    """What a pass says of itself, as plain values; None for what is no pass."""
+    """The attributes of a pass as plain values; None for an object that isn't a pass."""
     if isinstance(step, type) or not callable(getattr(step, "run", None)):
         return None
     name, summary, after, level = (getattr(step, field, None) for field in ("name", "summary", "after", "level"))

@@ -1,8 +1,8 @@
 """From operators to layers: the pass that makes integers of real numbers.
 
 Each value on the device becomes int8, or int16, with a scale and a zero point, each operator there a layer (or, for a view, a `reshape` of
-the integers, which moves nothing). `quantize` nodes stand where values enter the device and `dequantize` nodes where they leave it; what is
-on the host stays as it is.
+the integers, which moves nothing). `quantize` nodes stand where values enter the device and `dequantize` nodes where they leave it; the
+host's operators stay as they are.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Rewriter:
     that the old graph read and the new one doesn't are left out of it: a pass clears away what it made useless, and nothing else.
 
     In a graph whose nodes have places, a node that is added without one gets it: that of its namesake, or else of the node that was read
-    last, which it is made for. What is computed from constants alone is the host's.
+    last, which it is made for. Nodes computed from constants alone belong to the host.
     """
 
     def __init__(self, graph: Graph, by: str) -> None:
@@ -55,7 +55,7 @@ class Rewriter:
             yield node if operands == node.operands else replace(node, operands=operands)
 
     def resolve(self, name: str) -> str:
-        """What the old graph's node is called now."""
+        """The new name of a node of the old graph."""
         return self._aliases.get(name, name)
 
     def operands(self, node: Node) -> tuple[Node, ...]:
@@ -93,7 +93,7 @@ class Rewriter:
         return self.make(Node(of.name, "reshape", (of.name,), ReshapeAttributes(shape), type_, of.origin))
 
     def alias(self, node: Node, other: str) -> None:
-        """Drops a node: whoever reads it reads `other` from now on."""
+        """Drops a node: its readers read `other` from now on."""
         self._aliases[node.name] = other
         self._reads.subtract(node.operands)
         self._reads[other] += self._reads[node.name]
@@ -107,7 +107,7 @@ class Rewriter:
         return self._reads[node.name] == 1 and not is_pinned(node)
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once for each `key`: several nodes share it."""
+        """The result of `make`, made once for each `key` and shared by several nodes."""
         if key not in self._made:
             self._made[key] = make()
         return cast(T, self._made[key])

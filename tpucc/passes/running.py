@@ -1,4 +1,4 @@
-"""Running one pass: what it returns is verified, and a fault in it is named."""
+"""Running one pass: its result is verified, and an error in it names the pass."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tpucc.passes.base import Brought, Context, Pass
 from tpucc.plugins.guard import Guest, short
 
 PLAIN = (str, int, float, bool, NoneType, Constant)
-"""What a graph's fields hold, beside tuples and tpucc's own dataclasses."""
+"""The types in a graph's fields, beside tuples and tpucc's own dataclasses."""
 
 
 def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
@@ -48,7 +48,8 @@ def run_pass(step: Pass, graph: Graph, context: Context) -> Graph:
 
 
 def verify_stage(graph: Graph, before: Graph | None = None) -> None:
-    """Checks an operator graph or a layer graph by the rules of both; what `before`, which keeps them, has too isn't checked again."""
+    """Checks an operator graph or a layer graph by the rules of both; nodes that are in `before`, a graph that keeps the rules, aren't
+    checked again."""
     if graph is before:
         return
     changed = None if before is None else changed_nodes(graph, before)
@@ -58,7 +59,7 @@ def verify_stage(graph: Graph, before: Graph | None = None) -> None:
 
 
 def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
-    """A pass of the user's, whose code is named for all that goes wrong. What it gets can be read, not written."""
+    """Runs a pass of the user's. Every error names its code. It can read its arguments, but not write them."""
     code, before = step.code, _parts(graph)
     result = step.run(graph, context)
     if not _same(graph, before):
@@ -89,7 +90,7 @@ def _parts(graph: Graph) -> list[object]:
 
 
 def _verify_brought(graph: Graph, before: Graph, code: Guest) -> None:
-    """A graph may hold anything, as Python has it: what the rules can't even read breaks them too."""
+    """Verifies a graph of the user's, which may contain any Python object: an object that the rules can't read is an error too."""
     try:
         old = set(map(id, before.nodes))
         new = [node for node in graph.nodes if id(node) not in old]

@@ -1,8 +1,8 @@
 """Transposes move down, out of the middle of the device's work.
 
-The device multiplies rows by a constant matrix on the right. A constant on the left is a matter of transposing: `C @ x` is
-`transpose(transpose(x) @ transpose(C))`. In a chain such as `W2 @ relu(W1 @ x + b)` the inner transposes meet and cancel; what is left
-stands at the edges of the graph, where the host turns rows into columns.
+The device multiplies rows by a constant matrix on the right. A constant on the left needs transposes: `C @ x` is
+`transpose(transpose(x) @ transpose(C))`. In a chain such as `W2 @ relu(W1 @ x + b)` the inner transposes meet and cancel. The
+others move to the edges of the graph, where the host computes them.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class _Sinker(Rewriter):
         return self.turn(name, perm)
 
     def turn(self, name: str, perm: Permutation) -> str:
-        """The name of `transpose(name, perm)`: of a node that there is, or of a new one."""
+        """The name of `transpose(name, perm)`: an existing node, or a new one."""
         if (turned := self._turned.get(name)) is not None:
             name, perm = turned.base, _permuted(turned.perm, perm)
         if perm == tuple(range(len(perm))):

@@ -54,7 +54,7 @@ def _sink_below_function(sums: OpenSums, node: Node) -> bool:
 
 
 def _behind_view(sums: OpenSums, view: Node) -> Node | None:
-    """The product that a reshape of rows reads; None when the node is no such view, or either has another use."""
+    """The product that a reshape of rows reads; None if the node isn't such a view, or if either has another use."""
     if not is_view(view) or not sums.is_free(view):
         return None
     (product,) = sums.operands(view)

@@ -190,8 +190,8 @@ def _note(choice: Choice) -> str:
     share = estimate.repeated
     again = "no rows" if share <= 0 else f"{max(share, 0.01):.0%} of the rows"
     return (
-        f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}, for whole images take "
-        f"{needed:,} rows at once, and the unified buffer has {sizes.target.unified_buffer_rows:,}; {again} are computed twice"
+        f"{'…'.join(names)}: computed in {len(estimate.bands):,} bands of at most {counted(estimate.lines, 'line')}, because whole images "
+        f"take {needed:,} rows at once, and the unified buffer has {sizes.target.unified_buffer_rows:,}; {again} are computed twice"
     )
 
 

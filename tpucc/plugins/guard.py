@@ -1,9 +1,9 @@
-"""Calling code that the user brought: whatever it does, the outcome is its result or a `PluginError` that names it.
+"""Calls code that the user brought: the outcome is its result, or a `PluginError` that names it.
 
-It may raise anything, leave the interpreter, or never end. Only two things pass through: an interrupt from the keyboard, which ends
-tpucc as ever, and want of memory, which is a limit. What it returns is the user's code too, until it is a plain value: reading it, even
-its type or its text, belongs inside the call. `os._exit` and a module of Python's that was changed can't be caught in the same process:
-who runs code that is meant to do harm runs it in a child.
+The code may raise anything, exit the interpreter, or never end. Two things aren't caught: an interrupt from the keyboard, which ends
+tpucc as usual, and want of memory, which is a limit. The result may run the user's code too, until it has become a plain value: reading it,
+even its type or its text, belongs inside the call. `os._exit` and changes to Python's own modules can't be caught in the same process: run
+code that may be harmful in a child process.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class Guest:
         return f"{Path(self.file).name}:{self.line}"
 
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """What `function` returns. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, and `LimitError` when
-        there is no memory; a `TooLarge` is an answer, and passes through. What it prints goes to standard error, beside results."""
+        """The result of `function`. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, and `LimitError` when
+        there is no memory; a `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
         try:
             with interruptible(), limited(self.seconds), redirect_stdout(sys.stderr):
                 try:

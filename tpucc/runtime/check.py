@@ -89,7 +89,7 @@ def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
 
 
 def _parts(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
-    """What one core gets at a time: round by round of the model's batch, core by core."""
+    """The inputs of one core at a time: round by round of the model's batch, core by core."""
     rows = rows_given(runtime.inputs, inputs, runtime.batch)
     whole = [inputs] if rows is None or runtime.batch is None else rounds(inputs, rows, runtime.batch)
     return [part for batch in whole for part in runtime.parts(batch)]

@@ -29,7 +29,7 @@ GROWTH = 16
 
 @dataclass(frozen=True)
 class HostParts:
-    """What the host computes: before the device's first instruction, at each interrupt, and after the last."""
+    """The host's graphs: before the device's first instruction, at each interrupt, and after the last."""
 
     prologue: Graph
     steps: tuple[Graph, ...]
@@ -81,11 +81,11 @@ def _missing(part: str, needed: Mapping[str, Kind], known: Mapping[str, Kind]) -
         if name not in known:
             yield f"{part} needs {printable(name)}, which nothing before it makes"
         elif known[name] != kind:
-            yield f"{part} needs {printable(name)} as {_text(kind)}, and what comes before makes {_text(known[name])}"
+            yield f"{part} needs {printable(name)} as {_text(kind)}, and the parts before it make {_text(known[name])}"
 
 
 def _results(graph: Graph) -> dict[str, Kind]:
-    """What a graph hands on, by the outputs' names."""
+    """The results of a graph, by the outputs' names."""
     return {output.name: _kind(graph[output.node].type) for output in graph.outputs}
 
 

@@ -30,7 +30,7 @@ ROWS = 64
 WORK, CALL, VALUE = 3 * 10**8, 10**5, 50
 """Multiply-accumulates that the errors of a model are worth, some tenths of a second; what a layer costs beside, and each of its values."""
 DEVICE, ALONE, COMPARED = "\0device ", "\0alone ", "\0compared "
-"""What names begin with that stand beside those of the operator graph: weights' keys may have any character that a source can."""
+"""Prefixes of names beside those of the operator graph. They begin with a character that no source can have, in weights' keys either."""
 
 
 def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:

@@ -67,10 +67,10 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`equal`: every comparison holds and there are no findings. `first_difference` is of the first comparison that doesn't.
+    """`equal`: every comparison holds and there are no findings. `first_difference` is that of the first comparison that fails.
 
-    `peak_rows` of the unified buffer are in use at one time, and `lower_bound` are alive, fewer than which no allocation can use; both
-    and `cycles` are 0 for a program that there isn't. `findings` are the verifier's.
+    `peak_rows` is the largest number of rows of the unified buffer in use at one time. `lower_bound` is the largest number alive at one
+    time; no allocation can use fewer. Both and `cycles` are 0 if no program was made. `findings` are the verifier's.
     """
 
     equal: bool
@@ -80,7 +80,7 @@ class Verdict:
     lower_bound: int
     findings: tuple[Diagnostic, ...] = ()
     notes: tuple[str, ...] = ()
-    """What scheduling says of the program: that an allocator found no place, what was spilled."""
+    """Notes of scheduling: that an allocator found no place, and what was spilled."""
 
 
 def refused(error: Error) -> Verdict:
@@ -122,7 +122,7 @@ def _cases(
 
 
 def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[str, AnyArray]]) -> Iterator[Difference]:
-    """The first difference of each comparison, of those that there are."""
+    """The first difference of each comparison that has one."""
     for inputs in cases:
         if made is None or made.layers is None or made.graph is None:
             comparisons = compare_executors(runtime, inputs)

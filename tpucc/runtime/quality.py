@@ -48,7 +48,7 @@ class Regression:
 
 
 def quality(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) -> Accuracy | Regression | str:
-    """What labelled rows say of a model; or why they say nothing, as a sentence."""
+    """The quality of a model on labelled rows; or why they give none, as a sentence."""
     name, kind = next(iter(runtime.outputs.items()))
     rows = {array.shape[0] for array in inputs.values() if array.ndim}
     if runtime.batch is None or len(rows) != 1:
@@ -66,7 +66,7 @@ def quality(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) ->
 
 
 def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike]) -> Iterator[str]:
-    """What is odd about the arrays for a model's inputs: values outside the range that the source declares, which quantisation cuts off,
+    """Warnings about the arrays for a model's inputs: values outside the range that the source declares, which quantisation cuts off,
     and numbers that float32 or int32 can't hold."""
     for name, kind in inputs.items():
         if name in given:
@@ -122,7 +122,7 @@ def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
         limit = max(columns, 2) if kind.dtype == "f32" else None
         if limit is not None and wanted.size and not 0 <= wanted.min() <= wanted.max() < limit:
             wrong = int(wanted[(wanted < 0) | (wanted >= limit)][0])
-            return f"the labels aren't used: {wrong} is no class of an output of {columns:,} columns, which are 0 to {limit - 1:,}"
+            return f"the labels aren't used: {wrong} isn't a class of an output of {columns:,} columns: classes are 0 to {limit - 1:,}"
         return wanted
     if width == columns and kind.dtype == "f32":
         return None

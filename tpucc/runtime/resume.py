@@ -1,7 +1,7 @@
 """Compiling goes on from the text of a stage: a `.graph`, a `.layers.graph`, a `.tile` or an `.asm`, as printed or edited.
 
 The kind is read off the text's head. A graph says after which pass it was printed (`graph iris "iris.tpu" after fuse-bias`); one that
-doesn't goes through all passes, or through none when it is of layers already. What stands before the text's stage is taken from the model
+doesn't goes through all passes, or through none when it is of layers already. Everything before the text's stage is taken from the model
 that it was printed from: the source, the host's part, and the constants that stand in the text by their digests.
 """
 
@@ -68,7 +68,7 @@ class Base:
         return Source(self.program.source, self.program.source_text) if self.program.source_text else None
 
     def state(self, options: Options) -> State:
-        """What stands before any stage."""
+        """The state before any stage."""
         made = self.compilation
         if made is None:
             return State(Source(self.program.source, self.program.source_text), options)
@@ -143,7 +143,7 @@ def _plain(word: str) -> str:
 
 def _required(base: Base | None, text: Source) -> Base:
     if base is None:
-        message = f"{printable(text.name)} doesn't say all of its model: what the host computes stands before this stage"
+        message = f"{printable(text.name)} doesn't have all of its model: the host's part comes before this stage"
         raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the model that it was printed from: --like MODEL.tpu",)), text)
     return base
 
@@ -212,7 +212,7 @@ def _done(head: Head, places: list[str], layered: bool, text: Source) -> int:
 
 
 def _alone(graph: Graph, text: Source, options: Options) -> State:
-    """What is known of a graph that stands alone: its source is the text itself, unless it names another."""
+    """The base of a graph that stands alone: its source is the text itself, unless it names another."""
     source = text if graph.source == text.name else Source(graph.source, "")
     calibration = None if options.calibration is None else read_arrays(options.calibration)
     return State(source, options, graph=graph, calibration=calibration)

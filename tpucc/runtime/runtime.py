@@ -55,7 +55,7 @@ class Runtime:
     round_begins: RoundObserver = field(default=lambda done, total: None, compare=False, repr=False)
     """Is told before each round how many of how many are done, while inputs of another batch than the model's run."""
     backend: Backend = "numpy"
-    """Who computes the large products: see `tpucc.sim.fast.backends`. The bits are the same."""
+    """The backend for large products: see `tpucc.sim.fast.backends`. The bits are the same."""
 
     @cached_property
     def host(self) -> HostParts:
@@ -72,7 +72,7 @@ class Runtime:
 
     @property
     def steps(self) -> tuple[Graph, ...]:
-        """What the host computes at each interrupt."""
+        """The host's graph at each interrupt."""
         return self.host.steps
 
     @cached_property
@@ -86,7 +86,7 @@ class Runtime:
 
     @cached_property
     def stats(self) -> dict[str, Any]:
-        """What `stats.json` holds."""
+        """The contents of `stats.json`."""
         return stats(self.program, self.timeline)
 
     @cached_property
@@ -107,7 +107,7 @@ class Runtime:
 
     @property
     def integers(self) -> str:
-        """What the device computes with: "int8" or "int16"."""
+        """The format of the device's values: "int8" or "int16"."""
         return str(self.program.format.numpy)
 
     @cached_property
@@ -270,7 +270,7 @@ def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
 
 
 def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
-    """What no integer stands for: NaN and infinity, by the index of the first."""
+    """The error of an input with NaN or infinity, which no integer can stand for: the first of them, with its index."""
     bad = ~np.isfinite(array)
     if bad.any():
         index = place_of_largest(bad)

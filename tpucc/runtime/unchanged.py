@@ -1,4 +1,4 @@
-"""What an edited text may not change: the model's name, its inputs and outputs, its weights, and what the host computes."""
+"""The parts that an edited text may not change: the model's name, its inputs and outputs, its weights, and what the host computes."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _names(kind: str, found: Iterable[str], expected: Iterable[str], text: Sourc
 
 
 def _changed(message: str, text: Source, name: str = "", code: str = OTHER_PORTS) -> Diagnostic:
-    help = "what comes before this stage stays as it is: a text changes how the model is computed, not what"
+    help = "the text may change how the model is computed, but not the model: stages before this one stay as they are"
     return Diagnostic(code, message, _line_of(text, name), (help,))
 
 

@@ -1,4 +1,4 @@
-"""Unified-buffer rows for virtual buffers whose lives are known: which rows each has, so that as few rows as possible are used in all.
+"""Unified-buffer rows for virtual buffers whose lives are known. As few rows as possible are used in all.
 
 Two ways are tried. Linear scan goes through time and puts each buffer into the smallest gap that fits (best fit). Greedy by size puts
 the largest buffer first, each as low as the buffers alive with it allow (Pisarchyk and Lee, "Efficient Memory Management for Deep
@@ -38,7 +38,7 @@ class Lives:
 
 
 class Full(Exception):
-    """No gap has the `rows` that are wanted, while `used` rows are in use."""
+    """No gap has `rows` rows; `used` rows are in use."""
 
     def __init__(self, rows: int, used: int) -> None:
         super().__init__(f"no gap of {rows:,} rows")
@@ -46,7 +46,7 @@ class Full(Exception):
 
 
 class TooLarge(Exception):
-    """What an allocator raises when the buffers don't fit: the program is then spilled to host memory where that is possible."""
+    """Raised by an allocator when the buffers don't fit: if possible, rows are then spilled to host memory."""
 
 
 def allocate(lives: Lives, rows: int) -> Int64:

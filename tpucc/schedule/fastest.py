@@ -1,4 +1,4 @@
-"""The fastest of several programs with the same results: each that may be it is scheduled and timed."""
+"""The fastest of several programs with the same results: each candidate that can still win is scheduled and timed."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def fastest(
 ) -> tuple[TileProgram, Program | None]:
     """The first tile program, or the fastest of those that gain enough, with its gain in its notes.
 
-    It comes with its machine program when there was a choice. Candidates are made as they are asked for; `cores` share the host link. One
-    that can't gain enough, however it is scheduled, isn't.
+    It comes with its machine program when there was a choice. Candidates are made one at a time; `cores` share the host link. A candidate
+    that no schedule can make fast enough isn't scheduled.
     """
     first = next(candidates)
     others = tuple(candidates) if len(first.instructions) <= LARGEST else ()
@@ -49,10 +49,10 @@ def fastest(
 
 
 def least_cycles(tiles: TileProgram, cores: int) -> int:
-    """No schedule takes fewer cycles: those of the busiest unit, if it never waited.
+    """A lower bound of the cycles: those of the busiest unit, if it never waited.
 
-    Every switch to a tile is one fetch. Scheduling may join transfers, so that the link's latency isn't counted, and neither is what a
-    transfer's cycles were rounded up by; it adds transfers, but takes none away.
+    Every switch to a tile is one fetch. Scheduling may join transfers, so the link's latency isn't counted, nor the rounding up of a
+    transfer's cycles. Scheduling may add transfers, but it removes none.
     """
     target, touched = tiles.target, effects(tiles.instructions)
     taken = np.where(touched.rows > 0, durations(tiles.instructions, touched, target, cores), 0)

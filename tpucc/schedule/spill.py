@@ -1,8 +1,8 @@
 """Spilling: a program whose buffers don't fit the unified buffer all at once.
 
-A scan over the program keeps what it can. When an instruction's operands need room, the buffer whose next use is furthest away leaves
-(Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", 1966). What host memory holds is dropped and read again;
-other rows are written, once, to a new scratch buffer of host memory.
+A scan over the program keeps as many buffers as fit. When an instruction's operands need room, the buffer whose next use is furthest away
+leaves (Belady, "A Study of Replacement Algorithms for a Virtual-Storage Computer", 1966). Rows that host memory has already are dropped and
+read again later; other rows are written, once, to a new scratch buffer of host memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Gaps
 
 _PARTS = MappingProxyType({"band": "a band of lines of {}", "lines": "a few lines of {}", "patches": "the patches of {}"})
-"""What passes add to a name, in words. Names of a source have no dots."""
+"""The endings that passes add to a name, in words. Names of a source have no dots."""
 _HELP = ("make the batch smaller, or each item of it: fewer pixels, shorter sequences", "use a larger target")
 
 

@@ -1,9 +1,9 @@
-"""Waits between engines: as few as order all conflicts, each where it holds up no instruction that could go on.
+"""Waits between engines: as few as order all conflicts, each placed so that no other instruction waits longer than it must.
 
-A wait makes an engine's next instruction start after all that stands before the wait on other engines. So it stands as early as it
-can: right after the instruction waited for, but never before the waiting engine's previous instruction, which need not wait.
-What an engine knows to be finished is a vector clock, and waiting for an engine brings all that this one knew: a conflict that is
-ordered already, on whatever way, gets no wait.
+A wait makes an engine's next instruction start after all instructions that other engines have before the wait. So the wait is placed as
+early as possible: right after the instruction waited for, but never before the waiting engine's previous instruction, which need not wait.
+For each engine, a vector clock has the instructions that it knows to be finished. An engine that waits for another one learns all that this
+one knows. So a conflict that is ordered already, directly or over other engines, gets no wait.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _candidates(needs: Int64, touched: Effects) -> Int64:
 
 
 class _State:
-    """What each engine knows as the scan goes on."""
+    """The vector clock of each engine during the scan."""
 
     def __init__(self, touched: Effects) -> None:
         position = np.arange(len(touched))
@@ -139,7 +139,7 @@ class _State:
         self._clocks[engine].append(tuple(clock))
 
     def _clock_at(self, engine: int, index: int) -> Clock:
-        """What the engine knew when its instruction `index` started."""
+        """The engine's vector clock when its instruction `index` started."""
         return self._clocks[engine][bisect_right(self._since[engine], index) - 1]
 
 

@@ -1,4 +1,4 @@
-"""What limits a program, in a word and a sentence."""
+"""The bottleneck of a program, in a word and a sentence."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ BOTTLENECKS: Mapping[str, str] = MappingProxyType(
         "nothing": "the program takes no time: nothing runs on the device",
     }
 )
-"""What the matrix unit's cycles go to: each row of the accounting counts for one of these, and the largest is the bottleneck."""
+"""The possible bottlenecks: each row of the matrix unit's cycles counts for one of these, and the largest is the bottleneck."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bottleneck:
-    """What limits a program, and what would help."""
+    """The bottleneck of a program, and a setting that would help."""
 
     name: str
     """One of `BOTTLENECKS`."""

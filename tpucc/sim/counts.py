@@ -29,7 +29,7 @@ from tpucc.sim.timing import Timeline
 
 WAYS = ("overlapped", "serial", "scale_sim", "opentpu")
 PARTS = ("host", "fetch", "shift", "rows", "pipeline", "activation")
-"""What `serial` adds up: transfers and host steps, weight fetches, weight shifts, rows multiplied, fill and drain, the activation unit."""
+"""The terms of `serial`: transfers and host steps, weight fetches, weight shifts, rows multiplied, fill and drain, the activation unit."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -55,7 +55,7 @@ def count_cycles(program: Program, timeline: Timeline) -> Counts:
 
 
 def scale_sim_cycles(layer: LayerInfo, mxu: int) -> int:
-    """SCALE-Sim's count of a layer on a square array; 0 for one that is no product of the model."""
+    """SCALE-Sim's count of a layer on a square array; 0 for a layer that isn't a product of the model."""
     depth, width = layer.weights
     if not layer.macs:
         return 0

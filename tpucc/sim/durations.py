@@ -11,7 +11,7 @@ DIGITS, COLUMN_DIGITS = 3, 4
 
 
 def duration(seconds: float) -> str:
-    """`446 ns`, `12.3 µs`, `92.2 ms`, `1.21 s`: at most three significant digits, in the largest unit that there is one of."""
+    """`446 ns`, `12.3 µs`, `92.2 ms`, `1.21 s`: at most three significant digits, in the largest unit that gives at least 1."""
     value, unit, _ = _rounded(seconds, DIGITS)
     return f"{value:,.12g} {unit}"
 

@@ -1,7 +1,7 @@
-"""What would make a program faster: for each kind of bottleneck a setting that works on this program.
+"""*Levers*: settings that make a program faster. For each kind of bottleneck there is one that works on this program.
 
-A larger batch is the first choice where it works. It doesn't where the batch is computed in parts already, and where the unified buffer
-has no room for one: then the lever is a number of the machine.
+A larger batch is the first choice. It doesn't work if the batch is computed in parts already, or if the unified buffer has no room for
+more. Then the lever is a number of the machine.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tpucc.isa.program import Program
 from tpucc.target import number_text
 
 LEAST = 1.5
-"""A batch that can't grow by this factor is no lever."""
+"""A larger batch is a lever only if the batch can grow by this factor."""
 
 
 @dataclass(frozen=True, slots=True)

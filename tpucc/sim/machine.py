@@ -161,11 +161,11 @@ def _store(machine: Machine, place: Place, rows: Rows, values: AnyArray) -> None
         case Place.DEST:
             machine.store(rows, values)
         case _:
-            raise TypeError(f"{place!r} is no place to store rows")
+            raise TypeError(f"{place!r} isn't a place to store rows")
 
 
 def applied(program: Program, instruction: Instruction, tile: int, block: int) -> Applied | None:
-    """What an instruction does to the memories when `tile` and `block` are those in use; None when it moves and computes nothing."""
+    """The effect of an instruction on the memories when `tile` and `block` are in use; None if it neither moves nor computes values."""
     reads = instruction.reads
     meaning = SPECS[instruction.opcode].meaning_of(instruction.values.get("function", 0))
     if meaning is None:

@@ -19,10 +19,10 @@ from tpucc.sim.timing import Timeline
 
 
 class Cause(IntEnum):
-    """What the matrix unit does in a cycle, in the order of Table 3: those from `RAW_STALL` on are its row 6.
+    """The state of the matrix unit in a cycle, in the order of Table 3: those from `RAW_STALL` on are its row 6.
 
-    From `ACTIVATION` on the unit waits for nothing in particular, mostly because it has done its last product. Such a cycle has the cause
-    of what works meanwhile, the first of them that does: the activation unit, a host step, an output or an input on the link.
+    From `ACTIVATION` on the unit waits for nothing, mostly because it has done its last product. Such a cycle is named after another unit
+    that works in it, the first of these: the activation unit, a host step, an output or an input on the link.
     """
 
     ACTIVE = 0
@@ -38,7 +38,7 @@ class Cause(IntEnum):
 
 
 IN_TURN = (Cause.RAW_STALL, Cause.INPUT_STALL, Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT, Cause.IDLE, Cause.ACTIVE)
-"""What comes before a multiply and then it, in the order of time: that of `Stalls`."""
+"""The causes before a multiply and then the multiply, in the order of time, as in `Stalls`."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -1,17 +1,18 @@
-"""Batch after batch: what each takes when its inputs arrive during the batch before, and its outputs leave during the one after.
+"""Batch after batch: the cycles of each when its inputs arrive during the batch before, and its outputs leave during the one after.
 
 The model of a stream:
 
 - A batch *computes* from the moment at which all its inputs are in the unified buffer until its last result is. Batches compute one after
   the other: products and activations of a batch start when those of the batch before have finished.
-- The inputs of the next batch and the outputs of the last one cross the host link meanwhile. The link serves what the computing batch
-  itself waits for first: host steps, rows that were spilled, constants. The others get the rest of its time.
-- The weight fetch runs ahead as always: as far as the FIFO has room, it fetches tiles of the next batch already.
-- The unified buffer holds what a batch needs, and besides the inputs of the next one and the outputs of the last. Where there is no room,
-  nothing crosses, and each batch takes as long as one alone.
+- At the same time the inputs of the next batch and the outputs of the last one cross the host link. The link first serves the transfers
+  that the computing batch waits for: host steps, spilled rows, constants. The others get the rest of its time.
+- The weight fetch takes tiles of the next batch as soon as the FIFO has room.
+- The unified buffer holds the rows that a batch needs, the inputs of the next one, and the outputs of the last. If there is no room for
+  all, transfers don't overlap, and each batch takes as long as one alone.
 
-So a batch takes as long as computing, or as the link is busy for it, whichever is longer. Computing is timed by running the program again
-and again on units that keep their state, until what weight memory is ahead repeats. From then on every batch takes the same.
+So a batch takes as long as computing it, or as the link is busy for it, whichever is longer. Computing is timed by running the program
+again and again on units that keep their state, until the weight fetch is as far ahead as after the run before. From then on every batch
+takes the same time.
 """
 
 from __future__ import annotations

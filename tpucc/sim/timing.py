@@ -10,20 +10,21 @@ Five units work at the same time, each on its own instructions in program order;
 | matrix | with `switch`: its tile has been shifted in | one cycle a row, two a `wide` one |
 | activation | | one cycle a row that it reads, two a `wide` one: a pool reads its whole windows; a configuration takes one |
 
-`synchronize` holds back an engine's next instruction until the named engines have finished what stands before it. The matrix unit
-has finished, for others, `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a step,
-nothing crosses the link; prologue and epilogue lie outside the program's time. Instructions of no unit take no time; a synchronisation
-stands where it is fulfilled, any other where all before it has finished.
+`synchronize` blocks an engine's next instruction until the named engines have finished all their instructions before the `synchronize`. For
+the others, the matrix unit has finished `pipeline_cycles` after its last row went in: the array fills and drains. While the host computes a
+step, nothing crosses the link. The prologue and the epilogue aren't part of the program's time. Instructions without a unit take no time.
+The timeline has a synchronisation at the cycle in which its wait ends, and other such instructions where everything before them has
+finished.
 
-Of N cores, each has engines and a weight memory of its own, and all share the host and its link. They run one program on parts of equal
-size, start together, and time depends on no data: so they are at the same instruction at all times, every transfer is one of N that share
-the bandwidth evenly, and its bytes take N times as long. Host steps are computed in turn, so that the last core waits for N. The timeline
-is that of the last core, and of all where the link is shared evenly. A link that served one core after the other would let the cores fall
-out of step, and hide some of one's transfers behind another's work; that is left out.
+Each of N cores has its own engines and weight memory; all share the host and its link. They run one program on parts of equal size and
+start together, and time doesn't depend on data. So they are always at the same instruction. Every transfer is one of N that share the
+bandwidth evenly, so its bytes take N times as long. Host steps are computed one core after the other, so the last core waits for N. The
+timeline is that of the last core; where the link is shared evenly it is that of all. A real link could serve one core after the other. The
+cores would fall out of step, and some transfers of one would be hidden behind another's work. This model leaves that out.
 
-Sizes and rates are the `Target`'s, the units and their order those of the TPU paper (Jouppi et al., ISCA 2017, section 2), which also has
-products of 8-bit weights and 16-bit activations at half speed. The activation unit has that of the unified buffer, which moves `mxu`
-bytes a cycle.
+Sizes and rates are the `Target`'s. The units and their order are those of the TPU paper (Jouppi et al., ISCA 2017, section 2), which also
+gives half speed for products of 8-bit weights and 16-bit activations. The activation unit has half speed then too, because the unified
+buffer moves `mxu` bytes a cycle.
 """
 
 from __future__ import annotations
@@ -63,8 +64,8 @@ class Stalls:
     """Why the matrix unit was idle before each multiply: cycles, int64 [instructions], zero for other instructions.
 
     A cycle counts for the first of these that holds: a synchronisation waits for the activation unit (`raw`), or for the host (`input`),
-    the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), anything else (`other`). A multiply that is held back hasn't
-    asked for its tile, so that it can't wait for it.
+    the tile hasn't arrived (`weight`), it has but isn't shifted in (`shift`), anything else (`other`). While `synchronize` blocks a
+    multiply, the wait counts as waiting for data, even if its tile is missing too.
     """
 
     raw: Int64
@@ -103,7 +104,7 @@ class EventLoop:
     """The event loop: plain lists and integers, one short method a unit."""
 
     def __init__(self, program: Program, touched: Effects, cycles: Int64) -> None:
-        """`cycles` are what each instruction takes."""
+        """`cycles` are the durations of the instructions."""
         records, target = program.instructions, program.target
         self._units = touched.engine.tolist()
         self._opcodes = records["opcode"].tolist()
@@ -191,7 +192,7 @@ class EventLoop:
 
 
 def instruction_cycles(program: Program, touched: Effects) -> Int64:
-    """What each instruction of a program takes: cycles [instructions]."""
+    """The duration of each instruction of a program: cycles [instructions]."""
     elements = [step.elements for step in program.host_steps]
     return durations(program.instructions, touched, program.target, program.cores, elements)
 

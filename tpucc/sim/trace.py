@@ -34,7 +34,7 @@ NANO = 1e9
 
 
 class Arguments(msgspec.Struct, omit_defaults=True, gc=False):
-    """What a viewer shows of a slice. `file`, `line` and `source` are the place in the model; `start` and `cycles` are exact."""
+    """The details of a slice in a viewer. `file`, `line` and `source` are the place in the model; `start` and `cycles` are exact."""
 
     start: int
     cycles: int
@@ -49,7 +49,7 @@ class Arguments(msgspec.Struct, omit_defaults=True, gc=False):
 
 
 class Summary(msgspec.Struct):
-    """What a trace is of."""
+    """The program, the machine and the cycles of a trace."""
 
     model: str
     target: str

@@ -78,7 +78,7 @@ class BackEnd:
         return self._blamed(verified, tuple(stage for stage in self.stages.replaced if stage in OF_TILES))
 
     def _blamed(self, make: Callable[[], T], names: tuple[str, ...]) -> T:
-        """What `make` makes; what it makes wrong is the fault of the replaced stages `names`."""
+        """The result of `make`; its errors are reported as those of the replaced stages `names`."""
         try:
             return make()
         except Error as error:

@@ -1,7 +1,7 @@
 """A replaced stage as the pipeline calls it: the user's function, called with care, and its result checked.
 
-Each `safe_…` has the signature of its stage. Inputs can be read, not written; results are checked for type, length and range here. What
-they mean, the verifiers of tile and machine programs check as ever.
+Each `safe_…` has the signature of its stage. Inputs can be read, not written; results are checked for type, length and range here. The
+verifiers of tile and machine programs check their meaning, as for the built-in stages.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
 
 
 def _of_line(found: Diagnostic, lines: list[str]) -> Diagnostic:
-    """What is wrong with one of a lowering's lines, with the line: the place is in no file."""
+    """A fault of one of a lowering's lines, with the text of the line, because the line isn't in a file."""
     number = found.span.line if found.span else 0
     text = f"line {number}, `{lines[number - 1].strip()}`: " if 0 < number <= len(lines) else ""
     return Diagnostic(found.code, f"{text}{found.message}", (), found.help)
@@ -175,7 +175,7 @@ def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
     try:
         array = np.asarray(list(found) if isinstance(found, range) else found)
     except (ValueError, TypeError, OverflowError) as error:
-        raise code.error("E0523", f"returned {short(found)}, which is no list of integers: {error}") from None
+        raise code.error("E0523", f"returned {short(found)}, which isn't a list of integers: {error}") from None
     if array.shape != (count,) or (array.dtype.kind not in "iu" and count):
         shown = f"{array.dtype} of shape {list(array.shape)}" if array.ndim else short(found)
         raise code.error("E0523", f"returned {shown}, expected {count:,} integers: {what}")

@@ -27,7 +27,7 @@ def as_lowered(tiles: TileProgram) -> Sequence[int]:
 
 @dataclass(frozen=True)
 class Stages:
-    """What a compilation uses where a stage can be replaced.
+    """The functions of a compilation for the stages that can be replaced.
 
     `lower_fc(layer)` and `lower_conv(layer)` write the `.tile` lines of one layer (see `ProductLayer`). `allocate(lives, rows)` gives each
     buffer its first row, or raises `TooLarge`. `order(tiles)` gives the numbers of the tile instructions in a new order.

@@ -1,4 +1,4 @@
-"""What enters the array at its edges: the control, which knows the present cycle only, and the registers that skew.
+"""The edges of the array: the control, which knows the present cycle only, and the registers that delay rows and columns.
 
 Two units take their turn in each cycle, as those of the timing model do. The matrix unit reads a row into the setup; before a switch it
 waits until a whole tile stands in the shadow. The shift takes a row of weights from the FIFO; before a new tile it waits until that has
@@ -17,7 +17,7 @@ from tpucc.numerics import AnyArray
 from tpucc.systolic.state import NONE, Multiply, Tile
 
 Lanes = npt.NDArray[np.void]
-"""What stands in a line of registers, or in the whole array: a structured array of one of the following."""
+"""The contents of a line of registers, or of the whole array: a structured array of one of the following."""
 
 ACTIVATION = np.dtype([("value", "i4"), ("row", "i8"), ("switch", "?")])
 """An activation, the row that it is of, and whether the element that it reaches takes the weight from its shadow first."""
@@ -42,7 +42,7 @@ class Skew:
         self._lane = np.arange(lanes)
 
     def pass_on(self, entering: Lanes) -> Lanes:
-        """What comes out in this cycle, while `entering` goes in."""
+        """The values that leave in this cycle, while `entering` go in."""
         leaving = self._line[self._lane, self._lane]
         self._line = np.concatenate([entering[None], self._line[:-1]])
         return leaving

@@ -1,4 +1,4 @@
-"""What goes into the array, and what it looks like in one cycle."""
+"""The inputs of the array, and its state in one cycle."""
 
 from __future__ import annotations
 

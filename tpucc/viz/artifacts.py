@@ -84,7 +84,7 @@ def _with_pictures(
 
 
 def _notes(compilation: Compilation) -> list[str]:
-    """What was said while compiling; before it the params that have other values than the source shows."""
+    """The messages of compiling, after the params that have other values than in the source."""
     given = ", ".join(f"{name} = {value}" for name, value in compilation.params.items())
     return [*([f"compiled with {given}"] if given else []), *compilation.warnings]
 

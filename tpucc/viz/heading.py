@@ -1,4 +1,4 @@
-"""What stands above a picture: its title, how to read it, and what its colours mean."""
+"""The heading of a picture: its title, how to read it, and the meaning of its colours."""
 
 from __future__ import annotations
 

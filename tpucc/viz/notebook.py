@@ -1,4 +1,4 @@
-"""What a compiled model shows of itself in a notebook, as HTML.
+"""The view of a compiled model in a notebook, as HTML.
 
 Notebooks strip style sheets and scripts from what they don't trust: the summary has neither, and the report stands in a frame of its own.
 """

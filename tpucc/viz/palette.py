@@ -17,7 +17,7 @@ FONT = "Helvetica, Arial, 'Liberation Sans', sans-serif"
 
 
 class Kind(StrEnum):
-    """What a box, a bar or a rectangle stands for."""
+    """The meaning of a box, a bar or a rectangle."""
 
     MATRIX = "matrix"
     VECTOR = "vector"
@@ -88,8 +88,8 @@ PAGE_INKS: Mapping[str, Ink] = {
     "come": Ink("#dcf3e4", "#12402a"),
     "gone": Ink("#fbe3dc", "#4a2419"),
 }
-"""What only pages have: `warning` for text; `mark` behind what is selected and `glow` around it; `come` and `gone` behind lines of a
-difference."""
+"""Colours that only pages have: `warning` for text; `mark` behind what is selected and `glow` around it; `come` and `gone` behind lines of
+a difference."""
 
 
 def in_order(kinds: Iterable[Kind]) -> tuple[Kind, ...]:

@@ -65,7 +65,8 @@ def roofline_of(runtime: Runtime) -> str:
 
 
 def works_of(runtime: Runtime) -> list[RooflinePoint]:
-    """What the model does on one core, and after it each layer; bytes are those of the weight tiles fetched, as in the TPU paper."""
+    """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
+    paper."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
     model = RooflinePoint(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
     layers = enumerate(stats["layers"])
@@ -73,7 +74,7 @@ def works_of(runtime: Runtime) -> list[RooflinePoint]:
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:
-    """The diagrams of these kinds that there is something to draw for, all laid out in one child process."""
+    """The diagrams of these kinds that aren't empty, all laid out in one child process."""
     cycles = [layer["cycles"] for layer in runtime.stats["layers"]]
     wanted: dict[str, Diagram | None] = {
         "graph": None if graph is None else operator_diagram(graph),
@@ -124,7 +125,7 @@ def page(
 
 
 def _openings(diagrams: Mapping[str, Rendered]) -> list[Opening]:
-    """What opens in the diagrams. It is laid out apart from them: whatever happens here, they stay as they are."""
+    """The insides of the diagrams' boxes. They are laid out separately: a failure here leaves the diagrams as they are."""
     found = insides([drawn.full for drawn in diagrams.values()])
     pictures = iter(render_all([inside.diagram for inside in found if inside.diagram], INSIDES_LIMIT))
     return [Opening(inside, next(pictures).svg if inside.diagram else "") for inside in found]

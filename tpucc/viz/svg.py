@@ -62,7 +62,7 @@ def ink_rect(ink: str, x: float, y: float, width: float, height: float, *childre
 
 
 def title(text: str) -> Markup:
-    """What a viewer shows when the pointer rests on the element."""
+    """The text that a viewer shows when the pointer rests on the element."""
     return tag("title", escaped(text)) if text else NOTHING
 
 

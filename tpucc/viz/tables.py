@@ -76,7 +76,7 @@ def timeline_table(runtime: Runtime) -> str:
 
 
 def stream_words(stats: dict[str, Any]) -> str:
-    """What a batch takes in a stream: `3,102 cycles each, 4.43 µs, 0.04 TOPS, host link bound`."""
+    """The cost of a batch in a stream: `3,102 cycles each, 4.43 µs, 0.04 TOPS, host link bound`."""
     found = stats["stream"]
     if not found["fits"]:
         return f"as one alone, as there is no room: it needs {size(found['ub_bytes'])} of unified buffer"
@@ -122,7 +122,7 @@ def stream_table(runtime: Runtime, batches: int) -> str:
 
 
 def stream_cycles(stats: dict[str, Any], batches: int) -> int:
-    """What `batches` take: the first as long as one alone, each further one the stream's period."""
+    """The time of `batches`: the first takes as long as one alone, each further one the stream's period."""
     return int(stats["cycles"] + (batches - 1) * stats["stream"]["cycles"])
 
 
@@ -176,7 +176,7 @@ def roofline_table(runtime: Runtime) -> str:
 
 
 def memory_table(runtime: Runtime) -> str:
-    """Who lives in the unified buffer: rows, and the instructions from the first write to the last read."""
+    """The values in the unified buffer: their rows, and their instructions from the first write to the last read."""
     program = runtime.program
     head = (
         f"unified buffer: peak {program.peak_rows:,} of {program.target.unified_buffer_rows:,} rows, "

@@ -25,7 +25,7 @@ _ASCII = (
     + [334, 260, 334, 584]
 )
 _NO_CHARACTERS = {0xFFFE: "\\ufffe", 0xFFFF: "\\uffff"}
-"""What XML has no way to write, and `printable` lets pass."""
+"""Characters that XML can't express, and that `printable` lets pass."""
 _OTHER, _WIDE, _BOLD = 700, 1000, 1.08
 
 

@@ -46,7 +46,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What went wrong, and the source that the messages speak of, where there is one."""
+    """The errors, and the source that their messages refer to, if there is one."""
 
     error: Error
     source: Source | None

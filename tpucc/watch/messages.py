@@ -116,7 +116,7 @@ def _under(text: str, remark: Remark) -> Markup:
 
 
 def _box(message: Diagnostic) -> Markup:
-    """What is wrong, its code with the way to the explanation, and what would help."""
+    """The message, its code with a link to the explanation, and the help."""
     code = tag("a", escaped(message.code), href=EXPLAIN + message.code) if explain(message.code) else escaped(message.code)
     head = tag("p", tag("strong", escaped(message.severity)), Markup(" "), code, Markup(": "), _text(message.message))
     helps = joined(tag("p", _text(f"help: {text}"), class_="help") for text in message.help)

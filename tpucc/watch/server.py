@@ -37,7 +37,7 @@ HEADERS = {
 
 
 class Board:
-    """What is shown now. One thread puts views up, those of the requests read them and wait for the next."""
+    """The view that is shown now. One thread sets it; the threads of the requests read it and wait for the next."""
 
     def __init__(self, view: View) -> None:
         self._changed = Condition()
@@ -93,7 +93,7 @@ class Server(ThreadingMixIn, TCPServer):
         self.server_close()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """A reader that goes away in the middle is no fault of ours; another error is told as usual."""
+        """A reader that goes away in the middle isn't an error of ours; other errors are reported as usual."""
         if not isinstance(sys.exception(), OSError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 

@@ -103,7 +103,7 @@ def look(paths: Iterable[Path], before: Mapping[Path, Mark]) -> dict[Path, Mark]
 
 
 def differ(one: Mapping[Path, Mark], other: Mapping[Path, Mark]) -> bool:
-    """Whether a file has come, gone, or has other bytes. A new time of change alone is no change."""
+    """Whether a file has come, gone, or has other bytes. A new time of change alone doesn't count."""
     return {path: mark.digest for path, mark in one.items()} != {path: mark.digest for path, mark in other.items()}
 
 
@@ -117,7 +117,7 @@ def named_files(path: Path, options: Options) -> Iterator[Path]:
 
 
 def _mark(path: Path, before: Mark) -> Mark:
-    """The mark of one file. What is no regular file is never opened: reading a pipe may not end."""
+    """The mark of one file. Only regular files are opened: reading a pipe may never end."""
     try:
         info = path.stat()
         stamp = (info.st_mtime_ns, info.st_size, info.st_ino)

@@ -1,4 +1,4 @@
-"""What the server shows: the pages and files of an outcome, by their paths."""
+"""The contents of the server: the pages and files of an outcome, by their paths."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What is sent for a path."""
+    """The answer for a path."""
 
     type: str
     body: bytes
@@ -37,7 +37,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What an open page hears: the digest of every page as it is now, so that it knows whether it is out of date, and what else it says."""
+    """The message to an open page: the digests of the current pages, by which it knows whether it is out of date, and its notices."""
 
     pages: Mapping[str, str]
     errors: int = 0
@@ -85,7 +85,7 @@ def view_of(name: str, outcome: Outcome, good: Built | None) -> View:
 def followed(page: bytes, place: str) -> bytes:
     """The page with the script that makes it follow the source, in front of the end of its body. The page on the disk has none.
 
-    What the script shows has the colours of the page: the variables of `tpucc.viz.palette`, which all pages have.
+    The script's elements have the colours of the page: the variables of `tpucc.viz.palette`, which all pages have.
     """
     style, script = _script()
     data = {"data-place": place, "data-digest": digest(page)}

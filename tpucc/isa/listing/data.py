@@ -68,7 +68,7 @@ def read_bytes(directive: Directive, text: str, multiple: int) -> bytes:
     try:
         data = decode(text)
     except ValueError as error:
-        raise line_error("E0717", f"the data of {directive.head} is no base64: {error}", directive.head.span) from None
+        raise line_error("E0717", f"the data of {directive.head} isn't base64: {error}", directive.head.span) from None
     if len(data) % multiple:
         raise line_error("E0717", f"{directive.head} has {len(data):,} bytes, no multiple of {multiple:,}", directive.head.span)
     return data

@@ -1,6 +1,7 @@
 """The directives of a listing: everything of a program but its instructions and stays, as lines and back.
 
-What follows from the fields of a dataclass has a row of entries, by which it is written and read; the rest has a function for each way.
+A directive that follows from the fields of a dataclass has a row of entries, by which it is written and read. The others have a function
+for each of the two.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ _FILLS = 8
 
 def _kind(word: Word) -> str:
     if word.text not in KINDS:
-        word.fail("E0716", f"{printable(word.text)} is no kind of host buffer", f"the kinds are {listed(KINDS)}")
+        word.fail("E0716", f"{printable(word.text)} isn't a kind of host buffer", f"the kinds are {listed(KINDS)}")
     return word.text
 
 
 def _format(word: Word) -> DeviceFormat:
     if word.text not in DEVICE_FORMATS:
-        word.fail("E0713", f"{printable(word.text)} is no type of a port", f"the types are {listed([*DEVICE_FORMATS])}")
+        word.fail("E0713", f"{printable(word.text)} isn't a type of a port", f"the types are {listed([*DEVICE_FORMATS])}")
     return DEVICE_FORMATS[word.text]
 
 
@@ -161,7 +162,7 @@ def surroundings(program: Program, with_data: bool) -> tuple[list[str], list[str
 def _program(arguments: Arguments, parts: Parts) -> None:
     parts.said["name"], stage = read((_TITLE, Entry("stage", WORD, default=None)), arguments)
     if stage is not None and stage.text != "tile":
-        stage.fail("E0716", f"{printable(stage.text)} is no stage; the text of a tile program says stage=tile")
+        stage.fail("E0716", f"{printable(stage.text)} isn't a stage; the text of a tile program says stage=tile")
 
 
 def _plain(arguments: Arguments, parts: Parts) -> None:
@@ -195,7 +196,7 @@ def _target(arguments: Arguments, parts: Parts) -> None:
     try:
         parts.target = target_of(fields)
     except ValueError as error:
-        raise line_error("E0716", f"this is no target: {error}", arguments.directive.head.span) from None
+        raise line_error("E0716", f"this isn't a target: {error}", arguments.directive.head.span) from None
     _require_no_obstacle(parts.target, word)
 
 

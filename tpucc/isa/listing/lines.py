@@ -22,7 +22,7 @@ IN_CODE = ("for", "resident", "end")
 
 
 class BlockLine(NamedTuple):
-    """What follows the bar: its text, its line and the column that it begins at."""
+    """The part of a line after the bar: its text, its line and the column that it begins at."""
 
     text: str
     line: int

@@ -1,4 +1,4 @@
-"""The words of one line of a listing: what stands in them, and what is wrong with a line. What reads a word raises `LineError` E0713."""
+"""The words of one line of a listing: their values, and the faults of a line. Functions that read a word raise `LineError` E0713."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def label_in(word: Word) -> tuple[str, int] | None:
 
 
 def string(word: Word, text: str) -> str:
-    """What stands in the quotes of `text`, a part of the word."""
+    """The characters between the quotes of `text`, a part of the word."""
     try:
         return unquote(text)
     except ValueError as error:

@@ -1,8 +1,8 @@
-"""The machine verifier: nothing executes that it hasn't passed.
+"""The machine verifier: only programs that pass it are executed.
 
-`verify` gives the violations of a program, `check` raises them. Ten groups of rules, a file for each or for what two of them share;
-`RULES` has them all. The groups build on each other: while a program's parts don't fit, its records are not read; while records
-aren't instructions, their rows are not looked at; while rows lie outside the memories, nobody asks who wrote them.
+`verify` gives the violations of a program, `check` raises them. There are ten groups of rules, each in a file or sharing one; `RULES` has
+them all. The groups build on each other. If a program's parts don't fit, its records aren't read. If records aren't instructions, their
+rows aren't checked. If rows lie outside the memories, their history isn't checked.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ RULES = (
 
 _SAYS = {
     "V0202": "sets flags {excess:#x}, which {mnemonic} doesn't have",
-    "V0203": "has {key} {found}; {mnemonic} doesn't use it, so that it must be {allowed}",
+    "V0203": "has {key} {found}; {mnemonic} doesn't use it, so it must be {allowed}",
     "V0204": "has {key} {found}, which means nothing",
 }
 

@@ -1,6 +1,6 @@
-"""Who touches which rows of a memory, and in which order: the view from the rows.
+"""The history of each row of a memory: the instructions that read or write it, in order.
 
-The rows of a memory fall into segments that every access covers wholly or not at all. Within a segment all rows have the same history,
+The rows of a memory are cut into segments that every access covers wholly or not at all. Within a segment all rows have the same history,
 so a rule looks at segments instead of rows, and at all of them at once: an `Events` has the accesses of one segment after the other,
 each in program order. A long program with regular buffers has a few events for each instruction.
 """

@@ -1,12 +1,12 @@
 """Group 8: accesses of different engines to the same rows are ordered by synchronisation.
 
 Execution is in program order, but the machine's engines run at the same time. Two accesses to a row, one of them a write, must happen in
-program order whatever the timing: what the later instruction may take for finished when it starts must cover the earlier one.
+program order for every timing: the earlier instruction must certainly be finished when the later one starts.
 
-That is a vector clock for each engine (Lamport's order between processes, with one counter for each): entry F of an instruction's clock is
-the index of the last instruction of engine F that is certainly finished when it starts. Engines keep their own order; only `synchronize`
-and `synchronize_host` carry knowledge from one to another, and with it all that the engine waited for knew when its own last
-instruction started.
+The instructions that are certainly finished are a vector clock for each engine (Lamport's order between processes, with one counter for
+each). Entry F of an instruction's clock is the index of the last instruction of engine F that is certainly finished when the instruction
+starts. Engines keep their own order. Only `synchronize` and `synchronize_host` pass knowledge from one engine to another: an engine that
+waits for another one also learns the clock that this one had when its own last instruction started.
 """
 
 from __future__ import annotations

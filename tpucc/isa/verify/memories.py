@@ -36,7 +36,7 @@ def accumulator_events(context: Context) -> Iterator[Events]:
 
 
 def host_events(context: Context) -> Iterator[Events]:
-    """What transfers and host steps read and write, and at the program's end an `END` for every row of an output."""
+    """The accesses of transfers and host steps, and at the program's end an `END` for every row of an output."""
     effects = context.effects
     start, end = effects.host_start, effects.host_end
     outputs = [(b.start, b.end) for b in context.program.host if b.kind == "output"]

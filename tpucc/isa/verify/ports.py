@@ -66,11 +66,11 @@ def _steps(program: Program) -> Iterator[Violation]:
     for number, step in enumerate(program.host_steps):
         for name, count in Counter(step.reads).items():
             if name not in outputs or count > 1:
-                fault = "twice" if name in outputs else "which is no output of the program"
+                fault = "twice" if name in outputs else "which isn't an output of the program"
                 yield Violation("V0108", f"host step {number} reads {printable(name)}, {fault}")
         for name in dict.fromkeys(step.writes):
             if name not in inputs or filled[name] > 1:
-                fault = "which is filled more than once" if name in inputs else "which is no input of the program"
+                fault = "which is filled more than once" if name in inputs else "which isn't an input of the program"
                 yield Violation("V0108", f"host step {number} fills {printable(name)}, {fault}")
         if not 0 <= step.elements <= MOST_ELEMENTS:
             yield Violation("V0108", f"host step {number} computes {step.elements:,} elements")

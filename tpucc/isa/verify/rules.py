@@ -1,4 +1,4 @@
-"""What a rule of the verifier is, and what it says when it is broken."""
+"""The rules of the verifier: the type of a rule, and its message when it is broken."""
 
 from __future__ import annotations
 

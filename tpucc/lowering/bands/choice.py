@@ -141,7 +141,7 @@ class Chooser:
         return found
 
     def _read_whole_by(self, name: str, run: Run) -> tuple[Node, ...]:
-        """Who on the device reads a value and is in no run, as far as can be told: operators that are too large should be in one."""
+        """The readers of a value on the device that aren't in a run, without those that are too large: these should be in one."""
         maps = self.sizes.maps
         readers = (user for user in maps.graph.users[name] if user.name not in run.names)
         return tuple(user for user in readers if user.on_device and user.name not in self._large)

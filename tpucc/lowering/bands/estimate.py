@@ -1,4 +1,4 @@
-"""What a run takes when it is computed in bands: rows of the unified buffer, and cycles.
+"""The cost of a run that is computed in bands: rows of the unified buffer, and cycles.
 
 The steps are those that lowering will make: the nodes, the copies that get a border (`tpucc.lowering.tensors`), and the copies that put
 the bands together. The estimate is for one image of the batch.
@@ -127,7 +127,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What a step reads or writes: its name in the estimate, and rows of a column block."""
+    """A value that a step reads or writes: its name in the estimate, and rows of a column block."""
 
     key: Hashable
     rows: int
@@ -159,7 +159,7 @@ class _Steps:
             yield StepCost(touched, at_once, self._sizes.cycles(node, lines) + reloading)
 
     def _read(self, name: str, lines: Lines, around: Sides) -> Generator[StepCost, None, _Value]:
-        """What is done before lines of an operand can be read with `around` as their border, and where they are then."""
+        """The steps before lines of an operand can be read with `around` as their border; returns where the lines are then."""
         if name in self._run.names:
             return (yield from self._bordered(name, self._result(name), lines, around, at_hand=self._band.lines[name]))
         if name in self._supply:

@@ -61,7 +61,7 @@ class Maps:
     def stored(self, name: str, readers: Iterable[Node] | None = None) -> Sides:
         """The border with which the device holds a value that `readers` read; all that do on the device, unless they are given.
 
-        What the host gives or gets, and other views of a value, have none: convolutions read a copy (`tpucc.lowering.tensors`).
+        Values that the host gives or takes, and views of a value, have no border: convolutions read a copy (`tpucc.lowering.tensors`).
         """
         node = self.graph[name]
         if not node.on_device or name in self.graph.output_nodes or isinstance(OPS[node.op].legalisation, View):
@@ -70,7 +70,7 @@ class Maps:
         return widest(self.border(user) for user in users if user.operands[0] == name)
 
     def reading(self, node: Node, lines: Lines) -> Reading | None:
-        """What the lines of a result are computed from. None when that is padding alone: an image has at least one line."""
+        """The lines from which lines of a result are computed. None if these are padding only: an image has at least one line."""
         part = self._part(node, lines)
         assert part is not None, f"{node.name} isn't computed by line"
         read = tuple(None if name in self.constants else bounds[1] for name, bounds in zip(node.operands, part.operands, strict=True))

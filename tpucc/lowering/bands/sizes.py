@@ -76,7 +76,7 @@ class Sizes:
 
     def cycles(self, node: Node, lines: Lines) -> int:
         """Cycles for some lines of the result: one a row for each tile, unless fetching the tile takes longer; one a row for each pixel
-        of a pool's window. What lowering's blocking estimates has instructions and a tail, too; it would choose other bands.
+        of a pool's window. The estimate of `tpucc.lowering.blocking` also counts instructions and a tail; it would choose other bands.
         """
         rows = self.rows(node.name, lines)
         if isinstance(OPS[node.op].legalisation, Matrix):

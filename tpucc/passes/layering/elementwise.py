@@ -73,7 +73,7 @@ def requantised(layers: LayerGraph, node: Node, x: Node, y: Quantisation) -> Nod
 
 
 def _vector_function(node: Node) -> str:
-    """What the vector unit calls the operator."""
+    """The operator's name as a function of the vector unit."""
     legalisation = OPS[node.op].legalisation
     assert isinstance(legalisation, Arithmetic)
     return legalisation.function(node.attributes)
@@ -90,7 +90,7 @@ def _activation(node: Node) -> RealFunction:
             return lambda x: np.clip(x, low, high)
         case Table(real):
             return lambda x: np.asarray(real(parameters, x))
-    raise AssertionError(f"{operator.name} is no activation")
+    raise AssertionError(f"{operator.name} isn't an activation")
 
 
 def _vector(kind: str, a: Quantisation, b: Quantisation, tail: Tail) -> Vector:

@@ -1,4 +1,4 @@
-"""What the activation unit does at the end of a layer: it requantises, clamps, and looks up."""
+"""The work of the activation unit at the end of a layer: it requantises, clamps, and looks up."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Tail:
     table: DeviceInts | None = None
 
     def epilogue(self, scales: tuple[float, ...] = (), zeros: tuple[int, ...] = ()) -> Requantise:
-        """What the layer does with its sums; with the scales and zero points of its operands if no constants hold them."""
+        """The epilogue of the layer; it has the scales and zero points of the operands unless constants have them."""
         return Requantise(self.to.zero_point, self.low, self.high, self.table is not None, scales, zeros)
 
 

@@ -1,4 +1,4 @@
-"""Who computes the large products: NumPy in float32, or ONNX Runtime in 8-bit integers. Both give the same bits.
+"""The backends for large products: NumPy in float32, or ONNX Runtime in 8-bit integers. Both give the same bits.
 
 ONNX Runtime's `MatMulInteger` is fast where its activations are unsigned. So signed ones are shifted by 128. That adds to each column 128
 times the sum of its weights, which is taken off the result. Without VNNI some of its kernels add pairs of

@@ -10,10 +10,10 @@ the group's run before it or after it. The outcome is that of program order, bec
 - an instruction that runs before the group writes no row that the group or a postponed instruction touches and reads none that they write;
   a transfer never overtakes another one, whatever its rows of host memory.
 
-What can't run before is postponed. A multiply or activate that can't join closes the group; accumulators that are still needed then are
-written by the group, so that it may close anywhere. Only a chain that a multiply goes on with, or may go on with, moves to the next group
-instead (a recurrent layer's x @ k comes before the state that its h @ r needs): the group it leaves must not write what it has read.
-At the interrupt of a host step the group closes, and nothing passes it: the host may look at all of its memory.
+An instruction that can't run before the group is postponed. A multiply or activate that can't join closes the group; accumulators that are
+still needed then are written by the group, so that it may close anywhere. Only a chain that a multiply goes on with, or may go on with,
+moves to the next group instead (a recurrent layer's x @ k comes before the state that its h @ r needs): the group it leaves must not write
+what it has read. At the interrupt of a host step the group closes, and nothing passes it: the host may look at all of its memory.
 """
 
 from __future__ import annotations

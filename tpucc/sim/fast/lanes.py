@@ -1,9 +1,9 @@
-"""The lanes in use: a vector or pool instruction computes those that depend on inputs, and the others get what they always hold.
+"""The lanes in use: a vector or pool instruction computes those that depend on inputs, and the others get their constants.
 
-A layer of 32 outputs uses 32 of 256 lanes. What the other lanes hold follows from the program. They are products without weights,
-requantised; zeros in host memory; or what the vector unit makes of such. So they are computed when the program is prepared, by the same
-functions, as one row for all. For each row of the memories two things are known: the number of lanes in use, and the constants in the
-others. Rows of which this isn't known count as in use to their ends.
+A layer of 32 outputs uses 32 of 256 lanes. The values of the other lanes are constants that follow from the program: requantised products
+without weights, zeros in host memory, or results of the vector unit on such values. So they are computed when the program is prepared, by
+the same functions, as one row for all. For each row of the memories two things are known: the number of lanes in use, and the constants in
+the others. If they aren't known of a row, all its lanes count as in use.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Narrow:
 
 @dataclass(eq=False)
 class Known:
-    """What is known of the rows of a memory: lanes in use [rows], and which constant row goes on from there [rows]."""
+    """For each row of a memory: the lanes in use [rows], and the constant row that has the other lanes [rows]."""
 
     used: Int64
     kind: Int64
@@ -85,7 +85,7 @@ class Known:
 
 @dataclass(eq=False)
 class Lanes:
-    """What is known of the lanes where the program's steps have run so far; `narrowed` goes on by one step of the vector unit."""
+    """The lanes in use after the program's steps so far; `narrowed` continues by one step of the vector unit."""
 
     program: Program
     rows: list[Int8] = field(default_factory=list)
@@ -123,7 +123,8 @@ class Lanes:
                         self._unknown(done.dest, done.to.bytes_per_value)
 
     def narrowed(self, action: Applied) -> Narrow | None:
-        """The action on the lanes in use, where the vector unit does it in 8 bits; None for any other. What it writes is known then."""
+        """The action on the lanes in use, where the vector unit does it in 8 bits; None for any other. The lanes that it writes are known
+        then."""
         place, dest = action.writes
         function = _FUNCTION_OF.get(action.meaning)
         if place is not Place.DEST:
@@ -158,7 +159,7 @@ class Lanes:
         return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
 
     def _tail(self, action: Applied, kinds: Sequence[int]) -> Int8:
-        """What the action makes of rows of constants: one row."""
+        """The result of the action on rows of constants: one row."""
         values: dict[str, Any] = {}
         for (place, rows), kind in zip(action.reads, kinds, strict=True):
             row = self.rows[kind][None, :1] if action.flags & SPLATS.get(place, 0) else self.rows[kind][None]

@@ -91,7 +91,7 @@ class Scratch:
         self._results = np.empty(0, np.float32)
 
     def reserve(self, inputs: int, results: int) -> None:
-        """Makes room for so many numbers. What the memory held is lost."""
+        """Makes room for so many numbers. The memory's old contents are lost."""
         if inputs > self._inputs.size:
             self._inputs = np.empty(inputs, np.float32)
         if results > self._results.size:
@@ -245,6 +245,6 @@ def choose_sum(parts: Sequence[Part], bias: Int32) -> Sum:
 
 
 def tail_lanes(block: Block, used: int, to: DeviceFormat) -> DeviceInts:
-    """What an activate gives in the lanes that have no weights: [mxu - used]."""
+    """The results of an activate in the lanes without weights: [mxu - used]."""
     bias: Int64 = block["bias"]
     return activate(np.zeros((1, len(bias)), np.int32), block, to)[0, used:]

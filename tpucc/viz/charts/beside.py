@@ -24,7 +24,7 @@ class Room:
     names: list[Rect] = field(default_factory=list)
 
     def place(self, words: str, point: Point, away: float, bold: bool = False) -> Markup:
-        """The words for a point whose mark reaches `away` far; nothing if there is no room. What is placed is taken from then on."""
+        """The words for a point whose mark reaches `away` far; nothing if there is no room. The words' place is taken from then on."""
         width = text_width(words, SMALL, bold)
         for obstacles in ((*self.taken, *self.avoided), self.taken):
             for left, base, end in _places(point, width, away):

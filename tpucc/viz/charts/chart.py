@@ -1,4 +1,4 @@
-"""What the charts share: axes with round numbers, hatching for stalls, headings."""
+"""The common parts of the charts: axes with round numbers, hatching for stalls, headings."""
 
 from __future__ import annotations
 

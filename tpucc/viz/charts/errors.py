@@ -43,7 +43,7 @@ def error_svg(name: str, errors: Sequence[LayerError]) -> str:
 
 
 def headline(name: str, errors: Sequence[LayerError]) -> str:
-    """What comes out, and the layer that loses the most on its own account."""
+    """The error of the outputs, and the layer with the largest error of its own."""
     end, loser = errors[-1], min(errors, key=lambda error: error.own_sqnr)
     left = f"{name}: {decibels(end.sqnr)} are left at {shown(end.name, NAME)}"
     if math.isinf(end.sqnr):
@@ -81,7 +81,7 @@ def kind_of(error: LayerError) -> Kind:
 
 
 def facts(error: LayerError) -> str:
-    """What a viewer shows when the pointer rests on a layer."""
+    """The text that a viewer shows when the pointer rests on a layer."""
     held = f"scale {number(error.scale)}, zero point {error.zero_point:,}"
     ends = f"integers {span(error.limits)}, values {span(error.seen)}"
     size = f"error {error.mean_steps:.2f} steps in the mean, {error.largest_steps:.1f} at most"
@@ -101,7 +101,7 @@ def signed(value: float) -> str:
 
 
 def lowest(errors: Sequence[LayerError], drawn: Sequence[LayerError]) -> str:
-    """What isn't drawn, in words."""
+    """A sentence about the layers that aren't drawn."""
     return "" if len(drawn) == len(errors) else f"The {len(drawn)} lowest of {len(errors):,} layers, in the order of the program."
 
 

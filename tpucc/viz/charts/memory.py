@@ -1,4 +1,4 @@
-"""The memory map: who lives in the unified buffer, where, and when."""
+"""The memory map: which values are in the unified buffer, in which rows, and when."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ ABOVE = " Above the roof: weights fetched in other layers' time."
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """What a layer or a whole model does: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
+    """The work of a layer or a whole model: multiply-accumulates, bytes of weights that it reads, and the cycles it takes.
 
     `layer` is the layer's number in the program; of the model -1.
     """

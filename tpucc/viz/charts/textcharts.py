@@ -1,7 +1,7 @@
 """Charts for a terminal: the units' lanes over time, and the rows of the unified buffer in use, in characters.
 
-A chart is a list of lines, a line a sequence of pieces with the `Kind` whose colour they have. Whoever prints it decides about colours:
-a chart reads the same without.
+A chart is a list of lines, and a line is a sequence of pieces, each with the `Kind` that gives its colour. The caller decides whether
+colours are printed: a chart says the same without them.
 """
 
 from __future__ import annotations
@@ -228,7 +228,7 @@ def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
 
 
 def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:
-    """What the letters of the waits mean, as many to a line as fit."""
+    """The meanings of the letters of the waits, as many to a line as fit."""
     pieces, used = [Piece(named(""))], NAMES
     for name in times.causes:
         words = f"{LETTERS[name]} {STALLS[name].meaning}   "

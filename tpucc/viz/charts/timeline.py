@@ -46,7 +46,7 @@ class Times:
 
     @property
     def causes(self) -> list[str]:
-        """The stalls that there are, in the order of `chart.STALLS`."""
+        """The stalls of the program, in the order of `chart.STALLS`."""
         return [name for name in STALLS if name in self.stalls and len(self.stalls[name][0])]
 
 
@@ -81,7 +81,7 @@ def timeline_svg(program: Program, times: Times) -> str:
 
 
 def headline(name: str, times: Times) -> str:
-    """What takes the most of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
+    """The largest share of the matrix unit's time: `mlp0: 453,123 cycles, 61 % of them weight stall`."""
     waits = {STALLS[stall].meaning: int((ends - starts).sum()) for stall, (starts, ends) in times.stalls.items()}
     active = times.cycles - sum(waits.values())
     words, most = max([(ROWS[Cause.ACTIVE].name, active), *waits.items()], key=lambda pair: pair[1])

@@ -39,7 +39,7 @@ class Box:
 
     @property
     def called(self) -> str:
-        """What it is called among others, in full."""
+        """Its full name, which tells it from others."""
         return self.name or self.title
 
     @property

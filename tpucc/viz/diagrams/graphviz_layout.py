@@ -32,7 +32,7 @@ class Drawn(msgspec.Struct):
 
 
 class Answer(msgspec.Struct):
-    """What one graph's JSON holds of interest."""
+    """The parts of one graph's JSON that are used."""
 
     objects: list[Placed] = []
     edges: list[Drawn] = []

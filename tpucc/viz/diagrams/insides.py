@@ -1,4 +1,4 @@
-"""What is inside the boxes that stand for several: pictures to open, and to open boxes in again, as many as the budget allows.
+"""The insides of the boxes that stand for several: pictures that open, with boxes that open in turn, as many as the budget allows.
 
 Each is a part of the full diagram, collapsed again where it is still too large. Repeated runs come first, then the rest level by level.
 """
@@ -25,7 +25,7 @@ LISTED = 12
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """What a box stands for. `name` is its diagram's, a dash and the box's number: `graph-3`, and `graph-3-7` for box 7 in there.
+    """The inside of a box. `name` is its diagram's, a dash and the box's number: `graph-3`, and `graph-3-7` for box 7 in there.
 
     `members` are the names of the first of `count` boxes of the full diagram, each a `noun`. `diagram` is what opens; None where the
     budget was spent.

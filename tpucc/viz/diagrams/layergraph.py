@@ -38,7 +38,7 @@ def _counts(graph: Graph) -> str:
 
 
 def _held(graph: Graph) -> str:
-    """What the device holds."""
+    """The values on the device."""
     held = (DEVICE_FORMATS[node.type.dtype] for node in graph if node.op in LAYERS)
     return str(next(held, DEFAULT_FORMAT).numpy)
 

@@ -28,7 +28,7 @@ class Route:
 
     @property
     def area(self) -> Rect:
-        """What the route and its label take."""
+        """The space of the route and its label."""
         return hull([*([self.label] if self.label else []), *(Rect(x, y, x, y) for x, y in self.points)])
 
     def moved(self, dx: float, dy: float) -> Route:

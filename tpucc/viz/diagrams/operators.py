@@ -152,7 +152,7 @@ def _only_reader(graph: Graph, name: str) -> bool:
 
 
 def _layer_name(graph: Graph, first: str, members: Iterable[str]) -> str:
-    """What the weights' keys have in common (`fc1` of `fc1.w` and `fc1.b`), else the product's own name; and the line."""
+    """The common part of the weights' keys (`fc1` of `fc1.w` and `fc1.b`), else the product's own name; and the line."""
     nodes = [graph[name] for name in members]
     keys = [_key(operand) for node in nodes for operand in graph.operands(node) if operand.op in CONSTANTS]
     levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)

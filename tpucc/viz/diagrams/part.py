@@ -44,7 +44,7 @@ class Period:
         return len(self.members) // self.repeats
 
     def part(self, key: str, title: str) -> Part:
-        """What is shown of it. Each of its boxes has the origins of its likes in all periods, so that it lights up with each."""
+        """The part that is shown. Each box has the origins of the same box in all periods, and so lights up with each of them."""
         whole = self.whole
         shown = self.members[self.number * self.length : (self.number + 1) * self.length]
         inner = sorted([*shown, *(small for index in shown for small in whole.small_boxes.get(index, ()))])

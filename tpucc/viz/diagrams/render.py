@@ -74,7 +74,7 @@ def renderers() -> tuple[Renderer, ...]:
     chain = []
     if wanted and wanted != "builtin":
         path = shutil.which(wanted)
-        chain.append(Renderer(f"${VARIABLE}", path is not None, path or f"{wanted} is no program"))
+        chain.append(Renderer(f"${VARIABLE}", path is not None, path or f"{wanted} isn't a program"))
     if wanted != "builtin":
         dot = shutil.which("dot")
         chain.append(Renderer("dot", dot is not None, dot or "not on the path"))

@@ -71,7 +71,7 @@ def _facts(given: PageInput) -> Iterator[str]:
 
 
 def _tabs(given: PageInput) -> list[tuple[str, str, Markup]]:
-    """Name, title and content of each tab, in their order. What scripts draw begins empty."""
+    """Name, title and content of each tab, in their order. The content is empty if scripts draw it."""
     drawn = {picture.name: picture for picture in given.pictures}
     empty = Markup("")
     found = [("summary", "Summary", summary(given.statistics, given.accuracy, given.notes, given.renderer))]

@@ -1,4 +1,4 @@
-"""What the page is made of: plain values that the stages hand over."""
+"""The data of the page: plain values from the stages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """What a box of a diagram stands for, with the picture that opens; the SVG is empty where there is none."""
+    """A box that opens: its inside, and the picture of it; the SVG is empty if there is none."""
 
     inside: Inside
     svg: str = ""

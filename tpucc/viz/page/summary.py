@@ -44,7 +44,7 @@ def share(part: float) -> str:
 
 
 def _lead(stats: Statistics, accuracy: Accuracy | None) -> str:
-    """What the page has to say, in a few sentences."""
+    """The summary of the page, in a few sentences."""
     first = f"{counted(stats.cycles, 'cycle')}, {duration(stats.seconds)}"
     limit = f"bottleneck: {stats.bottleneck}" if stats.cycles else ""
     right = ""
@@ -104,7 +104,7 @@ def layer_table(stats: Statistics) -> Markup:
 
 
 def left_out(stats: Statistics) -> Markup:
-    """What the table leaves out; nothing when it has all layers."""
+    """A line about the layers that the table leaves out; empty if it has all."""
     words = f"{counted(len(stats.layers), 'layer')}; the table has the {MOST_LAYERS} that take the most cycles."
     return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
 

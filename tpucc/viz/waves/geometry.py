@@ -31,7 +31,7 @@ INSET = 5.0
 CHIP = 1.55
 """The height of a box around a number, of the size of its font."""
 PAGE_WIDTH, PAGE_HEIGHT = 940.0, 640.0
-"""What a page leaves for the picture on a screen of 1280 × 800."""
+"""The room for the picture in a page on a screen of 1280 × 800."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Geometry:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What the lattices are made from: pixels from one box to the next."""
+    """The measures of the lattices: pixels from one box to the next."""
 
     cell: tuple[float, float]
     lane: float

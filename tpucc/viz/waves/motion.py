@@ -20,7 +20,7 @@ SETTLED = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Show:
-    """From the first cycle up to, not including, the last; `dx` and `dy` say where to slide at the end. What slides out fades."""
+    """From the first cycle up to, not including, the last; `dx` and `dy` say where to slide at the end. A box that slides out fades."""
 
     first: int
     last: int
@@ -46,7 +46,7 @@ class Film:
     still: int
 
     def layer(self, shown: Iterable[Shown]) -> Markup:
-        """What lies on one level: a group for each way to show."""
+        """The boxes on one level: a group for each way to show."""
         groups: dict[Show, list[Markup]] = {}
         for show, markup in shown:
             groups.setdefault(show, []).append(markup)

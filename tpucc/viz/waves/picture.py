@@ -69,7 +69,7 @@ def _heading(work: Demo) -> Markup:
 
 
 def _scaffold(work: Demo, geometry: Geometry) -> Markup:
-    """What never changes, below what moves: empty places, captions, the input, NumPy's product, the legend."""
+    """The parts that never change, below those that move: empty places, captions, the input, NumPy's product, the legend."""
     array = geometry.array
     parts = [
         box(array, i, j, {**ink_fill("band"), "class": "f-band l-grid", "stroke": ink_line("grid")["stroke"]}, rx=8)

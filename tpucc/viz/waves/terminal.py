@@ -62,7 +62,7 @@ def terminal_frame(work: Demo, number: int) -> Text:
 
 
 def introduction(work: Demo) -> str:
-    """What will be seen."""
+    """The first line, about the whole run."""
     shape = f"{work.rows} × {work.columns} elements"
     tiles = "" if work.tiles == 1 else f", {work.tiles} tiles of weights, whose sums are added up"
     return f"{shape}, {counted(work.count, 'row')} of input{tiles}: {counted(len(work.frames), 'cycle')}"
@@ -148,7 +148,7 @@ def _array(grid: _Grid, work: Demo, frame: Frame) -> Iterator[Text]:
 
 
 def _words(words: str, grid: _Grid) -> Text:
-    """What stands left of the elements, or that much nothing."""
+    """The text left of the elements, or as many spaces."""
     from rich.text import Text
 
     return Text().append(words.rjust(grid.left - 1) + " ", _SOFT)
@@ -160,7 +160,7 @@ def _rule(grid: _Grid, work: Demo, corners: str, words: str = "") -> Text:
 
 
 def _setup(grid: _Grid, work: Demo, frame: Frame, row: int) -> Text:
-    """What waits before a row of elements, the next to enter at its side."""
+    """The activations that wait before a row of elements; the next to enter is nearest to it."""
     from rich.text import Text
 
     line = Text().append(f"{row:>2} ", _SOFT).append(" " * (grid.left - 3 - grid.lane * work.rows))

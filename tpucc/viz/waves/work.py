@@ -55,7 +55,7 @@ class Demo:
 
     @cached_property
     def product(self) -> Int32:
-        """What NumPy says that X @ W is: [M, C]."""
+        """The product X @ W by NumPy: [M, C]."""
         return self.x @ self.w
 
     @cached_property

@@ -35,7 +35,7 @@ const selection = (() => {
     if (!same(before, current())) tell(source);
   }
 
-  /** What `find(event)` says of a place in `panel` can be pointed at, and is held by a click, or what else `click` does with it. */
+  /** Makes places in `panel` selectable: `find(event)` gives the selection to point at, and a click holds it, or does what `click` says. */
   function follow(panel, source, find, click = (wanted) => wanted && hold(wanted, source)) {
     for (const move of ["mouseover", "mousemove"]) panel.addEventListener(move, (event) => point(find(event), source));
     panel.addEventListener("mouseleave", () => point(null, source));

@@ -154,7 +154,7 @@ const words = (() => {
     return passes.length ? [`Made by ${passes.join(", ")}.`] : [];
   };
 
-  /** What there is to say about a selection, beside what lights up with it. */
+  /** Sentences about a selection, beside the list of everything that lights up with it. */
   const about = (chosen) => sentences[chosen.kind](chosen);
 
   return { number, counted, percent, time, times, cycles, span, title, about, tilePlace, waited };
