@@ -7,6 +7,7 @@ Every row lies inside its buffer or group, is written before it is read, and sum
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -15,7 +16,7 @@ from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
 from tpucc.isa.instructions import RECORD, Opcode
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
 from tpucc.isa.verify.rules import Context, Violation
@@ -50,12 +51,18 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
         found = list(islice(stage(tiles), MAX_REPORTED))
         if found:
             source = places.source if places else Source(tiles.source, "")
-            raise ProgramError([_diagnostic(tiles, fault, places, model) for fault in found], source)
+            diagnostics = [_diagnostic(tiles, fault, places, model) for fault in found]
+            raise ProgramError(with_numbering(diagnostics, places), source)
 
 
 def _diagnostic(tiles: TileProgram, fault: Violation, places: Places | None, model: Source | None) -> Diagnostic:
-    labels = places.labels(fault.instruction) if places else ()
-    if labels and model is not None and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers):
+    labels = (places.labels(fault.instruction) or places.of(*fault.about)) if places else ()
+    if (
+        fault.instruction >= 0
+        and labels
+        and model is not None
+        and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers)
+    ):
         labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.call)
     return Diagnostic(fault.code, fault.message, labels)
 
@@ -66,17 +73,22 @@ def _parts(tiles: TileProgram) -> Iterator[Violation]:
         yield Violation("E0750", "the instructions are no tile records")
     context = Context(surrounding_program(tiles))
     for violation in (*structure.check(context), *ports.check(context)):
-        yield Violation("E0750", violation.message)
-    if min((*(buffer.rows for buffer in tiles.buffers), *tiles.groups), default=1) < 1:
-        yield Violation("E0750", "a buffer or an accumulator group has no rows")
+        yield replace(violation, code="E0750")
+    if min(tiles.groups, default=1) < 1:
+        yield Violation("E0750", f"the accumulator group g{tiles.groups.index(min(tiles.groups))} has no rows", about=("groups", ""))
     if len({buffer.name for buffer in tiles.buffers}) < len(tiles.buffers):
-        yield Violation("E0750", "two buffers have the same name")
+        yield Violation("E0750", "two buffers have the same name", about=("buffer", ""))
     for buffer in tiles.buffers:
+        about = ("buffer", buffer.name)
+        if buffer.rows < 1:
+            yield Violation("E0750", f"the buffer {printable(buffer.name)} has no rows", about=about)
         held = tiles.host[buffer.home] if 0 <= buffer.home < len(tiles.host) else None
         if buffer.home != -1 and (held is None or held.rows != buffer.rows or held.kind not in ("input", "constant")):
-            yield Violation("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows")
+            yield Violation("E0750", f"the home of {printable(buffer.name)} is no input or constant of {buffer.rows:,} rows", about=about)
         if tiles.layers and not 0 <= buffer.layer < len(tiles.layers):
-            yield Violation("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
+            yield Violation(
+                "E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}", about=about
+            )
 
 
 def _records(tiles: TileProgram) -> Iterator[Violation]:
@@ -201,10 +213,14 @@ def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     twice = np.zeros(len(touched), np.bool_)
     twice[writes[order[1:][overlap]]] = True
     yield from _each(tiles, "E0758", twice, "writes rows of an output a second time")
-    written = int((high - low).sum())
-    expected = sum(buffer.rows for buffer in tiles.host if buffer.kind == "output")
-    if written != expected and not twice.any():
-        yield Violation("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
+    outputs = [buffer for buffer in tiles.host if buffer.kind == "output"]
+    if twice.any() or int((high - low).sum()) == sum(buffer.rows for buffer in outputs):
+        return
+    for buffer in outputs:
+        written = int((np.minimum(high, buffer.end) - np.maximum(low, buffer.start)).clip(0).sum())
+        if written < buffer.rows:
+            message = f"the output buffer {printable(buffer.name)} has {buffer.rows:,} rows, and {written:,} are written"
+            yield Violation("E0758", message, about=("host", buffer.name))
 
 
 def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[tuple[str, int]]) -> Iterator[Found]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from itertools import repeat
 from types import NoneType
 from typing import cast
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, PluginError, printable
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Label, LimitError, Origin, PluginError, ProgramError, Source, printable
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.parser import GraphPlaces
 from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
@@ -55,6 +57,22 @@ def verify_stage(graph: Graph, before: Graph | None = None) -> None:
     verify_graph(graph, changed)
     verify_operators(graph, LAYERS, changed)
     verify_layers(graph, changed)
+
+
+def verify_text(graph: Graph, places: GraphPlaces, model: Source | None = None) -> None:
+    """Checks a graph that was read from a text, as `verify_stage` does: a message shows the line of the text, then that of the model."""
+    names = {span: name for name, span in places.nodes.items()}
+    try:
+        verify_stage(graph.with_nodes(replace(node, origin=Origin((places.nodes[node.name],))) for node in graph))
+    except ProgramError as error:
+        nodes = [graph[names[found.span]] if found.span is not None else None for found in error.diagnostics]
+        raise ProgramError(map(_with_model, error.diagnostics, nodes, repeat(model)), places.source) from None
+
+
+def _with_model(found: Diagnostic, node: Node | None, model: Source | None) -> Diagnostic:
+    """A message about a node of a text, with the line of the model that the node comes from."""
+    spans = node.origin.call if node is not None and model is not None else ()
+    return replace(found, labels=(*found.labels, *(Label(span, "compiled from here", model) for span in spans)))
 
 
 def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.hazards import clocks
@@ -46,7 +46,8 @@ def check(program: Program, places: Places | None = None) -> None:
     found = verify(program)
     if found:
         model = Source(program.source, program.source_text) if program.source_text else None
-        raise ProgramError([_diagnostic(program, violation, model, places) for violation in found], places.source if places else model)
+        diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
+        raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
 
 
 def _structure(context: Context) -> Iterator[Violation]:
@@ -99,9 +100,10 @@ def _diagnostic(program: Program, violation: Violation, model: Source | None, pl
     labels: tuple[Label, ...] = ()
     if places is not None:
         labels = places.labels(violation.instruction) + places.labels(violation.other, f"instruction {violation.other:,}")
+        labels = labels or places.of(*violation.about)
     if violation.instruction >= 0 and model is not None and violation.instruction < program.layer_of.size:
         layer = int(program.layer_of[violation.instruction])
         spans = program.layers[layer].origin.call if layer < len(program.layers) else ()
         labels += tuple(Label(span, "compiled from here", model) for span in spans)
-    help = f"rule {violation.code}: {RULES[violation.code].description}"
-    return Diagnostic(violation.code, violation.message, labels, (help,))
+    rule = f"rule {violation.code}: {RULES[violation.code].description}"
+    return Diagnostic(violation.code, violation.message, labels, (rule,))

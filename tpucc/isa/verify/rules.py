@@ -37,13 +37,15 @@ class Rule:
 class Violation:
     """A rule that is broken. `instruction` is the index of the one at fault, -1 when the fault lies outside the instructions.
 
-    `other` is the index of the instruction that it collides with, or -1.
+    `other` is the index of the instruction that it collides with, or -1. `about` is the part at fault, by the name of its directive in a
+    listing and its own: `("host", "x.0")`.
     """
 
     code: str
     message: str
     instruction: int = -1
     other: int = -1
+    about: tuple[str, str] = ("program", "")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +80,8 @@ class Context:
             yield self.violation(code, index, message if isinstance(message, str) else message(index))
 
 
-def twice(code: str, what: str, named: Iterable[HostBuffer | Port]) -> Iterator[Violation]:
-    """A violation for each name that several have."""
+def twice(code: str, what: str, kind: str, named: Iterable[HostBuffer | Port]) -> Iterator[Violation]:
+    """A violation for each name that several have; `kind` is their directive's."""
     for name, count in Counter(each.name for each in named).items():
         if count > 1:
-            yield Violation(code, f"two {what} are named {printable(name)}")
+            yield Violation(code, f"two {what} are named {printable(name)}", about=(kind, name))
