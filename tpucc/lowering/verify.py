@@ -19,7 +19,7 @@ from tpucc.isa.instructions import RECORD, Opcode
 from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
-from tpucc.isa.verify.rules import Context, Violation
+from tpucc.isa.verify.rules import Context, Numbering, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
 from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
@@ -37,11 +37,11 @@ Found = tuple[int, str, str]
 """A broken rule before its instruction's text is known: the index, the code, the message."""
 
 
-def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
+def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None, numbering: Numbering | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
 
     `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,
-    messages show them.
+    messages show them. `numbering` has the instructions' numbers before they were put into another order.
 
     E0750 parts that don't fit each other, E0751 a malformed instruction, E0752 a name of nothing, E0753 rows outside, E0754 rows read
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
@@ -51,6 +51,7 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
         found = list(islice(stage(tiles), MAX_REPORTED))
         if found:
             source = places.source if places else Source(tiles.source, "")
+            found = [replace(fault, message=numbering.words(fault)) for fault in found] if numbering is not None else found
             diagnostics = [_diagnostic(tiles, fault, places, model) for fault in found]
             raise ProgramError(with_numbering(diagnostics, places), source)
 

@@ -132,9 +132,11 @@ def short(value: object) -> str:
 
 
 def _unplaced(found: Diagnostic) -> Diagnostic:
-    """A diagnostic whose place is in another file than that of the user's code: its line in words."""
-    where = f" (line {found.span.line} of the model)" if found.span else ""
-    return Diagnostic(found.code, f"{found.message}{where}", (), found.help)
+    """A diagnostic whose places are in other files than that of the user's code: its lines in words."""
+    labels = (*found.labels[:1], *(label for label in found.labels[1:] if label.source is not None))
+    files = (label.source.name if label.source is not None else "the model" for label in labels)
+    lines = dict.fromkeys(f"line {label.span.line} of {file}" for label, file in zip(labels, files, strict=True))
+    return Diagnostic(found.code, f"{found.message} ({', '.join(lines)})" if lines else found.message, (), found.help)
 
 
 def _text(error: BaseException) -> str:

@@ -35,6 +35,7 @@ from tpucc.passes.running import verify_text
 from tpucc.runtime.constants import ModelConstants
 from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
+from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
@@ -238,7 +239,8 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
     def stages(state: State) -> None:
         state.tiles = tiles
         recorder.done("lower", tiles)
-        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole).schedule(tiles))
+        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole, places).schedule(tiles))
+        state.places = scheduled_places(places, tiles, state.program)
         state.warnings.extend(state.program.notes)
         recorder.done("schedule", state.program)
         check(state.program)
@@ -259,7 +261,7 @@ def _from_program(text: Source, base: Base | None, options: Options, observer: O
     recorder = Recorder(observer, options.stop_after, base.before("schedule") if base is not None else ())
 
     def stages(state: State) -> None:
-        state.program = program
+        state.program, state.places = program, places
         state.warnings.extend(program.notes)
         recorder.done("schedule", program)
         check(program, places)

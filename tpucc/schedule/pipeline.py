@@ -11,6 +11,7 @@ from tpucc.diagnostics import Origin, Source
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import RECORD, Flag, Opcode
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
@@ -83,6 +84,27 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
         lower_bound_rows=placement.lower_bound,
         notes=tiles.notes + placement.notes,
     )
+
+
+_SCHEDULED = (*(Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY), *(Opcode.READ_WEIGHTS, Opcode.SYNCHRONIZE, Opcode.HALT))
+"""What scheduling adds, and transfers, several of which it may join to one."""
+
+
+def tile_numbers(tiles: TileProgram, program: Program) -> Int64:
+    """For each instruction of the machine program of `tiles` its number there, -1 for what scheduling added, and for transfers.
+
+    Scheduling keeps the order of all others; the interrupt that ends the program comes after them.
+    """
+    mine, theirs = (np.flatnonzero(~np.isin(code["opcode"], _SCHEDULED)) for code in (program.instructions, tiles.instructions))
+    numbers = np.full(len(program.instructions), -1, np.int64)
+    numbers[mine[: len(theirs)]] = theirs
+    return numbers
+
+
+def scheduled_places(places: Places, tiles: TileProgram, program: Program) -> Places:
+    """Where the instructions of the machine program of `tiles` stand in the text of these."""
+    spans = (places.spans[number] if number >= 0 else None for number in tile_numbers(tiles, program).tolist())
+    return replace(places, spans=tuple(spans))
 
 
 def require_fitting(tiles: TileProgram) -> None:

@@ -65,22 +65,30 @@ class Lines:
 
 @dataclass(frozen=True)
 class Places:
-    """`spans` has the place of each instruction in `source`, a listing or the text of a tile program; `directives` those of its directives,
+    """`spans` has the place of each instruction in `source`, a listing or the text of a tile program, None for one that isn't in the text;
+    `directives` those of its directives,
     by their name and what they name, and by their name and number: `("buffer", "h.0")`, `("tile", "3")`."""
 
     source: Source
-    spans: tuple[Span, ...]
+    spans: tuple[Span | None, ...]
     directives: Mapping[tuple[str, str], Span] = field(default_factory=dict)
 
     def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
         """The line of an instruction; nothing for one that the text doesn't have."""
-        return (Label(self.spans[instruction], text, self.source),) if 0 <= instruction < len(self.spans) else ()
+        span = self.spans[instruction] if 0 <= instruction < len(self.spans) else None
+        return (Label(span, text, self.source),) if span is not None else ()
+
+    def line(self, instruction: int) -> str:
+        """The line of an instruction, in short: `iris.tile:37`; empty for one that the text doesn't have."""
+        return "".join(f"{printable(self.source.name)}:{label.span.line}" for label in self.labels(instruction))
 
     @cached_property
     def is_renumbered(self) -> bool:
         """Whether the comments with which instructions are printed say other numbers than they have in the text as it is now."""
+        if None in self.spans:
+            return False  # scheduling has numbered them anew
         lines = self.source.text.split("\n")
-        said = (_NUMBER.search(lines[span.line - 1]) for span in self.spans)
+        said = (_NUMBER.search(lines[span.line - 1]) for span in self.spans if span is not None)
         return any(found is not None and int(found[1]) != number for number, found in enumerate(said))
 
     def of(self, kind: str, name: str) -> tuple[Label, ...]:

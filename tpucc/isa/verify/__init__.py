@@ -8,6 +8,7 @@ aren't instructions, their rows are not looked at; while rows lie outside the me
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
@@ -16,9 +17,9 @@ from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
-from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Numbering, Rule, Violation
 
-__all__ = ["RULES", "Rule", "Violation", "check", "verify"]
+__all__ = ["RULES", "Numbering", "Rule", "Violation", "check", "verify"]
 
 _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
@@ -38,14 +39,16 @@ def verify(program: Program) -> tuple[Violation, ...]:
     return ()
 
 
-def check(program: Program, places: Places | None = None) -> None:
+def check(program: Program, places: Places | None = None, numbering: Numbering | None = None) -> None:
     """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it.
 
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
+    `numbering` gives its numbers in a listing that somebody knows who doesn't know the program.
     """
     found = verify(program)
     if found:
         model = Source(program.source, program.source_text) if program.source_text else None
+        found = tuple(replace(violation, message=numbering.words(violation)) for violation in found) if numbering is not None else found
         diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
         raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
 
