@@ -83,7 +83,8 @@ def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
         help = "a graph is never changed; graph.with_nodes(…) and dataclasses.replace(node, …) make new ones"
         raise code.error("E0524", "changed the graph that it was given", help)
     if type(result) is not Graph:
-        raise code.error("E0523", f"returned {short(result)}, expected a Graph")
+        help = "run(self, graph, context) ends in return graph.with_nodes(…), or in return graph where there is nothing to do"
+        raise code.error("E0523", f"returned {short(result)}, expected a Graph", help)
     _verify_brought(result, graph, code)
     return result
 

@@ -195,7 +195,7 @@ def _require_zeros(graph: Graph, where: GraphPlaces) -> None:
         Diagnostic(
             "E0824",
             f"{node.name}: its epilogue adds {epilogue.zero}, and the zero point of its type is {held.zero_point}",
-            where.of("layer", node.name),
+            where.of("node", node.name),
         )
         for node in graph
         if isinstance(epilogue := getattr(node.attributes, "epilogue", None), Requantise)

@@ -112,7 +112,7 @@ def _graph_constants(graph: Graph, before: Graph, text: Located) -> Iterator[Dia
         known = dict(non_default(before[node.name].attributes))
         for key, value in non_default(node.attributes):
             if isinstance(value, Constant) and isinstance(known.get(key), Constant) and value != known[key]:
-                yield _changed(f"the constant of {printable(node.name)} isn't the model's", text.of("constant", node.name), CHANGED)
+                yield _changed(f"the constant of {printable(node.name)} isn't the model's", text.of("node", node.name), CHANGED)
 
 
 def _other_target(said: Said, like: Program) -> Diagnostic:

@@ -72,7 +72,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     """
     groups = place_groups(tiles)
     placement = join_transfers(place_buffers(tiles, allocate), tiles.target)
-    listing = prefetch_weights(_machine(placement, groups), tiles.target.weight_fifo_tiles)
+    listing = prefetch_weights(_machine(placement, groups, [layer.name for layer in tiles.layers]), tiles.target.weight_fifo_tiles)
     listing = with_end(with_waits(listing, synchronise(listing)))
     return replace(
         surrounding_program(tiles),
@@ -113,7 +113,7 @@ def require_fitting(tiles: TileProgram) -> None:
     place_buffers(tiles)
 
 
-def _machine(placement: Placement, groups: Int64) -> Listing:
+def _machine(placement: Placement, groups: Int64, names: Sequence[str]) -> Listing:
     """Machine records of placed instructions, accumulator rows included; a switch keeps its tile in `index`."""
     placed = placement.instructions
     records = np.zeros(len(placed), RECORD)
@@ -121,7 +121,7 @@ def _machine(placement: Placement, groups: Int64) -> Listing:
         records[field] = placed[field]
     used = placed["group"] >= 0
     records["acc"][used] += groups[placed["group"][used]].astype(np.uint32)
-    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)))
+    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)), tuple(names))
 
 
 def with_host_part(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:
