@@ -229,6 +229,12 @@ def test_an_invalid_order_is_told_in_the_numbers_that_order_got() -> None:
     assert re.search(r"tile instruction 0 .* in the tile program that order got, it is instruction [1-9]", str(caught.value))
 
 
+def test_a_lowering_that_leaves_a_line_out_is_told_the_layer_s_line() -> None:
+    stages = tpucc.Stages(lower_fc=lambda layer: BUILT_IN.lower_fc(layer)[:-1])
+    with pytest.raises(tpucc.PluginError, match=r"error E0755: tile instruction \d+ .* \(line 8 of model.tpu\)"):
+        tpucc.compile_source(SMALL, stages=stages)
+
+
 def test_a_stage_sees_the_names_of_engines_and_layers() -> None:
     seen: set[tuple[str, str]] = set()
 

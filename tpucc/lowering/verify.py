@@ -58,13 +58,10 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
 
 def _diagnostic(tiles: TileProgram, fault: Violation, places: Places | None, model: Source | None) -> Diagnostic:
     labels = (places.labels(fault.instruction) or places.of(*fault.about)) if places else ()
-    if (
-        fault.instruction >= 0
-        and labels
-        and model is not None
-        and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers)
-    ):
-        labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.call)
+    if fault.instruction >= 0 and model is not None:
+        layer = int(tiles.instructions["layer"][fault.instruction])
+        spans = tiles.layers[layer].origin.call if layer < len(tiles.layers) else ()
+        labels += tuple(Label(span, "compiled from here", model) for span in spans)
     return Diagnostic(fault.code, fault.message, labels)
 
 

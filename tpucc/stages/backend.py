@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, listed
+from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
@@ -77,12 +77,12 @@ class BackEnd:
         from tpucc.lowering.verify import verify_tiles
 
         def verified() -> TileProgram:
-            verify_tiles(tiles)
+            verify_tiles(tiles, model=Source(tiles.source, ""))
             if order is None:
                 return tiles
             numbers = order(tiles)
             ordered = replace(tiles, instructions=tiles.instructions[numbers])
-            verify_tiles(ordered, numbering=Numbering("the tile program that order got", numbers))
+            verify_tiles(ordered, model=Source(tiles.source, ""), numbering=Numbering("the tile program that order got", numbers))
             return ordered
 
         return self._blamed(verified, tuple(stage for stage in self.stages.replaced if stage in OF_TILES))
