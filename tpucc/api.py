@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any, Unpack
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Source, UsageError, printable
+from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
@@ -34,6 +35,9 @@ from tpucc.viz.tables import memory_table, roofline_table, timeline_table
 
 Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 """An array for each input of a model, by name; or an array alone."""
+
+
+_SUFFIXES = (".tpu", ".tpub", ".graph", ".tile", ".asm")
 
 
 class InputWarning(UserWarning):
@@ -205,13 +209,15 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     options. `stages` replace built-in stages. One call of your stages or passes may take `plugin_timeout` seconds. `level` is 0, 1 or 2.
     `cores` share the batch. `activation_bits` (8 or 16) overrides the source's. Raises a subclass of `tpucc.Error`.
     """
-    path = Path(path)
+    file = _path(path, "compile", "tpucc.compile_source(text)")
     options = options_of(**asked)
-    return _executable(drive(read_source(path), path.parent, options))
+    return _executable(drive(read_source(file), file.parent, options))
 
 
 def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = ".", **asked: Unpack[Keywords]) -> Executable:
     """As `compile`, from source text. Messages use `name`; files that the source names are in `folder`."""
+    if _is_path(text) or not isinstance(text, str):
+        raise _mistaken("compile_source takes the text of a source", text, "tpucc.compile(path)")
     return _executable(drive(Source(name, text), Path(folder), options_of(**asked)))
 
 
@@ -222,13 +228,14 @@ def resume(text: str | Shown, like: Executable | PathLike | None = None, *, name
     Messages use `name`. The other arguments are as in `compile`; those left out are as in `like`. Raises `ProgramError` if the text is
     wrong, or if an edit changes something fixed (weights, inputs and outputs, the machine, the host's part), which the error names.
     """
-    if not isinstance(text, str | Shown):
-        raise UsageError(Diagnostic("E0529", f"resume takes the text of a stage, found {type(text).__name__}", help=("str(exe.tiles)",)))
+    if _is_path(text) or not isinstance(text, str | Shown):
+        call = "tpucc.resume(Path(path).read_text(), like=…)" if _is_path(text) else "tpucc.resume(exe.tiles, like=exe)"
+        raise _mistaken("resume takes the text of a stage", text, call)
     base: Base | None = None
     if isinstance(like, Executable):
         base = Base(like.runtime.program, like.compilation)
     elif like is not None:
-        base = base_at(Path(like), options_of(**asked))
+        base = base_at(_path(like, "resume's like", "like=tpucc.compile_source(text)"), options_of(**asked))
     return _executable(resume_text(Source(name, str(text)), base, changed(_options_of(base), **asked)))
 
 
@@ -240,7 +247,30 @@ def _options_of(base: Base | None) -> Options:
 
 def load(path: PathLike) -> Executable:
     """Reads a `.tpub` file. Raises `UsageError` when it can't be read, `ProgramError` when it is malformed or invalid."""
-    return Executable(load_program(Path(path)))
+    return Executable(load_program(_path(path, "load", "tpucc.compile_source(text)")))
+
+
+def _path(given: object, what: str, instead: str) -> Path:
+    """The path that a call was given. Raises `UsageError` E0529 for a text, or anything else."""
+    if not isinstance(given, str | os.PathLike) or (isinstance(given, str) and "\n" in given):
+        raise _mistaken(f"{what} takes the path of a file", given, instead if isinstance(given, str) else "")
+    return Path(given)
+
+
+def _is_path(given: object) -> bool:
+    """Whether this is a path where a text was asked for: a text has several lines, and none of them ends like a file's name."""
+    return isinstance(given, os.PathLike) or (isinstance(given, str) and "\n" not in given and Path(given).suffix in _SUFFIXES)
+
+
+def _mistaken(wanted: str, given: object, instead: str) -> UsageError:
+    """A call with a value of another kind: what it takes, what it was given, and which call is meant."""
+    if _is_path(given):
+        found = f"the path {printable(str(given))}"
+    elif isinstance(given, str):
+        found = f"a text of {counted(given.count(chr(10)) + 1, 'line')}"
+    else:
+        found = type(given).__name__
+    return UsageError(Diagnostic("E0529", f"{wanted}, found {found}", help=(f"did you mean {instead}?" if instead else "",)))
 
 
 def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0) -> Verdict:

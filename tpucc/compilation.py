@@ -10,6 +10,7 @@ from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram
@@ -60,7 +61,8 @@ class Snapshot:
 class Compilation:
     """The results of a compilation, and its options. Results of stages after `stop_after` are None.
 
-    `rewritten` are the user's passes that changed the graph. `like` is the graph of the model that an edited text stands for.
+    `rewritten` are the user's passes that changed the graph. `like` is the graph of the model that an edited text stands for, and
+    `places` says where the program's instructions stand in a text of instructions.
     """
 
     source: Source
@@ -74,6 +76,7 @@ class Compilation:
     warnings: list[str]
     rewritten: Sequence[str]
     like: Graph | None
+    places: Places | None
     snapshots: tuple[Snapshot, ...]
 
     @property
@@ -130,6 +133,8 @@ class State:
     """The user's passes that have changed the graph."""
     like: Graph | None = None
     """The graph of the model that an edited text stands for."""
+    places: Places | None = None
+    """Where the program's instructions stand in the text that it is made of."""
 
     @property
     def parts(self) -> Partition:

@@ -125,9 +125,9 @@ class Origin:
         """The primary place as a diagnostic shows it; empty when the source has none."""
         return tuple(Label(span, text) for span in self.spans[:1])
 
-    def trail(self) -> tuple[Label, ...]:
-        """The primary place, and the calls that led there, the innermost first."""
-        return (*self.labels(), *(Label(call, "in this call") for call in self.calls))
+    def trail(self, text: str = "") -> tuple[Label, ...]:
+        """The primary place, with `text`, and the calls that led there, the innermost first."""
+        return (*self.labels(text), *(Label(call, "in this call") for call in self.calls))
 
     def merged(self, *others: Origin) -> Origin:
         """The origin of a fusion: the places of all, this one's first."""
@@ -184,9 +184,17 @@ class LineError(Exception):
 
 
 class Error(Exception):
-    """The base of all errors of tpucc. `exit_status` is the command line's (see the interface reference)."""
+    """The base of all errors of tpucc. `exit_status` is the command line's (see the interface reference).
 
+    The errors are tpucc's by name: a traceback says `tpucc.PluginError`, which is what one catches.
+    """
+
+    __module__ = "tpucc"
     exit_status = 5
+
+    def __init_subclass__(cls) -> None:
+        if cls.__module__ == __name__:
+            cls.__module__ = Error.__module__
 
     def __init__(self, diagnostics: Diagnostic | Iterable[Diagnostic], source: Source | None = None) -> None:
         self.diagnostics = (diagnostics,) if isinstance(diagnostics, Diagnostic) else tuple(diagnostics)
@@ -237,6 +245,8 @@ class PluginError(Error):
     """Code that the user brought, a pass or a stage, failed or made something wrong. The source is its file."""
 
     exit_status = 1
+    is_placed = False
+    """Whether tpucc made it, with the file and the line; one that the user's code raises has neither."""
 
 
 class InternalError(Error):

@@ -33,6 +33,8 @@ class Flag:
     default: Any = None
     choices: tuple[int, ...] = ()
     example: str = ""
+    once: bool = False
+    """Whether a name may have one value only; of several the last counts otherwise."""
 
 
 class Keywords(TypedDict, total=False):
@@ -57,6 +59,7 @@ class Keywords(TypedDict, total=False):
             "STAGE=FILE.py",
             "pairs",
             example="--replace allocate=mine.py",
+            once=True,
         ),
     ]
     plugin_timeout: Annotated[

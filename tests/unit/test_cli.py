@@ -184,6 +184,22 @@ def test_passes_from_a_file(small: Path, capsys: pytest.CaptureFixture[str], bod
     assert words in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("def run(graph, context):\n    return graph\n", "mine.py:1:1: error E0513: mine.py defines no pass: a function is none, run"),
+        (PASS.replace("summary", "text"), "mine.py:6:1: error E0513: mine.py defines no pass: the class Mine has no summary"),
+        ("x = 1\n", "mine.py defines no pass: it has no class"),
+        (PASS.replace("    def run", "    level = 9\n    def run"), "E0514: mine.py: Mine with the level 9, which is no pass"),
+        (PASS.replace("dead-code", "dead-cod"), "no pass is named dead-cod, after which the pass mine is to run (mine.py:10)"),
+    ],
+)
+def test_a_file_without_a_pass_is_told_what_it_lacks(small: Path, capsys: pytest.CaptureFixture[str], text: str, words: str) -> None:
+    Path("mine.py").write_text(text.replace("BODY", "return graph"))
+    assert run("check", small, "--pass", "mine.py") == 2
+    assert words in capsys.readouterr().err
+
+
 def test_a_fault_saves_what_reproduces_it(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tpucc.passes.dead_code.DeadCode.run", lambda step, graph, context: {}["x"])
     assert run("compile", small) == 5

@@ -118,6 +118,20 @@ def test_a_stage_that_computes_something_else_is_found_at_its_instruction() -> N
     assert "line 8" in str(difference)
 
 
+@pytest.mark.parametrize("stage", ["tiles", "program"])
+def test_a_difference_is_found_at_its_line_of_the_text(stage: str) -> None:
+    """The first activation's parameters for the second one: valid, and wrong. A line more shows that the text's own lines are meant."""
+    exe = tpucc.compile_source(SMALL)
+    text = "; one line more\n" + str(getattr(exe, stage)).replace("set_configuration block=1", "set_configuration block=0")
+    difference = tpucc.judge(tpucc.resume(text, exe, name="small.tile")).first_difference
+    assert difference is not None
+    name, line = difference.place.split(":")
+    assert name == "small.tile"
+    assert text.split("\n")[int(line) - 1].split()[0] == difference.text.split()[0] == "activate"
+    assert f"small.tile:{line}, line 8 of the model" in str(difference)
+    assert tpucc.judge(exe).first_difference is None
+
+
 def test_given_inputs_and_a_seed() -> None:
     exe = tpucc.compile_source(SMALL)
     assert tpucc.judge(exe, {"x": np.zeros((4, 6), np.float32)}, seed=7).equal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,39 @@ def test_keywords_are_checked(asked: dict[str, Any], words: str) -> None:
         tpucc.compile_source(SMALL, **asked)
     assert "E0529" in str(caught.value)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (
+            lambda: tpucc.resume("iris.tile"),
+            "text of a stage, found the path iris.tile\nhelp: did you mean tpucc.resume(Path(path).read_text()",
+        ),
+        (lambda: tpucc.resume(Path("iris.tile")), "found the path iris.tile"),  # type: ignore[arg-type]
+        (lambda: tpucc.resume("graph m", like=SMALL), "like takes the path of a file, found a text of "),
+        (lambda: tpucc.compile(SMALL), "path of a file, found a text of 9 lines\nhelp: did you mean tpucc.compile_source(text)?"),
+        (lambda: tpucc.compile(3), "compile takes the path of a file, found int"),  # type: ignore[arg-type]
+        (lambda: tpucc.compile_source("iris.tpu"), "text of a source, found the path iris.tpu\nhelp: did you mean tpucc.compile(path)?"),
+        (lambda: tpucc.compile_source(Path("iris.tpu")), "found the path iris.tpu"),  # type: ignore[arg-type]
+        (lambda: tpucc.load(SMALL), "load takes the path of a file, found a text"),
+    ],
+)
+def test_a_path_for_a_text_and_a_text_for_a_path(call: Callable[[], object], words: str) -> None:
+    with pytest.raises(tpucc.UsageError) as caught:
+        call()
+    assert "E0529" in str(caught.value)
+    assert words in str(caught.value)
+
+
+def test_errors_have_the_names_by_which_they_are_caught() -> None:
+    def wrong(lives: Lives, rows: int) -> Int64:
+        raise ValueError
+
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(SMALL, stages=tpucc.Stages(allocate=wrong))
+    assert "tpucc.PluginError: " in "".join(traceback.format_exception_only(caught.value))
+    assert {getattr(tpucc, name).__module__ for name in tpucc.__all__ if name.endswith("Error")} == {"tpucc"}
 
 
 def test_what_a_stage_shows_can_be_resumed_as_it_is() -> None:

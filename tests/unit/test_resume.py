@@ -35,6 +35,14 @@ model m(x: f32[{batch}, {n}]):
     h = relu(x @ w)
     return {result}
 """
+SQUARE = """weights random(seed=0)
+
+model m(x: f32[4, 16]):
+    weight v: f32[16, 16]
+    weight w: f32[16, 16]
+    return relu(relu(x @ v) @ w)
+"""
+FC2_B = "fc2.b = constant(value=f32[2]{1, 2}) : f32[2]"
 STAGES = ("graph", "layers", "tiles", "program")
 
 
@@ -189,11 +197,78 @@ def test_what_an_edit_may_not_change_is_refused_by_name(stage: str, old: str, ne
     assert any(d.code == code and message in d.message for d in found), found
 
 
-def test_ports_are_refused_at_their_lines() -> None:
-    text = text_of("tiles").replace(".input x.i8 51x4", ".input y.i8 51x4")
+@pytest.mark.parametrize(
+    ("stage", "old", "new", "code", "line", "model"),
+    [
+        ("graph", "h = sigmoid(add) : f32[51, 256]", "h = sigmoid(add) : f32[51, 255]", "E0783", "h = sigmoid", 12),
+        ("graph", "fc2.b = constant(value=f32[3]{-0.04432439, ", "fc2.b = constant(value=f32[2]{", "E0783", "fc2.b = constant", 13),
+        ("graph", "fc2.b = constant(value=f32[3]{-0.04432439, 0.011037164, 0.035660412}) : f32[3]", FC2_B, "E0302", "add.1 = add", 13),
+        ("layers", "dequantize(fc2, scale=", "dequantize(fc2, scale=1", "E0315", "fc2.f32 = dequantize", 13),
+        ("layers", "quantize(x, scale=0.0", "quantize(x, scale=0.1", "E0783", "x.i8 = quantize", 11),
+        ("layers", "scale 0.003921568859368563 zero -128 holds h", "holds h", "E0822", "fc1 = ", 12),
+        ("layers", "fc(x.i8, fc1.w, fc1.bias", "fc(x.i8, fc1.w, fc1.multiplier", "E0823", "fc1 = fc", 12),
+        ("layers", "requantise(zero=31)", "requantise(zero=3)", "E0824", "fc2 = fc", 0),
+        ("layers", "graph iris", "graph isis", "E0762", "graph isis", 0),
+        ("layers", 'as "species"', 'as "kind"', "E0763", "return species", 0),
+        ("tiles", ".program iris", ".program isis", "E0762", ".program isis", 0),
+        ("tiles", ".target tpu_v1", ".target tpu_edge", "E0764", ".target tpu_edge", 0),
+        ("tiles", ".input x.i8 51x4", ".input y.i8 51x4", "E0763", ".input y.i8", 0),
+        ("tiles", ".block zero=-26", ".block zero=-25", "E0761", ".block zero=-25", 0),
+        ("tiles", "    write_host_memory", "    ; write_host_memory", "E0758", ".host output:fc2.0", 0),
+        ("tiles", ".buffer fc1.0 rows=51 layer=0", ".buffer fc1.0 rows=51 layer=7", "E0750", ".buffer fc1.0", 0),
+        ("tiles", "output start=51 rows=51", "output start=50 rows=51", "E0750", ".host output:fc2.0", 0),
+        ("program", "output start=51 rows=51", "output start=50 rows=51", "V0103", ".host output:fc2.0", 0),
+        ("program", "    write_host_memory", "    ; write_host_memory", "V1002", ".host output:fc2.0", 0),
+        ("program", ".source", ".cores 2\n.source", "E0765", ".cores 2", 0),
+    ],
+)
+def test_what_is_wrong_is_shown_in_the_text_and_in_the_model(stage: str, old: str, new: str, code: str, line: str, model: int) -> None:
+    text = text_of(stage)
+    assert old in text
+    text = text.replace(old, new, 1)
     error = refused(text)
-    line = error.diagnostics[0].span.line
-    assert text.split("\n")[line - 1].startswith(".input y.i8")
+    found = next(d for d in error.diagnostics if d.code == code)
+    assert found.span is not None
+    assert text.split("\n")[found.span.line - 1].startswith(line)
+    assert error.source is not None
+    assert error.source.name == "edited"
+    lines = [label.span.line for label in found.labels if label.source is not None and label.source.name == IRIS.name]
+    assert lines == [model] * bool(model)
+
+
+@pytest.mark.parametrize(("stage", "line"), [("layers", "data d"), ("tiles", ".tile sha256="), ("program", ".tile sha256=")])
+def test_two_constants_in_each_others_place_are_refused(stage: str, line: str) -> None:
+    """Each is one of the model's, by its digest; the name is another's."""
+    square = tpucc.compile_source(SQUARE)
+    text = str(getattr(square, stage))
+    one, other = re.findall(rf"(?m)^{line}.*?([0-9a-f]{{16}})", text)[:2]
+    swapped = text.replace(one, "?").replace(other, one).replace("?", other)
+    found = refused(swapped, square).diagnostics
+    assert {d.code for d in found} == {"E0761"}
+    assert all(d.span is not None for d in found)
+    assert len(found) == 2
+
+
+def test_a_scale_of_the_text_is_a_float32_wherever_it_is_read() -> None:
+    """0.05 is no float32: written by hand it means the nearest one, to the type, to quantize and to a port."""
+    exe = tpucc.compile_source("weights random(seed=0)\nmodel m(x: f32[4, 8]):\n    return relu(dequantize(quantize(x, 0.05)))\n")
+    rounded, x = repr(float(np.float32(0.05))), np.linspace(-7, 7, 32, dtype=np.float32).reshape(4, 8)
+    for stage in ("layers", "tiles", "program"):
+        text = str(getattr(exe, stage))
+        head, mark, rest = text.partition(".prologue")
+        assert rounded in head
+        edited = tpucc.resume(head.replace(rounded, "0.05") + mark + rest, exe)
+        assert edited.program.inputs == exe.program.inputs
+        assert [y.tobytes() for y in edited.run(x).values()] == [y.tobytes() for y in exe.run(x).values()]
+        assert tpucc.judge(edited).equal
+
+
+def test_the_numbers_of_an_edited_listing_are_those_of_now() -> None:
+    lines = text_of("program").split("\n")
+    place = next(i for i, line in enumerate(lines) if line.startswith("    synchronize"))
+    assert "numbers in its comments are from before" in str(refused("\n".join(lines[:place] + lines[place + 1 :])))
+    unnumbered = re.sub(r" *; \d+$", "", "\n".join(lines[:place] + lines[place + 1 :]), flags=re.MULTILINE)
+    assert "numbers in its comments" not in str(refused(unnumbered))
 
 
 def test_a_text_says_what_it_needs() -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -199,3 +200,53 @@ def test_resuming_goes_through_the_stages_of_the_book() -> None:
     relowered = tpucc.resume(str(exe.layers), like=exe, stages=tpucc.Stages(lower_fc=lower_fc))
     assert any("replaced stage lower_fc" in layer.choice for layer in relowered.program.value.layers)
     assert tpucc.judge(relowered).equal
+
+
+def test_an_invalid_program_is_told_in_the_numbers_of_the_listing_that_the_stage_got() -> None:
+    got: list[Any] = []
+
+    def one_less(listing: Any) -> list[Wait]:
+        got[:] = listing
+        return list(BUILT_IN.synchronise(listing))[1:]
+
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(SMALL, stages=tpucc.Stages(synchronise=one_less))
+    message = caught.value.diagnostics[1].message
+    found = re.search(
+        r"instruction \d+ `(\w+) .*instruction \d+ `(\w+) .*without waits .* these are the instructions (\d+) and (\d+)", message
+    )
+    assert found is not None
+    assert [got[int(number)].text.split()[0] for number in found.groups()[2:]] == list(found.groups()[:2])
+
+
+def test_an_invalid_order_is_told_in_the_numbers_that_order_got() -> None:
+    def last_first(tiles: Any) -> Iterator[int]:
+        yield len(tiles) - 1
+        yield from range(len(tiles) - 1)
+
+    with pytest.raises(tpucc.PluginError) as caught:
+        tpucc.compile_source(SMALL, stages=tpucc.Stages(order=last_first))
+    assert re.search(r"tile instruction 0 .* in the tile program that order got, it is instruction [1-9]", str(caught.value))
+
+
+def test_a_lowering_that_leaves_a_line_out_is_told_the_layer_s_line() -> None:
+    stages = tpucc.Stages(lower_fc=lambda layer: BUILT_IN.lower_fc(layer)[:-1])
+    with pytest.raises(tpucc.PluginError, match=r"error E0755: tile instruction \d+ .* \(line 8 of model.tpu\)"):
+        tpucc.compile_source(SMALL, stages=stages)
+
+
+def test_a_stage_sees_the_names_of_engines_and_layers() -> None:
+    seen: set[tuple[str, str]] = set()
+
+    def look(listing: Any) -> Any:
+        seen.update((str(instruction.engine), instruction.layer_name) for instruction in listing)
+        return BUILT_IN.synchronise(listing)
+
+    exe = tpucc.compile_source(SMALL, stages=tpucc.Stages(synchronise=look))
+    assert {engine for engine, _ in seen} == {"host", "weights", "matrix", "activation"}
+    assert {name for _, name in seen} == {layer.name for layer in exe.program.layers} == {i.layer_name for i in exe.tiles.value}
+
+
+def test_a_stage_is_replaced_once(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("check", small, "--replace", "allocate=a.py", "--replace", "allocate=b.py") == 2
+    assert "allocate is given twice: a.py and b.py" in capsys.readouterr().err

@@ -53,6 +53,22 @@ def of(array: AnyArray, kind: str) -> tuple[str, list[int], bytes]:
     return kind, list(array.shape), array.astype(DTYPES[kind]).tobytes()
 
 
+def test_a_weight_of_a_def_is_shown_with_the_calls_that_led_there(tmp_path: Path) -> None:
+    source = """weights "w.npz"
+def layer(x, name):
+    weight w: f32[3, 3] = name + ".w"
+    return x @ w
+def two(x):
+    return layer(x, "a")
+model m(x: f32[4, 3] in [-1.0, 1.0]):
+    return two(x)
+"""
+    for arrays in ({"a.w": W}, {"b.w": W}, {"a.w": np.full((3, 3), np.nan, np.float32)}):
+        with pytest.raises(InputError) as caught:
+            compiled(tmp_path, source, **arrays)
+        assert [label.span.line for label in caught.value.diagnostics[0].labels] == [3, 6, 8]
+
+
 def test_float64_is_rounded_and_said_once(tmp_path: Path) -> None:
     exe, exact = compiled(tmp_path, w=W.astype(np.float64), b=B.astype(np.float64)), compiled(tmp_path, w=W, b=B)
     (note,) = [text for text in exe.warnings if "float64" in text]

@@ -14,14 +14,14 @@ from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
 from tpucc.files import write_file
 from tpucc.interop.archive import read_arrays
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
-from tpucc.ir.parser import parse_graph
+from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options
 from tpucc.passes.base import Context, Pass, options_of, with_options
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.plugins import installed_passes, passes_of_file
-from tpucc.passes.running import run_pass, verify_stage
+from tpucc.passes.running import run_pass, verify_text
 from tpucc.runtime.resume import base_at
 from tpucc.target import load_target
 
@@ -62,8 +62,8 @@ def command(
     format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[activation_bits]
     context = Context(load_target(target, overrides), examples, cores=cores, format=format)
     known = None if like is None else base_at(like, Options(target=context.target)).constants
-    result = parse_graph(text.text, text.name, ATTRIBUTES, known)
-    verify_stage(result)
+    result, places = read_graph(text.text, text.name, ATTRIBUTES, known)
+    verify_text(result, places)
     for step in steps:
         result = run_pass(step, result.without_notes(), context)
         for note in result.notes:

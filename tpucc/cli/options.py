@@ -22,15 +22,18 @@ TYPES: Mapping[str, click.ParamType[Any]] = {"int": click.INT, "float": click.FL
 
 
 def _pairs(flag: Flag) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
-    """Reads the values of an option that is written `NAME=VALUE`; of two with one name the last counts."""
+    """Reads the values of an option that is written `NAME=VALUE`; of two with one name the last counts, or they are refused."""
 
     def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-        pairs = {}
+        pairs: dict[str, str] = {}
         for text in values:
             name, equals, value = text.partition("=")
             if not equals or not name.strip():
                 raise click.BadParameter(f"{text!r} is not {flag.metavar}, as in {flag.example}")
-            pairs[name.strip()] = value.strip()
+            name, value = name.strip(), value.strip()
+            if flag.once and pairs.get(name, value) != value:
+                raise click.BadParameter(f"{name} is given twice: {pairs[name]} and {value}; one of them can have its place")
+            pairs[name] = value
         return pairs
 
     return read

@@ -67,9 +67,10 @@ def bind_like(graph: Graph, model: Iterable[Node]) -> Graph:
 def require_source(graph: Graph) -> None:
     """Raises `CompileError` when the graph has weights; for models that name no place to read them from."""
     for key, node in weights_of(graph).items():
-        labels = node.origin.labels()
         mend = ('write weights "FILE.npz" at the top of the source, or weights random(seed=0), or pass --weights FILE.npz',)
-        raise CompileError(Diagnostic("E0422", f"the model has weights ({key}), but nothing says where they are", labels, mend))
+        raise CompileError(
+            Diagnostic("E0422", f"the model has weights ({key}), but nothing says where they are", node.origin.trail(), mend)
+        )
 
 
 def _bound(graph: Graph, values: Mapping[str, Constant]) -> Graph:
@@ -149,4 +150,4 @@ def _value_problems(weights: Mapping[str, Node], values: Mapping[str, AnyArray],
 
 
 def _about(node: Node, code: str, message: str, mend: tuple[str, ...] = ()) -> Diagnostic:
-    return Diagnostic(code, message, node.origin.labels("declared here"), mend)
+    return Diagnostic(code, message, node.origin.trail("declared here"), mend)

@@ -19,7 +19,7 @@ from tpucc.ir.digests import Known, Missing, found, header
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.textdata import decode, encode, quote
 from tpucc.ir.tokens import Cursor, Token
-from tpucc.ir.types import Range, TensorType
+from tpucc.ir.types import Range, TensorType, as_float32
 
 INLINE = 16
 MAX_DEPTH = 16
@@ -246,12 +246,11 @@ def _parse_elements(cursor: Cursor, type_: TensorType, opening: Token) -> Consta
 def _element(cursor: Cursor, type_: TensorType) -> str:
     token = cursor.next
     value = parse_float(cursor, "an element") if type_.dtype == "f32" else cursor.integer("an integer", -(2**31))
-    if not (_is_float32(value) if isinstance(value, float) else np.iinfo(type_.numpy).min <= value <= np.iinfo(type_.numpy).max):
+    if not (_fits_float32(value) if isinstance(value, float) else np.iinfo(type_.numpy).min <= value <= np.iinfo(type_.numpy).max):
         raise cursor.error(f"{value} is no {type_.dtype}", token, ARRAY)
     return repr(value)
 
 
-def _is_float32(value: float) -> bool:
+def _fits_float32(value: float) -> bool:
     """Whether a number doesn't overflow as float32; infinity and NaN are meant."""
-    with np.errstate(over="ignore"):
-        return not math.isfinite(value) or bool(np.isfinite(np.float32(value)))
+    return not math.isfinite(value) or math.isfinite(as_float32(value))

@@ -20,11 +20,31 @@ from tpucc.ir.tokens import SYNTAX, Cursor, Token
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.ir.verify import REPORTED, Problem, problems
 
+_START = Span(1, 1, 1, 2)
 OPERATOR, ATTRIBUTE, VALUE, TYPE, DATA = "E0731", "E0732", "E0733", "E0734", "E0736"
 
 
+@dataclass(frozen=True, slots=True)
+class GraphPlaces:
+    """Where the parts of a graph stand in the text that it was read from, for messages about them."""
+
+    source: Source
+    head: Span
+    nodes: Mapping[str, Span]
+    outputs: Mapping[str, Span]
+
+    def of(self, kind: str, name: str) -> tuple[Label, ...]:
+        """Where an "output" is named in the return, and anything else is defined; the graph's name where the text has no such thing."""
+        return (Label((self.outputs if kind == "output" else self.nodes).get(name, self.head)),)
+
+
 def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> Graph:
-    """The graph of a text.
+    """The graph of a text. Takes and raises what `read_graph` does."""
+    return read_graph(text, name, attributes, known)[0]
+
+
+def read_graph(text: str, name: str, attributes: Mapping[str, type], known: Known | None = None) -> tuple[Graph, GraphPlaces]:
+    """The graph of a text, and where its parts stand.
 
     `name` stands in messages; `attributes` has the operators that are known and the dataclass of each one's attributes; `known` the
     constants that stand in the text by their digests. Raises `ProgramError` with every independent error (20 at most), each with its place
@@ -37,7 +57,9 @@ def parse_graph(text: str, name: str, attributes: Mapping[str, type], known: Kno
     if reader.errors:
         ordered = without_repetition(sorted(reader.errors, key=lambda error: (error.span is None, error.span)))
         raise ProgramError(ordered[:REPORTED], source)
-    return graph
+    assert reader.header is not None
+    nodes = {line.node.name: line.place for line in reader.nodes}
+    return graph, GraphPlaces(source, reader.header.span, nodes, {output.name: span for output, span in reader.outputs})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +73,8 @@ class Head:
     source: str = ""
     after: str = ""
     which: int = 0
+    span: Span = _START
+    """The place of the name."""
 
 
 def head_of(text: str) -> Head:
@@ -99,7 +123,7 @@ class _Reader:
         graph = self._graph()
         if self.header is None:
             if not self.errors:
-                self._error(SYNTAX, "expected a line such as: graph NAME", Span(1, 1, 1, 2))
+                self._error(SYNTAX, "expected a line such as: graph NAME", _START)
             return graph
         for problem in islice(problems(graph), REPORTED):
             self._problem(problem, end)
@@ -233,14 +257,14 @@ class _NodeParser:
 def _header(cursor: Cursor) -> Head:
     """Reads `graph NAME "SOURCE" after PASS`, or `after PASS 1` for the first of several passes by this name."""
     cursor.take()
-    name, _ = cursor.name("the name of the graph")
+    name, token = cursor.name("the name of the graph")
     source = cursor.string(cursor.take()) if cursor.next.kind == "string" else ""
     after, which = "", 0
     if cursor.accept("after"):
         after, _ = cursor.name("the name of a pass")
         which = cursor.integer("which of the passes by this name", 1) if cursor.next.kind == "number" else 0
     cursor.done()
-    return Head(name, source, after, which)
+    return Head(name, source, after, which, token.span)
 
 
 def _outputs(cursor: Cursor) -> Iterator[tuple[Output, Span]]:

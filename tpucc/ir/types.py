@@ -25,12 +25,21 @@ class Range:
         return Range(min(self.low, other.low), max(self.high, other.high))
 
 
+def as_float32(number: float) -> float:
+    """The float32 value nearest to a number; infinite past the largest."""
+    with np.errstate(over="ignore"):
+        return float(np.float32(number))
+
+
 @dataclass(frozen=True, slots=True)
 class Quantisation:
-    """real = scale * (integer - zero_point). `scale` is a float32 value."""
+    """real = scale * (integer - zero_point). `scale` is a float32 value, to which any other is rounded, so that all agree on it."""
 
     scale: float
     zero_point: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", as_float32(self.scale))
 
     def __str__(self) -> str:
         return f"scale {self.scale!r} zero {self.zero_point}"

@@ -40,7 +40,7 @@ from tpucc.isa.instructions import RECORD, Records
 from tpucc.isa.listing.directives import read_directives, surroundings, unknown
 from tpucc.isa.listing.instructions import instruction_fields, instruction_texts, numbered, raw_text, records_of
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
 from tpucc.isa.listing.stays import NO_STAYS, StayLines, is_stay, read_stays, stay_lines
 from tpucc.isa.listing.words import Word, label_in, name_text, number_in, place_of
 from tpucc.isa.program import LayerInfo, Program
@@ -80,7 +80,7 @@ def read_listing(text: str, name: str, known: Known | None = None) -> tuple[Prog
     source = Source(name, text)
     errors.require_none(source)
     program = replace(parts.program, instructions=records, layer_of=np.array(layers, np.uint32), residents=stays)
-    return program, Places(source, spans)
+    return program, Places(source, spans, directive_places(lines))
 
 
 def read_code(

@@ -9,7 +9,7 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -272,7 +272,8 @@ class Rows(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Instruction:
-    """An instruction: its number, its line in a listing, the engine that does it, its layer, and the rows that it reads and writes.
+    """An instruction: its number, its line in a listing, the engine that does it, its layer's number and name, and the rows that it reads
+    and writes.
 
     A multiply that accumulates reads and writes its accumulators.
     """
@@ -281,16 +282,18 @@ class Instruction:
     text: str
     engine: Engine
     layer: int
+    layer_name: str
     reads: Rows
     writes: Rows
 
 
 class Instructions:
-    """`records` as a sequence of `Instruction`. `text` gives the line of one, by its number."""
+    """`records` as a sequence of `Instruction`. `text` gives the line of one, by its number; `names` are the layers'."""
 
-    def __init__(self, records: Records, layer: Int64, text: Callable[[int], str]) -> None:
+    def __init__(self, records: Records, layer: Int64, names: Sequence[str], text: Callable[[int], str]) -> None:
         self._touched: Effects = effects(records)
         self._layer = layer
+        self._names = names
         self._text = text
 
     def __len__(self) -> int:
@@ -301,14 +304,15 @@ class Instructions:
 
     def __getitem__(self, index: int) -> Instruction:
         index = range(len(self))[index]
-        touched, none = self._touched, np.zeros(0, np.int64)
+        touched, none, layer = self._touched, np.zeros(0, np.int64), int(self._layer[index])
         sums = np.arange(touched.acc_start[index], touched.acc_end[index], dtype=np.int64)
         sources = np.union1d(touched.source.rows(index), touched.source2.rows(index))
         return Instruction(
             index,
             self._text(index),
             Engine(int(touched.engine[index])),
-            int(self._layer[index]),
+            layer,
+            self._names[layer] if layer < len(self._names) else "",
             Rows(sources, sums if touched.acc_reads[index] else none),
             Rows(touched.target.rows(index), sums if touched.acc_writes[index] else none),
         )

@@ -11,6 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import DEFAULT_FORMAT, FORMATS, I8, I16, DeviceFormat
+from tpucc.ir.types import as_float32
 from tpucc.isa.instructions import RECORD, Records
 from tpucc.numerics import AnyArray, Int8, Int64
 from tpucc.target import Target, machine_name
@@ -89,7 +90,8 @@ class Port:
 
     It lies in the host buffers `blocks`: buffer (p, c), in row-major order of parts and column blocks, holds rows of part p and the
     columns c * mxu…; lanes past the last column hold anything. `splits` are the parts' row counts. A row of values is
-    `format.bytes_per_value` rows of the host buffer: that of the lowest bytes first.
+    `format.bytes_per_value` rows of the host buffer: that of the lowest bytes first. `scale` is a float32 value, to which any other is
+    rounded.
     """
 
     name: str
@@ -99,6 +101,9 @@ class Port:
     splits: tuple[int, ...]
     blocks: tuple[int, ...]
     format: DeviceFormat = DEFAULT_FORMAT
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", as_float32(self.scale))
 
 
 @dataclass(frozen=True, slots=True)

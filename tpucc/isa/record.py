@@ -64,6 +64,10 @@ class Engine(IntEnum):
     CONTROL = 4
     """Instructions that no unit executes: nop, synchronize, tags, halt."""
 
+    def __str__(self) -> str:
+        """`matrix`, as listings name it."""
+        return self.name.lower()
+
 
 UNITS = tuple(engine for engine in Engine if engine is not Engine.CONTROL)
 """Engines that execute something, and so can wait or be waited for."""

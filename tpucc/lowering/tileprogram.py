@@ -87,8 +87,8 @@ class TileProgram:
     def _listing(self) -> Instructions:
         from tpucc.lowering.tiletext import tile_lines
 
-        code = self.instructions
-        return Instructions(flat(self), code["layer"].astype(np.int64), lambda index: tile_lines(self, code[index : index + 1])[0])
+        code, names = self.instructions, [layer.name for layer in self.layers]
+        return Instructions(flat(self), code["layer"].astype(np.int64), names, lambda index: tile_lines(self, code[index : index + 1])[0])
 
 
 def flat(tiles: TileProgram) -> Records:

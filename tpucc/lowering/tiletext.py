@@ -22,7 +22,7 @@ from tpucc.isa.instructions import SPECS, Flag, Opcode, OperandSpec, Place, Reco
 from tpucc.isa.listing.directives import read_directives, surroundings
 from tpucc.isa.listing.instructions import instruction_fields, instruction_texts
 from tpucc.isa.listing.labels import Labels
-from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, read_lines
+from tpucc.isa.listing.lines import Arguments, Directive, Errors, Places, directive_places, read_lines
 from tpucc.isa.listing.schema import COUNT, INTEGERS, NAME, WORD, Entry, read, shown
 from tpucc.isa.listing.words import Word, label_in, label_text, line_error, name, name_text, number_in
 from tpucc.isa.program import HostBuffer
@@ -184,7 +184,7 @@ def read_tiles(text: str, name: str, known: Known | None = None) -> tuple[TilePr
     source = Source(name, text)
     errors.require_none(source)
     records["layer"] = layers
-    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), Places(source, spans)
+    return tile_program(parts.program, records, tuple(buffers.values()), tuple(groups)), Places(source, spans, directive_places(lines))
 
 
 def _buffers(tiles: TileProgram) -> Iterator[str]:

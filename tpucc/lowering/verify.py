@@ -7,6 +7,7 @@ Every row lies inside its buffer or group, is written before it is read, and sum
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
@@ -15,10 +16,10 @@ from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, printable
 from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
 from tpucc.isa.instructions import RECORD, Opcode
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
-from tpucc.isa.verify.rules import Context, Violation
+from tpucc.isa.verify.rules import Context, Numbering, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
 from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
@@ -36,11 +37,11 @@ Found = tuple[int, str, str]
 """A broken rule before its instruction's text is known: the index, the code, the message."""
 
 
-def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None) -> None:
+def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source | None = None, numbering: Numbering | None = None) -> None:
     """Raises `ProgramError` with the first violations, when there are any.
 
     `places` are the lines of the text that the program was read from, `model` the source that its layers come from: where they are known,
-    messages show them.
+    messages show them. `numbering` has the instructions' numbers before they were put into another order.
 
     E0750 parts that don't fit each other, E0751 a malformed instruction, E0752 a name of nothing, E0753 rows outside, E0754 rows read
     before they are written, E0755 a sum in disorder, E0756 no tile or parameter block chosen, E0757 a buffer that its home doesn't
@@ -50,13 +51,17 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
         found = list(islice(stage(tiles), MAX_REPORTED))
         if found:
             source = places.source if places else Source(tiles.source, "")
-            raise ProgramError([_diagnostic(tiles, fault, places, model) for fault in found], source)
+            found = [replace(fault, message=numbering.words(fault)) for fault in found] if numbering is not None else found
+            diagnostics = [_diagnostic(tiles, fault, places, model) for fault in found]
+            raise ProgramError(with_numbering(diagnostics, places), source)
 
 
 def _diagnostic(tiles: TileProgram, fault: Violation, places: Places | None, model: Source | None) -> Diagnostic:
-    labels = places.labels(fault.instruction) if places else ()
-    if labels and model is not None and (layer := int(tiles.instructions["layer"][fault.instruction])) < len(tiles.layers):
-        labels += tuple(Label(span, "compiled from here", model) for span in tiles.layers[layer].origin.call)
+    labels = (places.labels(fault.instruction) or places.of(*fault.about)) if places else ()
+    if fault.instruction >= 0 and model is not None:
+        layer = int(tiles.instructions["layer"][fault.instruction])
+        spans = tiles.layers[layer].origin.call if layer < len(tiles.layers) else ()
+        labels += tuple(Label(span, "compiled from here", model) for span in spans)
     return Diagnostic(fault.code, fault.message, labels)
 
 
@@ -66,17 +71,24 @@ def _parts(tiles: TileProgram) -> Iterator[Violation]:
         yield Violation("E0750", "the instructions aren't tile records")
     context = Context(surrounding_program(tiles))
     for violation in (*structure.check(context), *ports.check(context)):
-        yield Violation("E0750", violation.message)
-    if min((*(buffer.rows for buffer in tiles.buffers), *tiles.groups), default=1) < 1:
-        yield Violation("E0750", "a buffer or an accumulator group has no rows")
+        yield replace(violation, code="E0750")
+    if min(tiles.groups, default=1) < 1:
+        yield Violation("E0750", f"the accumulator group g{tiles.groups.index(min(tiles.groups))} has no rows", about=("groups", ""))
     if len({buffer.name for buffer in tiles.buffers}) < len(tiles.buffers):
-        yield Violation("E0750", "two buffers have the same name")
+        yield Violation("E0750", "two buffers have the same name", about=("buffer", ""))
     for buffer in tiles.buffers:
+        about = ("buffer", buffer.name)
+        if buffer.rows < 1:
+            yield Violation("E0750", f"the buffer {printable(buffer.name)} has no rows", about=about)
         held = tiles.host[buffer.home] if 0 <= buffer.home < len(tiles.host) else None
         if buffer.home != -1 and (held is None or held.rows != buffer.rows or held.kind not in ("input", "constant")):
-            yield Violation("E0750", f"the home of {printable(buffer.name)} isn't an input or constant of {buffer.rows:,} rows")
+            yield Violation(
+                "E0750", f"the home of {printable(buffer.name)} isn't an input or constant of {buffer.rows:,} rows", about=about
+            )
         if tiles.layers and not 0 <= buffer.layer < len(tiles.layers):
-            yield Violation("E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}")
+            yield Violation(
+                "E0750", f"{printable(buffer.name)} belongs to layer {buffer.layer}; there are {len(tiles.layers):,}", about=about
+            )
 
 
 def _records(tiles: TileProgram) -> Iterator[Violation]:
@@ -201,10 +213,14 @@ def _outputs(tiles: TileProgram, touched: Effects) -> Iterator[Violation]:
     twice = np.zeros(len(touched), np.bool_)
     twice[writes[order[1:][overlap]]] = True
     yield from _each(tiles, "E0758", twice, "writes rows of an output a second time")
-    written = int((high - low).sum())
-    expected = sum(buffer.rows for buffer in tiles.host if buffer.kind == "output")
-    if written != expected and not twice.any():
-        yield Violation("E0758", f"the outputs have {expected:,} rows, and {written:,} are written")
+    outputs = [buffer for buffer in tiles.host if buffer.kind == "output"]
+    if twice.any() or int((high - low).sum()) == sum(buffer.rows for buffer in outputs):
+        return
+    for buffer in outputs:
+        written = int((np.minimum(high, buffer.end) - np.maximum(low, buffer.start)).clip(0).sum())
+        if written < buffer.rows:
+            message = f"the output buffer {printable(buffer.name)} has {buffer.rows:,} rows, and {written:,} are written"
+            yield Violation("E0758", message, about=("host", buffer.name))
 
 
 def _first(code: str, part: Events, wrong: Bools, message: str, names: Sequence[tuple[str, int]]) -> Iterator[Found]:

@@ -36,7 +36,7 @@ def quantisation(scale: object, zero_point: object, of: IntegerFormat) -> Quanti
     """The attributes `scale` and `zero_point`, checked; the scale as float32 has it. Raises `RuleError`."""
     if require_number(scale, "scale") < FLOAT32_NORMAL:
         raise RuleError("E0307", f"scale must be a positive normal float32 number{shown(scale)}", about=("scale",))
-    return Quantisation(float(np.float32(require_number(scale, "scale"))), require_integer(zero_point, "zero_point", of.low, of.high))
+    return Quantisation(require_number(scale, "scale"), require_integer(zero_point, "zero_point", of.low, of.high))
 
 
 def infer(attributes: QuantizeAttributes, types: Sequence[TensorType]) -> TensorType:

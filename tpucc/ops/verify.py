@@ -16,7 +16,7 @@ DECLARED = frozenset({"input", "weight"})
 
 
 def verify_operators(graph: Graph, others: Collection[str] = (), changed: Collection[str] | None = None) -> None:
-    """Raises `ProgramError` with every node whose operator, operands, attributes or type is wrong; ranges and quantisation aren't compared.
+    """Raises `ProgramError` with every node whose operator, operands, attributes or type is wrong. Ranges aren't compared.
 
     `others` are names of operators of other packages (layers), which are passed over. `changed` are the nodes to
     check, all unless said. Definitions must come before uses (the graph's own check).
@@ -51,6 +51,9 @@ def _type_faults(operator: OpDef[Any], node: Node, types: Sequence[TensorType]) 
         return
     if inferred.plain() != node.type.plain():
         yield _fault("E0783", node, f"its type is {node.type.brief}, and the rule of {node.op} gives {inferred.brief}")
+    elif inferred.quantisation is not None and node.type.quantisation != inferred.quantisation:
+        held = node.type.quantisation or "no scale"
+        yield _fault("E0783", node, f"its type has {held}, and its {node.op} gives {inferred.quantisation}")
 
 
 def _fault(code: str, node: Node, message: str, mend: str = "") -> Diagnostic:

@@ -98,7 +98,7 @@ def _insert(passes: list[Pass], added: Pass) -> None:
     after = added.after if isinstance(added, Brought) else None
     names = [p.name for p in passes]
     if after is not None and after not in names:
-        raise unknown_name("pass", after, names)
+        raise unknown_name("pass", after, names, f", after which the pass {added.name} is to run{_place(added)}")
     passes.insert(len(names) - names[::-1].index(after) if after else names.index(Place.name), added)
 
 
@@ -118,7 +118,12 @@ def _fits(value: object, default: object) -> bool:
     return default is MISSING or default is None or isinstance(value, kind)
 
 
-def unknown_name(kind: str, name: str, known: Sequence[str]) -> UsageError:
-    """The error of a name that is none of `known`."""
+def _place(added: Pass) -> str:
+    """Where a pass of the user's is written: ` (mine.py:12)`."""
+    return f" ({added.code.place})" if isinstance(added, Brought) and added.code.file else ""
+
+
+def unknown_name(kind: str, name: str, known: Sequence[str], why: str = "") -> UsageError:
+    """The error of a name that is none of `known`; `why` continues the message."""
     near = did_you_mean(name, known)
-    return UsageError(Diagnostic("E0509", f"no {kind} is named {name}", help=(near, f"there are {', '.join(known)}")))
+    return UsageError(Diagnostic("E0509", f"no {kind} is named {name}{why}", help=(near, f"there are {', '.join(known)}")))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, NoneType
 from typing import Any
 
-from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.diagnostics import Diagnostic, Label, Source, Span, UsageError, listed
 from tpucc.passes.base import Brought, Pass
 from tpucc.plugins.files import executed
 from tpucc.plugins.guard import SECONDS, Guest, guest, short
@@ -28,9 +29,27 @@ def passes_of_file(path: Path, seconds: float = SECONDS) -> tuple[Pass, ...]:
     classes = code.call(lambda: [cls for cls in list(vars(module).values()) if _is_pass(cls, module)])
     found = tuple(_instance(cls, path, seconds) for cls in classes)
     if not found:
-        wanted = ("a pass is a frozen dataclass with name, summary, and run(self, graph, context) -> Graph; see tpucc.passes.base",)
-        raise UsageError(Diagnostic("E0513", f"{path} defines no pass", help=wanted))
+        raise code.call(lambda: _no_pass(path, module))
     return found
+
+
+_PARTS = ("name", "summary", "run")
+
+
+def _no_pass(path: Path, module: ModuleType) -> UsageError:
+    """What a file defines instead of a pass, and what its classes lack, each with its line."""
+    own = [value for value in vars(module).values() if getattr(value, "__module__", None) == module.__name__]
+    classes = {value.__name__: listed([part for part in _PARTS if not hasattr(value, part)]) for value in own if inspect.isclass(value)}
+    functions = [value.__name__ for value in own if inspect.isfunction(value)]
+    source = Source(path.name, path.read_text("utf-8"))
+    lacks = listed([f"the class {name} has no {parts}" for name, parts in classes.items()])
+    found = lacks or (f"a function is none, {functions[0]}" if functions else "it has no class")
+    first = next(iter(classes or functions), None)
+    place = re.search(rf"(?m)^(?:class|def) {first}\b", source.text) if first else None
+    line = source.text.count("\n", 0, place.start()) + 1 if place else 0
+    labels = (Label(Span(line, 1, line, len(place[0]) + 1)),) if place else ()
+    wanted = "a pass is a frozen dataclass with name, summary, and run(self, graph, context) that returns a Graph; docs/python.md shows one"
+    return UsageError(Diagnostic("E0513", f"{path} defines no pass: {found}", labels, (wanted,)), source)
 
 
 def installed_passes(seconds: float = SECONDS) -> Iterator[Pass]:
@@ -42,13 +61,13 @@ def installed_passes(seconds: float = SECONDS) -> Iterator[Pass]:
 
 def _is_pass(value: object, module: ModuleType) -> bool:
     own = inspect.isclass(value) and value.__module__ == module.__name__
-    return own and all(hasattr(value, field) for field in ("name", "summary", "run"))
+    return own and all(hasattr(value, part) for part in _PARTS)
 
 
 def _instance(cls: Any, path: Path, seconds: float) -> Pass:
     """A pass with its default options. A class without a level runs at every one."""
     code = guest(f"the pass {cls.__name__}, made without arguments,", inspect.getattr_static(cls, "run", None), seconds)
-    return brought(code.call(cls), seconds, f"{path}: {cls.__name__}")
+    return brought(code.call(cls), seconds, str(path))
 
 
 def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
@@ -60,20 +79,24 @@ def brought(step: Any, seconds: float = SECONDS, what: str = "") -> Pass:
         own: Pass = step
         return own
     run = inspect.getattr_static(step, "run", None)
-    found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step) or short(step))
+    found = guest(f"the pass {type(step).__name__}", run, seconds).call(lambda: _read(step))
     if isinstance(found, str):
-        kinds = "name and summary are strings, level is 0, 1 or 2, run a method"
-        raise UsageError(Diagnostic("E0514", f"{what or found} isn't a pass: {kinds}"))
+        kinds = "name and summary are strings, level is 0, 1 or 2, after the name of a pass, run a method"
+        raise UsageError(Diagnostic("E0514", f"{what + ': ' if what else ''}{found}, which isn't a pass: {kinds}"))
     name, summary, level, after = found
     return Brought(name, summary, level, after, step, guest(f"the pass {name}", run, seconds))
 
 
-def _read(step: Any) -> tuple[str, str, int, str | None] | None:
-    """The attributes of a pass as plain values; None for an object that isn't a pass."""
+def _read(step: Any) -> tuple[str, str, int, str | None] | str:
+    """The attributes of a pass as plain values; for an object that isn't a pass, the reason in words."""
     if isinstance(step, type) or not callable(getattr(step, "run", None)):
-        return None
+        return short(step)
     name, summary, after, level = (getattr(step, field, None) for field in ("name", "summary", "after", "level"))
     level = 0 if level is None else level
-    if not (isinstance(name, str) and isinstance(summary, str) and level in (0, 1, 2) and isinstance(after, str | None)):
-        return None
+    fits = {"name": isinstance(name, str), "summary": isinstance(summary, str), "level": level in (0, 1, 2)}
+    fits["after"] = isinstance(after, str | None)
+    if wrong := next((field for field, good in fits.items() if not good), None):
+        value = getattr(step, wrong, None)
+        plain = type(value) in (str, int, float, NoneType)
+        return f"{type(step).__name__} with the {wrong} {short(value) if plain else type(value).__name__}"
     return str.__str__(name), str.__str__(summary), int(level), None if after is None else str.__str__(after)

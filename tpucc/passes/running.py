@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
+from itertools import repeat
 from types import NoneType
 from typing import cast
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, PluginError, printable
+from tpucc.diagnostics import Diagnostic, Error, InternalError, Label, LimitError, Origin, PluginError, ProgramError, Source, printable
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Graph
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.parser import GraphPlaces
 from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
@@ -58,6 +60,22 @@ def verify_stage(graph: Graph, before: Graph | None = None) -> None:
     verify_layers(graph, changed)
 
 
+def verify_text(graph: Graph, places: GraphPlaces, model: Source | None = None) -> None:
+    """Checks a graph that was read from a text, as `verify_stage` does: a message shows the line of the text, then that of the model."""
+    names = {span: name for name, span in places.nodes.items()}
+    try:
+        verify_stage(graph.with_nodes(replace(node, origin=Origin((places.nodes[node.name],))) for node in graph))
+    except ProgramError as error:
+        nodes = [graph[names[found.span]] if found.span is not None else None for found in error.diagnostics]
+        raise ProgramError(map(_with_model, error.diagnostics, nodes, repeat(model)), places.source) from None
+
+
+def _with_model(found: Diagnostic, node: Node | None, model: Source | None) -> Diagnostic:
+    """A message about a node of a text, with the line of the model that the node comes from."""
+    spans = node.origin.call if node is not None and model is not None else ()
+    return replace(found, labels=(*found.labels, *(Label(span, "compiled from here", model) for span in spans)))
+
+
 def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
     """Runs a pass of the user's. Every error names its code. It can read its arguments, but not write them."""
     code, before = step.code, _parts(graph)
@@ -66,7 +84,8 @@ def _run_brought(step: Brought, graph: Graph, context: Context) -> Graph:
         help = "a graph is never changed; graph.with_nodes(…) and dataclasses.replace(node, …) make new ones"
         raise code.error("E0524", "changed the graph that it was given", help)
     if type(result) is not Graph:
-        raise code.error("E0523", f"returned {short(result)}, expected a Graph")
+        help = "run(self, graph, context) ends in return graph.with_nodes(…), or in return graph where there is nothing to do"
+        raise code.error("E0523", f"returned {short(result)}, expected a Graph", help)
     _verify_brought(result, graph, code)
     return result
 

@@ -28,10 +28,6 @@ SECONDS = 60.0
 """How long one call may take, unless `--plugin-timeout` says otherwise."""
 
 
-class Blamed(PluginError):
-    """A `PluginError` that a `Guest` made, with the file and the line; one that the user's code raises has neither."""
-
-
 @dataclass(frozen=True)
 class Guest:
     """A piece of the user's code: what it is in words (`the pass double`), where it is written, and the seconds that a call may take."""
@@ -53,9 +49,11 @@ class Guest:
             with interruptible(), limited(self.seconds), redirect_stdout(sys.stderr):
                 try:
                     return function(*args, **kwargs)
-                except (TimeIsUp, MemoryError, Blamed):
+                except (TimeIsUp, MemoryError):
                     raise
                 except BaseException as error:
+                    if type(error) is PluginError and error.is_placed:
+                        raise
                     failure = self._raised(error)
         except TimeIsUp as late:
             help = "does one of its loops never end? --plugin-timeout gives it more seconds"
@@ -64,7 +62,7 @@ class Guest:
             raise LimitError(Diagnostic("E0613", f"out of memory in {self.what}; smaller tensors need less")) from None
         raise failure
 
-    def error(self, code: str, message: str, *help: str, line: int = 0, more: tuple[Diagnostic, ...] = ()) -> Blamed:
+    def error(self, code: str, message: str, *help: str, line: int = 0, more: tuple[Diagnostic, ...] = ()) -> PluginError:
         """`message` continues what this is; it stands at `line` of its file, or at its own. `more` are diagnostics that say the rest."""
         linecache.checkcache(self.file)
         source, line = Source(Path(self.file).name, "".join(linecache.getlines(self.file))), line or self.line
@@ -72,9 +70,11 @@ class Guest:
         start = len(text) - len(text.lstrip()) + 1
         labels = (Label(Span(line, start, line, len(text) + 1)),) if text.strip() else ()
         head = Diagnostic(code, f"{self.what} {message}", labels, help)
-        return Blamed((head, *map(_unplaced, more)), source)
+        error = PluginError((head, *map(_unplaced, more)), source)
+        error.is_placed = True
+        return error
 
-    def _raised(self, error: BaseException) -> Blamed:
+    def _raised(self, error: BaseException) -> PluginError:
         """E0521 at the line of this file where the exception passed last. An error of tpucc's own brings its words."""
         try:
             failure = self._described(error)
@@ -85,7 +85,7 @@ class Guest:
         failure.__cause__ = error
         return failure
 
-    def _described(self, error: BaseException) -> Blamed:
+    def _described(self, error: BaseException) -> PluginError:
         name, line = type(error).__name__, self._line(error)
         if isinstance(error, SystemExit):
             return self.error("E0521", "raised SystemExit, which would end tpucc", "return a result, or raise an exception", line=line)
@@ -132,9 +132,11 @@ def short(value: object) -> str:
 
 
 def _unplaced(found: Diagnostic) -> Diagnostic:
-    """A diagnostic whose place is in another file than that of the user's code: its line in words."""
-    where = f" (line {found.span.line} of the model)" if found.span else ""
-    return Diagnostic(found.code, f"{found.message}{where}", (), found.help)
+    """A diagnostic whose places are in other files than that of the user's code: its lines in words."""
+    labels = (*found.labels[:1], *(label for label in found.labels[1:] if label.source is not None))
+    files = (label.source.name if label.source is not None else "the model" for label in labels)
+    lines = dict.fromkeys(f"line {label.span.line} of {file}" for label, file in zip(labels, files, strict=True))
+    return Diagnostic(found.code, f"{found.message} ({', '.join(lines)})" if lines else found.message, (), found.help)
 
 
 def _text(error: BaseException) -> str:

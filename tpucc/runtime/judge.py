@@ -22,6 +22,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Error
 from tpucc.driver import passes_of, without_passes
 from tpucc.ir.graph import Graph
+from tpucc.isa.program import Program
 from tpucc.isa.verify import verify
 from tpucc.layers.reference import LAYER_REFERENCES
 from tpucc.numerics import AnyArray, place_of_largest
@@ -29,6 +30,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.runtime.blame import maker_of
 from tpucc.runtime.check import (
     Arrays,
+    Comparison,
     calibrated_inputs,
     compare_executors,
     compare_with_reference,
@@ -48,6 +50,7 @@ class Difference:
     """The first value that is not as expected: where, what was expected and found, and what made it, as far as that is known.
 
     `instruction` and `text` are of the machine program, `line` is the source's, `stage` the pass or the comparison that found it.
+    `place` is the instruction's line in the text that was judged, as in `iris.tile:37`.
     """
 
     where: str
@@ -58,10 +61,11 @@ class Difference:
     text: str = ""
     layer: str = ""
     line: int = 0
+    place: str = ""
 
     def __str__(self) -> str:
         made = f"; made by instruction {self.instruction:,} `{self.text}` of {self.layer}" if self.instruction is not None else ""
-        line = f", line {self.line} of the model" if self.line else ""
+        line = (f", {self.place}" if self.place else "") + (f", line {self.line} of the model" if self.line else "")
         return f"{self.where}: expected {self.expected:g}, found {self.found:g} ({self.stage}){made}{line}"
 
 
@@ -130,16 +134,17 @@ def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[st
             comparisons = compare_with_reference(runtime, made.layers, inputs)
         for compared in comparisons:
             if compared.unequal:
-                yield _of_device(runtime, compared.name, compared.index, compared.expected, compared.got)
+                yield _of_device(runtime.program, made, compared)
         if made is not None and (made.rewritten or made.like is not None):
             yield from _of_passes(made, inputs)
             yield from _of_noise(runtime, made, inputs)
 
 
-def _of_device(runtime: Runtime, port: str, index: tuple[int, ...], expected: int, found: int) -> Difference:
-    maker = maker_of(runtime.program, port, index)
-    made = {} if maker is None else asdict(maker)
-    return Difference(f"{port}{list(index)}", expected, found, "the layers' integer reference", **made)
+def _of_device(program: Program, made: Compilation | None, compared: Comparison) -> Difference:
+    maker = maker_of(program, compared.name, compared.index)
+    place = made.places.line(maker.instruction) if maker is not None and made is not None and made.places is not None else ""
+    where, stage = f"{compared.name}{list(compared.index)}", "the layers' integer reference"
+    return Difference(where, compared.expected, compared.got, stage, **(asdict(maker) if maker is not None else {}), place=place)
 
 
 def _of_passes(made: Compilation, inputs: Arrays) -> Iterator[Difference]:

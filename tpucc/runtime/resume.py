@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Literal, assert_never
 
 from tpucc.compilation import Compilation, Observer, Recorder, Snapshot, State
-from tpucc.diagnostics import Diagnostic, ProgramError, Source, did_you_mean, printable
+from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source, Span, did_you_mean, printable
 from tpucc.driver import FRONT_STAGES, back_end, compile_source, pass_places, recorded, require_stage, run_passes
 from tpucc.interop.archive import read_arrays
 from tpucc.interop.sources import read_source
 from tpucc.interop.weights import bind_like, require_source
 from tpucc.ir.graph import Graph
-from tpucc.ir.parser import Head, head_of, parse_graph
+from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.instructions import Opcode
@@ -31,10 +31,11 @@ from tpucc.layers.kinds import LAYERS, Requantise
 from tpucc.lowering.tiletext import read_tiles
 from tpucc.lowering.verify import verify_tiles
 from tpucc.options import Options
-from tpucc.passes.running import verify_stage
+from tpucc.passes.running import verify_text
 from tpucc.runtime.constants import ModelConstants
 from tpucc.runtime.runtime import Runtime, load_program
-from tpucc.runtime.unchanged import require_same_graph, require_same_model, require_same_surroundings
+from tpucc.runtime.unchanged import Said, require_same_graph, require_same_model, require_same_surroundings
+from tpucc.schedule.pipeline import scheduled_places
 from tpucc.stages.backend import BackEnd
 from tpucc.stages.stages import Stages
 from tpucc.target import require_compilable
@@ -128,17 +129,21 @@ def kind_of(text: Source) -> Kind:
     raise ProgramError(Diagnostic(NO_STAGE, message, help=("compile goes on from .graph, .layers.graph, .tile and .asm files",)), text)
 
 
-def _model(text: Source, kind: Kind) -> tuple[str, str]:
-    """The names of the model and of the machine, empty where the text doesn't say them."""
+def _model(text: Source, kind: Kind) -> tuple[Said, Said]:
+    """The names of the model and of the machine, as far as the text says them."""
     if kind == "graph":
-        return head_of(text.text).name, ""
-    found = _NAME.search(text.text), _TARGET.search(text.text)
-    name, target = (match[1] if match else "" for match in found)
-    return _plain(name), _plain(target)
+        head = head_of(text.text)
+        return Said(head.name, (Label(head.span),)), Said()
+    return _said(_NAME, text), _said(_TARGET, text)
 
 
-def _plain(word: str) -> str:
-    return unquote(word) if word.startswith('"') else word
+def _said(pattern: re.Pattern[str], text: Source) -> Said:
+    match = pattern.search(text.text)
+    if match is None:
+        return Said()
+    word, line = match[1], text.text.count("\n", 0, match.start(1)) + 1
+    column = match.start(1) - text.text.rfind("\n", 0, match.start(1))
+    return Said(unquote(word) if word.startswith('"') else word, (Label(Span(line, column, line, column + len(word))),))
 
 
 def _required(base: Base | None, text: Source) -> Base:
@@ -152,9 +157,9 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     if base is not None and base.compilation is None and _DIGEST.search(text.text):
         message = f"constants of {printable(text.name)} stand by their digests, and a program (.tpub) doesn't have the constants of graphs"
         raise ProgramError(Diagnostic(NO_MODEL, message, help=("name the source: --like MODEL.tpu; or print with --with-data",)), text)
-    graph = parse_graph(text.text, text.name, ATTRIBUTES, base.constants if base is not None else None)
-    verify_stage(graph)
-    _require_zeros(graph, text)
+    graph, where = read_graph(text.text, text.name, ATTRIBUTES, base.constants if base is not None else None)
+    verify_text(graph, where, base.model if base is not None else None)
+    _require_zeros(graph, where)
     layered = any(node.op in LAYERS for node in graph)
     if layered:
         base = _required(base, text)
@@ -166,7 +171,7 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     before = base.snapshots[: len(FRONT_STAGES) + done] if base is not None else ()
     if before:
         assert isinstance(before[-1].value, Graph)
-        require_same_graph(graph, before[-1].value, text)
+        require_same_graph(graph, before[-1].value, where)
     state = base.state(options) if base is not None else _alone(graph, text, options)
     state.like = base.compilation.graph if base is not None and base.compilation is not None else None
     recorder = Recorder(observer, options.stop_after, before[:-1])
@@ -184,10 +189,14 @@ def _from_graph(text: Source, base: Base | None, options: Options, observer: Obs
     return recorded(state, recorder, stages)
 
 
-def _require_zeros(graph: Graph, text: Source) -> None:
+def _require_zeros(graph: Graph, where: GraphPlaces) -> None:
     """Raises `ProgramError` E0824 where an edit gave a layer's epilogue another zero point than its type; a table comes after it."""
     wrong = [
-        Diagnostic("E0824", f"{node.name}: its epilogue adds {epilogue.zero}, and the zero point of its type is {held.zero_point}")
+        Diagnostic(
+            "E0824",
+            f"{node.name}: its epilogue adds {epilogue.zero}, and the zero point of its type is {held.zero_point}",
+            where.of("node", node.name),
+        )
         for node in graph
         if isinstance(epilogue := getattr(node.attributes, "epilogue", None), Requantise)
         and not epilogue.table
@@ -195,7 +204,7 @@ def _require_zeros(graph: Graph, text: Source) -> None:
         and epilogue.zero != held.zero_point
     ]
     if wrong:
-        raise ProgramError(wrong, text)
+        raise ProgramError(wrong, where.source)
 
 
 def _done(head: Head, places: list[str], layered: bool, text: Source) -> int:
@@ -220,7 +229,7 @@ def _alone(graph: Graph, text: Source, options: Options) -> State:
 
 def _from_tiles(text: Source, base: Base, options: Options, observer: Observer | None) -> Compilation:
     tiles, places = read_tiles(text.text, text.name, base.constants)
-    require_same_surroundings(tiles, base.program, text)
+    require_same_surroundings(tiles, base.program, places)
     verify_tiles(tiles, places, base.model)
     recorder = Recorder(observer, options.stop_after, base.before("lower"))
 
@@ -230,7 +239,8 @@ def _from_tiles(text: Source, base: Base, options: Options, observer: Observer |
     def stages(state: State) -> None:
         state.tiles = tiles
         recorder.done("lower", tiles)
-        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole).schedule(tiles))
+        state.program = whole(BackEnd(options.stages, options.plugin_timeout, whole, places).schedule(tiles))
+        state.places = scheduled_places(places, tiles, state.program)
         state.warnings.extend(state.program.notes)
         recorder.done("schedule", state.program)
         check(state.program)
@@ -247,11 +257,11 @@ def _with_host_part(program: Program, like: Program) -> Program:
 def _from_program(text: Source, base: Base | None, options: Options, observer: Observer | None) -> Compilation:
     program, places = read_listing(text.text, text.name, base.constants if base is not None else None)
     if base is not None:
-        require_same_surroundings(program, base.program, text)
+        require_same_surroundings(program, base.program, places)
     recorder = Recorder(observer, options.stop_after, base.before("schedule") if base is not None else ())
 
     def stages(state: State) -> None:
-        state.program = program
+        state.program, state.places = program, places
         state.warnings.extend(program.notes)
         recorder.done("schedule", program)
         check(program, places)

@@ -17,6 +17,7 @@ from tpucc.numerics import Int64
 @dataclass(frozen=True, eq=False)
 class Listing:
     """Instructions (`RECORD`) with their layers. `placed` is each one's index in the placed listing, -1 for what scheduling added since.
+    `names` are the layers'.
 
     As a sequence it has each one as an `Instruction`.
     """
@@ -24,6 +25,7 @@ class Listing:
     records: Records
     layer: Int64
     placed: Int64
+    names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.records)
@@ -36,7 +38,7 @@ class Listing:
 
     @cached_property
     def _instructions(self) -> Instructions:
-        return Instructions(self.records, self.layer, lambda index: instruction_text(self.records[index]))
+        return Instructions(self.records, self.layer, self.names, lambda index: instruction_text(self.records[index]))
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
         """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""
@@ -46,6 +48,7 @@ class Listing:
             np.concatenate([self.records, records])[order],
             np.concatenate([self.layer, layer])[order],
             np.concatenate([self.placed, added])[order],
+            self.names,
         )
 
 

@@ -11,6 +11,7 @@ from tpucc.diagnostics import Origin, Source
 from tpucc.ir.graph import Graph
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import RECORD, Flag, Opcode
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
@@ -71,7 +72,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     """
     groups = place_groups(tiles)
     placement = join_transfers(place_buffers(tiles, allocate), tiles.target)
-    listing = prefetch_weights(_machine(placement, groups), tiles.target.weight_fifo_tiles)
+    listing = prefetch_weights(_machine(placement, groups, [layer.name for layer in tiles.layers]), tiles.target.weight_fifo_tiles)
     listing = with_end(with_waits(listing, synchronise(listing)))
     return replace(
         surrounding_program(tiles),
@@ -85,13 +86,34 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     )
 
 
+_SCHEDULED = (*(Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY), *(Opcode.READ_WEIGHTS, Opcode.SYNCHRONIZE, Opcode.HALT))
+"""What scheduling adds, and transfers, several of which it may join to one."""
+
+
+def tile_numbers(tiles: TileProgram, program: Program) -> Int64:
+    """For each instruction of the machine program of `tiles` its number there, -1 for what scheduling added, and for transfers.
+
+    Scheduling keeps the order of all others; the interrupt that ends the program comes after them.
+    """
+    mine, theirs = (np.flatnonzero(~np.isin(code["opcode"], _SCHEDULED)) for code in (program.instructions, tiles.instructions))
+    numbers = np.full(len(program.instructions), -1, np.int64)
+    numbers[mine[: len(theirs)]] = theirs
+    return numbers
+
+
+def scheduled_places(places: Places, tiles: TileProgram, program: Program) -> Places:
+    """Where the instructions of the machine program of `tiles` stand in the text of these."""
+    spans = (places.spans[number] if number >= 0 else None for number in tile_numbers(tiles, program).tolist())
+    return replace(places, spans=tuple(spans))
+
+
 def require_fitting(tiles: TileProgram) -> None:
     """Raises what `schedule` raises, and makes no program."""
     place_groups(tiles)
     place_buffers(tiles)
 
 
-def _machine(placement: Placement, groups: Int64) -> Listing:
+def _machine(placement: Placement, groups: Int64, names: Sequence[str]) -> Listing:
     """Machine records of placed instructions, accumulator rows included; a switch keeps its tile in `index`."""
     placed = placement.instructions
     records = np.zeros(len(placed), RECORD)
@@ -99,7 +121,7 @@ def _machine(placement: Placement, groups: Int64) -> Listing:
         records[field] = placed[field]
     used = placed["group"] >= 0
     records["acc"][used] += groups[placed["group"][used]].astype(np.uint32)
-    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)))
+    return Listing(records, placed["layer"].astype(np.int64), np.arange(len(placed)), tuple(names))
 
 
 def with_host_part(program: Program, layers: Graph, source: Source, declared: Graph, cores: int = 1) -> Program:

@@ -7,16 +7,23 @@ with one is the user's stages'.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, listed
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
+from tpucc.isa.verify.rules import Numbering
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram
+from tpucc.numerics import Int64
 from tpucc.plugins.guard import guest
 from tpucc.schedule import schedule
+from tpucc.schedule.pipeline import scheduled_places, tile_numbers
 from tpucc.stages.stages import Stages
 from tpucc.target import Target
 
@@ -28,11 +35,12 @@ OF_TILES = ("lower_fc", "lower_conv", "order")
 @dataclass(frozen=True)
 class BackEnd:
     """Runs `stages`; one call of the user's has so many seconds. `whole` gives a scheduled program its host part, which the verifier asks
-    for."""
+    for. `places` says where the tile instructions stand, when they were read from a text."""
 
     stages: Stages
     seconds: float
     whole: Callable[[Program], Program]
+    places: Places | None = None
 
     def lowerings(self, parts: Partition, target: Target) -> Iterator[TileProgram]:
         """The tile programs of a partition's device graph, in the stage `order`'s order: see `lowering.lower.lowerings`."""
@@ -43,8 +51,8 @@ class BackEnd:
 
         lowerers = {kind: safe_lowerer(stage, replaced[stage], self.seconds) for kind, stage in LOWERERS.items() if stage in replaced}
         candidates = lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers)
-        reordered = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
-        return (self._verified(tiles, reordered) for tiles in candidates)
+        order = safe_order(self.stages.order, self.seconds) if "order" in replaced else None
+        return (self._verified(tiles, order) for tiles in candidates)
 
     def schedule(self, tiles: TileProgram) -> Program:
         """The machine program of a tile program. Raises what `schedule.schedule` raises."""
@@ -59,20 +67,22 @@ class BackEnd:
 
         def scheduled() -> Program:
             program = schedule(tiles, allocate, synchronise)
-            check(self.whole(program))
+            places = scheduled_places(self.places, tiles, program) if self.places is not None else None
+            check(self.whole(program), places, _numbering(tiles, program, "synchronise" in replaced))
             return program
 
         return self._blamed(scheduled, tuple(replaced))
 
-    def _verified(self, tiles: TileProgram, reordered: Callable[[TileProgram], TileProgram] | None) -> TileProgram:
+    def _verified(self, tiles: TileProgram, order: Callable[[TileProgram], Int64] | None) -> TileProgram:
         from tpucc.lowering.verify import verify_tiles
 
         def verified() -> TileProgram:
-            verify_tiles(tiles)
-            if reordered is None:
+            verify_tiles(tiles, model=Source(tiles.source, ""))
+            if order is None:
                 return tiles
-            ordered = reordered(tiles)
-            verify_tiles(ordered)
+            numbers = order(tiles)
+            ordered = replace(tiles, instructions=tiles.instructions[numbers])
+            verify_tiles(ordered, model=Source(tiles.source, ""), numbering=Numbering("the tile program that order got", numbers))
             return ordered
 
         return self._blamed(verified, tuple(stage for stage in self.stages.replaced if stage in OF_TILES))
@@ -95,6 +105,14 @@ class BackEnd:
         places = [f"{name} ({guest(name, replaced[name]).place})" for name in names]
         what = f"the stage {names[0]}" if len(names) == 1 else f"one of the stages {listed(places)}"
         return guest(what, replaced[names[-1]]).error("E0525", message, more=found)
+
+
+def _numbering(tiles: TileProgram, program: Program, waits: bool) -> Numbering:
+    """The numbers that the user's stages know: those without the waits, if these are theirs, or else those of the tile program."""
+    if waits:
+        synchronises = program.instructions["opcode"] == Opcode.SYNCHRONIZE
+        return Numbering("the listing without waits that synchronise got", np.where(synchronises, -1, np.cumsum(~synchronises) - 1))
+    return Numbering("the tile program", tile_numbers(tiles, program))
 
 
 LOWERERS = {"fc": "lower_fc", "conv": "lower_conv"}

@@ -67,11 +67,11 @@ def safe_allocate(function: Allocate, seconds: float) -> Allocate:
     return allocate
 
 
-def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], TileProgram]:
-    """The tile program in its new order, which has every instruction once."""
+def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], Int64]:
+    """The numbers of the instructions in their new order, each once."""
     code = guest("the stage order", function, seconds)
 
-    def reordered(tiles: TileProgram) -> TileProgram:
+    def ordered(tiles: TileProgram) -> Int64:
         count = len(tiles)
         given = replace(tiles, instructions=read_only(tiles.instructions.copy()))
         order = code.call(lambda: _integers(code, function(given), count, "the number of each instruction, once"))
@@ -80,9 +80,9 @@ def safe_order(function: Order, seconds: float) -> Callable[[TileProgram], TileP
             raise code.error("E0523", f"returned instruction {order[wrong[0]]:,}; there are 0 to {count - 1:,}")
         if len(missing := np.flatnonzero(np.bincount(order, minlength=count) == 0)):
             raise code.error("E0523", f"left out instruction {missing[0]:,} and returned another twice; expected each once")
-        return replace(tiles, instructions=tiles.instructions[order])
+        return order
 
-    return reordered
+    return ordered
 
 
 def safe_synchronise(function: Synchronise, seconds: float) -> Synchronise:
@@ -173,7 +173,7 @@ def _several(code: Guest, found: object, what: str) -> Iterable[Any]:
 def _integers(code: Guest, found: object, count: int, what: str) -> Int64:
     """A result that is one integer for each of `count` things."""
     try:
-        array = np.asarray(list(found) if isinstance(found, range) else found)
+        array = np.asarray(found if isinstance(found, np.ndarray | str) or not isinstance(found, Iterable) else list(found))
     except (ValueError, TypeError, OverflowError) as error:
         raise code.error("E0523", f"returned {short(found)}, which isn't a list of integers: {error}") from None
     if array.shape != (count,) or (array.dtype.kind not in "iu" and count):

@@ -6,15 +6,20 @@ a semicolon begins a comment. Every error is kept, so that one run reports them 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import NamedTuple, ParamSpec
 
 from tpucc.diagnostics import Diagnostic, Label, LineError, ProgramError, Source, Span, counted, did_you_mean, listed, printable
 from tpucc.ir.digests import without_repetition
-from tpucc.isa.listing.words import Word, line_error, words
+from tpucc.isa.listing.words import Word, label_in, line_error, place_of, words
 
 _P = ParamSpec("_P")
+_NUMBER = re.compile(r"; (\d{1,12})\r?$")
+"""The comment with which `numbered` ends an instruction's line."""
 
 MAX_ERRORS = 20
 IN_CODE = ("for", "resident", "end")
@@ -58,16 +63,60 @@ class Lines:
     code: list[tuple[Word, ...] | Directive]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Places:
-    """`spans` has the place of each instruction in `source`, a listing or the text of a tile program."""
+    """`spans` has the place of each instruction in `source`, a listing or the text of a tile program, None for one that isn't in the text;
+    `directives` those of its directives,
+    by their name and what they name, and by their name and number: `("buffer", "h.0")`, `("tile", "3")`."""
 
     source: Source
-    spans: tuple[Span, ...]
+    spans: tuple[Span | None, ...]
+    directives: Mapping[tuple[str, str], Span] = field(default_factory=dict)
 
     def labels(self, instruction: int, text: str = "") -> tuple[Label, ...]:
         """The line of an instruction; nothing for one that the text doesn't have."""
-        return (Label(self.spans[instruction], text, self.source),) if 0 <= instruction < len(self.spans) else ()
+        span = self.spans[instruction] if 0 <= instruction < len(self.spans) else None
+        return (Label(span, text, self.source),) if span is not None else ()
+
+    def line(self, instruction: int) -> str:
+        """The line of an instruction, in short: `iris.tile:37`; empty for one that the text doesn't have."""
+        return "".join(f"{printable(self.source.name)}:{label.span.line}" for label in self.labels(instruction))
+
+    @cached_property
+    def is_renumbered(self) -> bool:
+        """Whether the comments with which instructions are printed say other numbers than they have in the text as it is now."""
+        if None in self.spans:
+            return False  # scheduling has numbered them anew
+        lines = self.source.text.split("\n")
+        said = (_NUMBER.search(lines[span.line - 1]) for span in self.spans if span is not None)
+        return any(found is not None and int(found[1]) != number for number, found in enumerate(said))
+
+    def of(self, kind: str, name: str) -> tuple[Label, ...]:
+        """The directive that defines something, or else the first one of its kind; the head of the text where there is none."""
+        places = (self.directives.get(key) for key in ((kind, name), (kind, "0"), ("program", "0")))
+        span = next(filter(None, places), Span(1, 1, 1, 2))
+        return (Label(span, "", self.source),)
+
+
+def directive_places(lines: Lines) -> dict[tuple[str, str], Span]:
+    """The `directives` of `Places`."""
+    found: dict[tuple[str, str], Span] = {}
+    numbers: Counter[str] = Counter()
+    for directive in (*lines.directives, *(line for line in lines.code if isinstance(line, Directive))):
+        kind, span = directive.name, place_of((directive.head, *directive.words[:1]))
+        named = label_in(directive.words[0]) if directive.words and not directive.words[0].key else None
+        for name in (str(numbers[kind]), *((named[0],) if named else ())):
+            found.setdefault((kind, name), span)
+        numbers[kind] += 1
+    return found
+
+
+def with_numbering(found: Sequence[Diagnostic], places: Places | None) -> list[Diagnostic]:
+    """Messages about a text's instructions; where its comments number them otherwise, the first message says which numbers are meant."""
+    if places is None or not places.is_renumbered:
+        return list(found)
+    help = "instructions are counted from 0 as the text has them now; the numbers in its comments are from before it was edited"
+    return [replace(found[0], help=(*found[0].help, help)), *found[1:]]
 
 
 class Errors:

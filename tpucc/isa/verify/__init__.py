@@ -8,17 +8,18 @@ rows aren't checked. If rows lie outside the memories, their history isn't check
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
-from tpucc.isa.listing.lines import Places
+from tpucc.isa.listing.lines import Places, with_numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
-from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Numbering, Rule, Violation
 
-__all__ = ["RULES", "Rule", "Violation", "check", "verify"]
+__all__ = ["RULES", "Numbering", "Rule", "Violation", "check", "verify"]
 
 _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
@@ -38,15 +39,18 @@ def verify(program: Program) -> tuple[Violation, ...]:
     return ()
 
 
-def check(program: Program, places: Places | None = None) -> None:
+def check(program: Program, places: Places | None = None, numbering: Numbering | None = None) -> None:
     """Raises `ProgramError` with a diagnostic for each violation; the source's line stands with it where the program knows it.
 
     `places` are the lines of the listing that the program was assembled from: then the message begins with the instruction's line there.
+    `numbering` gives its numbers in a listing that somebody knows who doesn't know the program.
     """
     found = verify(program)
     if found:
         model = Source(program.source, program.source_text) if program.source_text else None
-        raise ProgramError([_diagnostic(program, violation, model, places) for violation in found], places.source if places else model)
+        found = tuple(replace(violation, message=numbering.words(violation)) for violation in found) if numbering is not None else found
+        diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
+        raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
 
 
 def _structure(context: Context) -> Iterator[Violation]:
@@ -99,9 +103,10 @@ def _diagnostic(program: Program, violation: Violation, model: Source | None, pl
     labels: tuple[Label, ...] = ()
     if places is not None:
         labels = places.labels(violation.instruction) + places.labels(violation.other, f"instruction {violation.other:,}")
+        labels = labels or places.of(*violation.about)
     if violation.instruction >= 0 and model is not None and violation.instruction < program.layer_of.size:
         layer = int(program.layer_of[violation.instruction])
         spans = program.layers[layer].origin.call if layer < len(program.layers) else ()
         labels += tuple(Label(span, "compiled from here", model) for span in spans)
-    help = f"rule {violation.code}: {RULES[violation.code].description}"
-    return Diagnostic(violation.code, violation.message, labels, (help,))
+    rule = f"rule {violation.code}: {RULES[violation.code].description}"
+    return Diagnostic(violation.code, violation.message, labels, (rule,))

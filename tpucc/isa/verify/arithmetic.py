@@ -34,14 +34,14 @@ def blocks(context: Context) -> Iterator[Violation]:
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
     for index in np.flatnonzero(~(np.isfinite(scales) & (scales >= 0)).all(axis=1))[:MAX_REPORTED]:
-        yield Violation("V0902", f"parameter block {index:,} has a multiplier or scale that is negative or not finite")
+        message = f"parameter block {index:,} has a multiplier or scale that is negative or not finite"
+        yield Violation("V0902", message, about=("block", str(index)))
     small = [np.clip(values[name], of.low, of.high) == values[name] for name in ("zero", "low", "high", "zero_a", "zero_b")]
     good = np.logical_and.reduce([*small, values["low"] <= values["high"], values["has_table"] <= 1])
     for index in np.flatnonzero(~good)[:MAX_REPORTED]:
-        yield Violation(
-            "V0903",
-            f"parameter block {index:,} clamps to {values['low'][index]}…{values['high'][index]} or has a zero point past {of.name}",
-        )
+        clamp = f"clamps to {values['low'][index]}…{values['high'][index]}"
+        message = f"parameter block {index:,} {clamp} or has a zero point past {of.name}"
+        yield Violation("V0903", message, about=("block", str(index)))
 
 
 def _widths(context: Context) -> Iterator[Violation]:
@@ -51,9 +51,11 @@ def _widths(context: Context) -> Iterator[Violation]:
     wide = effects.bytes_per_value > 1
     if wide.any():
         yield from context.each("V0904", computes & ~wide, "computes 8-bit values, and others 16-bit values")
-    for port in (*context.program.inputs, *context.program.outputs):
-        if port.format.bytes_per_value != effects.bytes_per_value.max(initial=1) and computes.any():
-            yield Violation("V0904", f"the port {printable(port.name)} is {port.format.name}, and the instructions compute other values")
+    for kind, ports in (("input", context.program.inputs), ("output", context.program.outputs)):
+        for port in ports:
+            if port.format.bytes_per_value != effects.bytes_per_value.max(initial=1) and computes.any():
+                message = f"the port {printable(port.name)} is {port.format.name}, and the instructions compute other values"
+                yield Violation("V0904", message, about=(kind, port.name))
 
 
 class Sums:

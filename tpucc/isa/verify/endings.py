@@ -53,7 +53,7 @@ def outputs(context: Context, events: Events) -> Iterator[Violation]:
     buffer = buffer_of(context, events.row)
     for position in np.flatnonzero((events.kind == END) & (before < 0))[:MAX_REPORTED]:
         name, row = host[buffer[position]].name, events.row[position] - host[buffer[position]].start
-        yield Violation("V1002", f"row {row:,} of the output {name} is never written")
+        yield Violation("V1002", f"row {row:,} of the output {name} is never written", about=("host", name))
     is_output = np.array([b.kind == "output" for b in host] + [False], np.bool_)
     twice = writes & (before >= 0) & is_output[buffer]
     message = "writes row {row} of host memory, an output's, again after {other}"

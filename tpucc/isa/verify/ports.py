@@ -27,7 +27,7 @@ def check(context: Context) -> Iterator[Violation]:
     """The violations of the rules for ports."""
     program = context.program
     for kind, ports in (("input", program.inputs), ("output", program.outputs)):
-        yield from twice("V0106", f"{kind} ports", ports)
+        yield from twice("V0106", f"{kind} ports", kind, ports)
         for port in ports:
             yield from _port(program, port, kind)
         yield from _owners(program, ports, kind)
@@ -35,42 +35,49 @@ def check(context: Context) -> Iterator[Violation]:
 
 
 def _port(program: Program, port: Port, kind: str) -> Iterator[Violation]:
-    name = f"{kind} port {printable(port.name)}"
+    name, about = f"{kind} port {printable(port.name)}", (kind, port.name)
     if not port.shape or min(port.shape) <= 0 or any(rows <= 0 for rows in port.splits) or sum(port.splits) != math.prod(port.shape[:-1]):
-        yield Violation("V0106", f"{name} has the shape {list(port.shape)}, but parts of {list(port.splits)} rows")
+        yield Violation("V0106", f"{name} has the shape {list(port.shape)}, but parts of {list(port.splits)} rows", about=about)
         return
     columns = -(-port.shape[-1] // program.target.mxu)
     if len(port.blocks) != len(port.splits) * columns:
-        yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}")
+        yield Violation("V0106", f"{name} needs {len(port.splits)}×{columns} host buffers and has {len(port.blocks):,}", about=about)
         return
     for position, block in enumerate(port.blocks):
         rows = port.splits[position // columns] * port.format.bytes_per_value
         if not 0 <= block < len(program.host):
-            yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}")
+            yield Violation("V0106", f"{name} lies in host buffer {block}; there are {len(program.host):,}", about=about)
         elif (program.host[block].kind, program.host[block].rows) != (kind, rows):
-            yield Violation("V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}")
+            yield Violation(
+                "V0106", f"{name} needs {rows:,} {kind} rows in the host buffer {printable(program.host[block].name)}", about=about
+            )
     if not (math.isfinite(port.scale) and port.scale > 0 and port.zero_point in port.format.zero_points):
-        yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}")
+        yield Violation("V0107", f"{name} has scale {port.scale!r} and zero point {port.zero_point}", about=about)
 
 
 def _owners(program: Program, ports: Sequence[Port], kind: str) -> Iterator[Violation]:
     owners = Counter(block for port in ports for block in port.blocks)
     for index, buffer in enumerate(program.host):
         if buffer.kind == kind and owners[index] != 1:
-            yield Violation("V0106", f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one")
+            yield Violation(
+                "V0106",
+                f"the {kind} host buffer {printable(buffer.name)} belongs to {owners[index]} ports instead of one",
+                about=("host", buffer.name),
+            )
 
 
 def _steps(program: Program) -> Iterator[Violation]:
     inputs, outputs = ({port.name for port in ports} for ports in (program.inputs, program.outputs))
     filled = Counter(name for step in program.host_steps for name in step.writes)
     for number, step in enumerate(program.host_steps):
+        about = ("host_step", str(number))
         for name, count in Counter(step.reads).items():
             if name not in outputs or count > 1:
                 fault = "twice" if name in outputs else "which isn't an output of the program"
-                yield Violation("V0108", f"host step {number} reads {printable(name)}, {fault}")
+                yield Violation("V0108", f"host step {number} reads {printable(name)}, {fault}", about=about)
         for name in dict.fromkeys(step.writes):
             if name not in inputs or filled[name] > 1:
                 fault = "which is filled more than once" if name in inputs else "which isn't an input of the program"
-                yield Violation("V0108", f"host step {number} fills {printable(name)}, {fault}")
+                yield Violation("V0108", f"host step {number} fills {printable(name)}, {fault}", about=about)
         if not 0 <= step.elements <= MOST_ELEMENTS:
-            yield Violation("V0108", f"host step {number} computes {step.elements:,} elements")
+            yield Violation("V0108", f"host step {number} computes {step.elements:,} elements", about=about)

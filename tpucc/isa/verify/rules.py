@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import listed, printable
 from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import HostBuffer, Port, Program
@@ -37,13 +37,32 @@ class Rule:
 class Violation:
     """A rule that is broken. `instruction` is the index of the one at fault, -1 when the fault lies outside the instructions.
 
-    `other` is the index of the instruction that it collides with, or -1.
+    `other` is the index of the instruction that it collides with, or -1. `about` is the part at fault, by the name of its directive in a
+    listing and its own: `("host", "x.0")`.
     """
 
     code: str
     message: str
     instruction: int = -1
     other: int = -1
+    about: tuple[str, str] = ("program", "")
+
+
+@dataclass(frozen=True, eq=False)
+class Numbering:
+    """The number that each instruction has in another listing, `listing` in words; -1 for one that isn't there."""
+
+    listing: str
+    numbers: Int64
+
+    def words(self, violation: Violation) -> str:
+        """The violation's message, which ends in the numbers of its instructions there."""
+        there = [int(self.numbers[index]) for index in (violation.instruction, violation.other) if index >= 0]
+        shown = [f"{number:,}" for number in there if number >= 0]
+        if not shown or len(shown) < len(there):
+            return violation.message
+        which = f"it is instruction {shown[0]}" if len(shown) == 1 else f"these are the instructions {listed(shown)}"
+        return f"{violation.message}; in {self.listing}, {which}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,8 +97,8 @@ class Context:
             yield self.violation(code, index, message if isinstance(message, str) else message(index))
 
 
-def twice(code: str, what: str, named: Iterable[HostBuffer | Port]) -> Iterator[Violation]:
-    """A violation for each name that several have."""
+def twice(code: str, what: str, kind: str, named: Iterable[HostBuffer | Port]) -> Iterator[Violation]:
+    """A violation for each name that several have; `kind` is their directive's."""
     for name, count in Counter(each.name for each in named).items():
         if count > 1:
-            yield Violation(code, f"two {what} are named {printable(name)}")
+            yield Violation(code, f"two {what} are named {printable(name)}", about=(kind, name))

@@ -48,7 +48,7 @@ def check(context: Context) -> Iterator[Violation]:
     yield from _residents(program)
     yield from _memories(program)
     if not 1 <= program.cores <= CORES:
-        yield Violation("V0109", f"the program is for {program.cores:,} cores; it can be for 1 to {CORES:,}")
+        yield Violation("V0109", f"the program is for {program.cores:,} cores; it can be for 1 to {CORES:,}", about=("cores", ""))
 
 
 def _arrays(program: Program) -> Iterator[Violation]:
@@ -69,53 +69,78 @@ def _layers(program: Program) -> Iterator[Violation]:
             "V0102", f"instruction {index:,} belongs to layer {program.layer_of[index]}; there are {len(program.layers):,}", index
         )
     for layer in program.layers:
+        about = ("layer", layer.name)
         if not layer.origin:
-            yield Violation("V0102", f"layer {printable(layer.name)} has no origin")
+            yield Violation("V0102", f"layer {printable(layer.name)} has no origin", about=about)
         if not 0 <= layer.macs < MACS or min(layer.weights) < 0 or prod(layer.weights) > WEIGHTS:
-            yield Violation("V0102", f"layer {printable(layer.name)} has a size below zero, or one that no layer has")
+            yield Violation("V0102", f"layer {printable(layer.name)} has a size below zero, or one that no layer has", about=about)
         elif layer.macs and not all(layer.weights):
-            yield Violation("V0102", f"layer {printable(layer.name)} has {layer.macs:,} multiply-accumulates, and no weights")
+            yield Violation("V0102", f"layer {printable(layer.name)} has {layer.macs:,} multiply-accumulates, and no weights", about=about)
         for tile, rows, columns in layer.tile_fills:
             if not (0 <= tile < len(program.tiles) and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
-                yield Violation("V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be")
+                yield Violation(
+                    "V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be", about=about
+                )
                 break
 
 
 def _host(program: Program) -> Iterator[Violation]:
-    yield from twice("V0103", "host buffers", program.host)
+    yield from twice("V0103", "host buffers", "host", program.host)
     for buffer in program.host:
         if buffer.kind not in KINDS:
-            yield Violation("V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}")
+            yield Violation(
+                "V0103", f"host buffer {printable(buffer.name)} has the unknown kind {printable(buffer.kind)}", about=("host", buffer.name)
+            )
         if buffer.start < 0 or buffer.rows <= 0:
-            yield Violation("V0103", f"host buffer {printable(buffer.name)} has {buffer.rows:,} rows from row {buffer.start:,}")
+            yield Violation(
+                "V0103",
+                f"host buffer {printable(buffer.name)} has {buffer.rows:,} rows from row {buffer.start:,}",
+                about=("host", buffer.name),
+            )
     for below, above in pairwise(sorted(program.host, key=lambda buffer: buffer.start)):
         if below.end > above.start:
-            yield Violation("V0103", f"the host buffers {printable(below.name)} and {printable(above.name)} overlap")
+            yield Violation(
+                "V0103", f"the host buffers {printable(below.name)} and {printable(above.name)} overlap", about=("host", above.name)
+            )
     constant = sum(buffer.rows for buffer in program.host if buffer.kind == "constant")
     if constant != len(program.constants):
-        yield Violation("V0103", f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}")
+        yield Violation(
+            "V0103",
+            f"the constant host buffers have {constant:,} rows, but there is data for {len(program.constants):,}",
+            about=("constants", ""),
+        )
 
 
 def _residents(program: Program) -> Iterator[Violation]:
     for resident in program.residents:
-        name = printable(resident.name)
+        name, about = printable(resident.name), ("resident", resident.name)
         if not (resident.start >= 0 and resident.rows > 0 and resident.end <= program.target.unified_buffer_rows):
             yield Violation(
-                "V0104", f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the unified buffer"
+                "V0104",
+                f"the stay of {name} has {resident.rows:,} rows from row {resident.start:,}, outside the unified buffer",
+                about=about,
             )
         elif not 0 <= resident.first <= resident.last < program.instructions.size:
-            yield Violation("V0104", f"the stay of {name} lasts from instruction {resident.first:,} to {resident.last:,}")
+            yield Violation("V0104", f"the stay of {name} lasts from instruction {resident.first:,} to {resident.last:,}", about=about)
         elif not 0 <= resident.layer < len(program.layers):
-            yield Violation("V0104", f"the stay of {name} belongs to layer {resident.layer}; there are {len(program.layers):,}")
+            yield Violation(
+                "V0104", f"the stay of {name} belongs to layer {resident.layer}; there are {len(program.layers):,}", about=about
+            )
     if program.lower_bound_rows < 0:
-        yield Violation("V0104", f"the lower bound of the unified buffer's peak is {program.lower_bound_rows:,} rows")
+        yield Violation(
+            "V0104", f"the lower bound of the unified buffer's peak is {program.lower_bound_rows:,} rows", about=("lower_bound", "")
+        )
 
 
 def _memories(program: Program) -> Iterator[Violation]:
     target = program.target
     weights = program.tiles.nbytes + program.blocks.nbytes
     if weights > target.weight_memory_bytes:
-        yield Violation("V0105", f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory")
+        yield Violation(
+            "V0105",
+            f"tiles and parameter blocks take {weights:,} bytes of {target.weight_memory_bytes:,} of weight memory",
+            about=("target", ""),
+        )
     sizes = (
         ("unified buffer", target.unified_buffer_rows, MEMORY_ROWS),
         ("accumulators", target.accumulator_rows, MEMORY_ROWS),
@@ -123,4 +148,4 @@ def _memories(program: Program) -> Iterator[Violation]:
     )
     for name, rows, most in sizes:
         if rows > most:
-            yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can")
+            yield Violation("V0105", f"the {name} of {rows:,} rows can't be simulated; at most {most:,} rows can", about=("target", ""))
