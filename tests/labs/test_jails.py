@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from tpucc.labs.child import Child
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed
+from tpucc.labs.submissions import submitted
 
 EXPLOITS = sorted((Path(__file__).parent / "exploits").glob("*.py"))
 LAB = find("allocation")
@@ -125,10 +128,57 @@ def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> No
 def test_links_are_refused(tmp_path: Path) -> None:
     (tmp_path / "allocation.py").symlink_to("/etc/passwd")
     with pytest.raises(Failed, match="is a link"):
-        child.submitted(tmp_path)
+        submitted(tmp_path)
 
 
 def test_the_users_of_cells_differ(shared: Path) -> None:
     with cell(shared, {}, "") as one, cell(shared, {}, "") as two:
         assert one.user == two.user == -1 or one.user != two.user
     assert isinstance(one, Cell)
+
+
+AS_OTHER_USER = """
+import sys
+from pathlib import Path
+from tpucc.labs import child, find
+from tpucc.labs.cells import cell, workshop
+from tpucc.labs.child import Child
+from tpucc.labs.grading import run
+from tpucc.labs.jails import OtherUser, probed
+from tpucc.labs.lab import AS_WRITTEN
+child.CALL = 1.0
+lab, jail = find("allocation"), OtherUser()
+with workshop(lab.modules) as shared:
+    for path in sys.argv[1:]:
+        with cell(shared, {lab.file: Path(path).read_bytes()}, lab.file) as made:
+            if not (found := probed(jail, made)).works:
+                sys.exit(f"skip: {found.reason}")
+            with Child(jail, made, lab.modules) as submission:
+                print(sum(run(test, submission).score for test in lab.public(AS_WRITTEN)[:2]))
+            left = [name for name in Path("/proc").iterdir() if name.name.isdigit() and name.stat().st_uid == made.user]
+            assert not left
+"""
+
+
+@posix
+def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path: Path) -> None:
+    """The package is copied into a folder that only its owner can enter, as on Gradescope."""
+    closed = tmp_path / "closed"
+    shutil.copytree(jails.grader_folder(), closed / "tpucc")
+    closed.chmod(0o700)
+    (tmp_path / "solution.py").write_text(LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN))
+    names = ("leaves_children", "four_gigabytes_of_files", "reads_the_reference", "fork_bomb")
+    words = [
+        sys.executable,
+        "-c",
+        AS_OTHER_USER,
+        str(tmp_path / "solution.py"),
+        *(str(EXPLOITS[0].with_name(f"{name}.py")) for name in names),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(closed)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200, cwd=tmp_path)
+    if done.stderr.startswith("skip: "):
+        pytest.skip(done.stderr[6:])
+    assert done.returncode == 0, done.stderr
+    assert [float(line) for line in done.stdout.split()] == [10, 0, 0, 0, 0]
+    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))

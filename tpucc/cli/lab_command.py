@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.files import write_files
+from tpucc.files import write_file, write_files
 from tpucc.labs import find, labs
+from tpucc.labs.classes import Row, as_csv, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
@@ -66,21 +69,79 @@ def check_lab(path: Path, which: str | None, term: str | None, only: str, json_f
 @click.option("--seed", type=click.IntRange(0), help="Draws the hidden tests (default: one that nobody knows, which is said).")
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
 @click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
-def grade_lab(path: Path, which: str | None, term: str | None, seed: int | None, json_file: Path | None, trust: bool) -> int:
-    """Run the public and the hidden tests on a submission, isolated from this machine."""
+@click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
+@click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
+@click.option("-o", "--output", type=FILE, metavar="GRADES.csv", help="With --all: the table.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="With --all: how many at a time (default: as many as cores)."
+)
+def grade_lab(
+    path: Path, which: str | None, term: str | None, seed: int | None, json_file: Path | None, trust: bool, whole_class: bool, **table: Any
+) -> int:
+    """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     lab, variant = _asked(path, which, term)
-    jail = NONE if trust else isolated(lab)
+    try:
+        jail = NONE if trust else isolated()
+    except UsageError as error:
+        if json_file is not None:
+            write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
+        raise
     seed = random_seed() if seed is None else seed
     click.echo(f"isolation: {jail.name}; --seed {seed}")
+    if whole_class:
+        return _class(lab, path, variant, seed, trust, **table)
     return _end(grade(lab, path, variant, seed, jail, lambda sofar: _follow(sofar, json_file)))
 
 
-def isolated(lab: Lab) -> Jail:
-    """The best jail that works here. Raises `UsageError` E0532 where there is none."""
-    jail, findings = strongest(lab)
+def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path | None, output: Path | None, jobs: int) -> int:
+    into = into or folder.with_name(f"{folder.name}-results")
+    rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
+    output = output or into.with_name(f"{into.name}.csv")
+    write_file(output, as_csv(rows).encode())
+    click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
+    return 0
+
+
+def _row(row: Row) -> str:
+    problem = f"  {printable(row.problem.splitlines()[0])}" if row.problem else ""
+    return f"{row.results.get('score', 0):>6g}  {printable(row.name)}{problem}"
+
+
+@command.command("pack")
+@click.argument("which", metavar="N")
+@click.option("-o", "--output", type=FILE, required=True, metavar="ZIP", help="The archive to write.")
+@click.option("--gradescope", is_flag=True, help="An autograder for Gradescope, instead of the students' archive.")
+@click.option("--seed", type=click.IntRange(0), help="With --gradescope: draws the hidden tests (default: one that nobody knows).")
+@term_option
+def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term: str | None) -> None:
+    """Write lab N as an archive: tpucc without the lab's solution, the handout, the skeleton and the public tests."""
+    from tpucc.labs.packing import for_gradescope, for_students
+
+    lab, variant = find(which), Term(term or "")
+    content = for_gradescope(lab, variant, random_seed() if seed is None else seed) if gradescope else for_students(lab, variant)
+    write_file(output, content)
+    click.echo(f"{printable(str(output))}: {len(content):,} bytes, lab {lab.number} ({lab.name}){f' of {printable(term)}' if term else ''}")
+
+
+@command.command("board")
+@click.argument("folder", type=FILE, metavar="RESULTS")
+@click.option("-o", "--output", type=FILE, metavar="BOARD.html", help="Write it as a page, too.")
+def lab_board(folder: Path, output: Path | None) -> None:
+    """The leaderboard of the results in a folder: the least first, of equal ones the earlier."""
+    from tpucc.labs.board import as_page, as_text, board
+
+    found = board(folder)
+    click.echo(as_text(found))
+    if output is not None:
+        write_file(output, as_page(found).encode())
+
+
+def isolated() -> Jail:
+    """The best jail that works here. Raises `UsageError` E0552 where there is none."""
+    jail, findings = strongest()
     if not jail.keeps_secrets:
         help = ("tpucc doctor says what this machine could have", "--trust grades without isolation: only what you have read")
-        raise UsageError(Diagnostic("E0532", f"this machine can't keep the tests secret: {_reasons(findings)}", help=help))
+        raise UsageError(Diagnostic("E0552", f"this machine can't keep the tests secret: {_reasons(findings)}", help=help))
     return jail
 
 

@@ -22,12 +22,12 @@ def labs() -> tuple[Lab, ...]:
 
 
 def find(which: int | str) -> Lab:
-    """The lab of this number or name. Raises `UsageError` E0530 when there is none."""
+    """The lab of this number or name. Raises `UsageError` E0550 when there is none."""
     word = str(which).lower().removeprefix("lab")
     number = next((n for n, name in NAMES.items() if word in (str(n), name)), None)
     if number is None:
         known = ", ".join(f"{n} {name}" for n, name in sorted(NAMES.items()))
-        raise UsageError(Diagnostic("E0530", f"there is no lab {printable(str(which))}", help=(f"there are {known}",)))
+        raise UsageError(Diagnostic("E0550", f"there is no lab {printable(str(which))}", help=(f"there are {known}",)))
     return _lab(number)
 
 

@@ -14,7 +14,6 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -223,25 +222,3 @@ def _read(value: Any) -> Plain:
     if kind.kind not in "biuf":
         raise ValueError(f"an array of {kind}")
     return np.frombuffer(value["data"], kind).reshape(shape).copy()
-
-
-def submitted(path: Path) -> dict[str, bytes]:
-    """The files of a submission: those of a folder, or one. Raises `Failed` for links, for what is no regular file, and for too much."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
-    found: dict[str, bytes] = {}
-    for file in files:
-        name = str(file.relative_to(path)) if path.is_dir() else file.name
-        if file.is_symlink():
-            raise Failed("file", f"{name} is a link; a submission is made of regular files")
-        if file.suffix != ".py" and file.suffix not in TEXTS:
-            continue
-        if not file.is_file():
-            raise Failed("file", f"{name} is no regular file")
-        found[name] = file.read_bytes() if file.stat().st_size <= MOST else b""
-        if len(found) > 100 or sum(map(len, found.values())) > MOST or file.stat().st_size > MOST:
-            raise Failed("file", f"a submission has at most 100 files and {MOST:,} bytes")
-    return found
-
-
-TEXTS = (".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
-MOST = 2**21

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError
 from tpucc.labs.cells import cell, workshop
-from tpucc.labs.child import Child, submitted
+from tpucc.labs.child import Child
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.submissions import date, digest, submitted
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,11 @@ class Grade:
     printed: str = ""
     problem: str = ""
     """Why no test was run: the submission has no such file, or links."""
-    origin: str = field(default="", compare=False)
+    origin: str = ""
+    """The submission's path, as it was given."""
+    digest: str = ""
+    date: str = ""
+    """When the submission's newest file was written (UTC)."""
 
     @property
     def score(self) -> float:
@@ -86,23 +91,30 @@ def chosen(tests: Sequence[Test], only: str) -> Sequence[Test]:
     found = [test for test in tests if not only or test.name == only]
     if not found:
         names = ", ".join(test.name for test in tests)
-        raise UsageError(Diagnostic("E0530", f"no test is named {only}", help=(f"there are {names}",)))
+        raise UsageError(Diagnostic("E0550", f"no test is named {only}", help=(f"there are {names}",)))
     return found
 
 
-def strongest(lab: Lab) -> tuple[Jail, list[Finding]]:
+def isolation(modules: Sequence[str] = ()) -> Iterator[Finding]:
+    """What each jail finds out about this machine, the best first."""
+    with workshop(modules) as shared, cell(shared, {}, "") as made:
+        for jail in JAILS:
+            yield probed(jail, made)
+
+
+def strongest() -> tuple[Jail, list[Finding]]:
     """The best jail that works here, or none, with what was found out about each that was tried."""
     findings: list[Finding] = []
-    with workshop(lab.modules) as shared, cell(shared, {}, "") as made:
-        for jail in JAILS:
-            findings.append(probed(jail, made))
-            if findings[-1].works:
-                return jail, findings
+    for finding in isolation():
+        findings.append(finding)
+        if finding.works:
+            return finding.jail, findings
     return NONE, findings
 
 
 def _graded(lab: Lab, path: Path, grade: Grade, shared: Path, jail: Jail, watch: Watch | None) -> Grade:
     try:
+        grade = replace(grade, digest=digest(path), date=date(path))
         files = submitted(path)
         main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
         if main not in files:

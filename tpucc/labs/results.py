@@ -24,13 +24,21 @@ def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
         "term": grade.term.name,
         "tpucc": tpucc.__version__,
         "isolation": grade.isolation,
+        "digest": grade.digest,
+        "date": grade.date,
     }
     told: dict[str, Any] = {
         "score": grade.score,
         "max_score": grade.most,
         "output": grade.problem or ("" if len(rows) == len(grade.tests) else "not all tests have run"),
         "tests": rows,
-        "extra_data": {**more, "complete": len(rows) == len(grade.tests), "measures": grade.measures},
+        "extra_data": {
+            **more,
+            "digest": grade.digest,
+            "date": grade.date,
+            "complete": bool(grade.problem) or len(rows) == len(grade.tests),
+            "measures": grade.measures,
+        },
     }
     if lab.ranks and lab.ranks in grade.measures:
         told["leaderboard"] = [{"name": name, "value": value, "order": "asc"} for name, value in grade.measures.items()]
