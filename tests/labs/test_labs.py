@@ -38,6 +38,9 @@ class Here:
         except tpucc.Error as error:
             raise Failed(type(error).__name__, str(error)) from None
 
+    def defines(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, value in self._module.items() if callable(value) and not name.startswith("_")))
+
     def text(self, name: str) -> str:
         raise Failed("result", f"{name} isn't here")
 

@@ -53,6 +53,11 @@ class Child:
         """What the submission has printed so far, at most `PRINTED` characters."""
         return (self._printed + (self._process.printed() if self._process else ""))[:PRINTED]
 
+    def defines(self) -> tuple[str, ...]:
+        """The names of what can be called in the submission's main file. Raises `Failed`."""
+        found = self.call("")
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
     def text(self, name: str) -> str:
         """The text of a file of the submission."""
         try:

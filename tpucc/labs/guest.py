@@ -94,6 +94,8 @@ def _loaded(file: str) -> tuple[ModuleType | None, dict[str, Any] | None]:
 
 def _answer(module: ModuleType, file: str, function: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     try:
+        if not function:
+            return {"value": sorted(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))}
         found = getattr(module, function, None)
         if not callable(found):
             return {"kind": "result", "message": f"{os.path.basename(file)} defines no function {function}", "line": 0}

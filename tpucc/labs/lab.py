@@ -33,6 +33,9 @@ class Submission(Protocol):
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         """What the submission's `function` returns for `arguments`. Raises `Failed`."""
 
+    def defines(self) -> tuple[str, ...]:
+        """The names of what can be called in the submission's main file. Raises `Failed`."""
+
     def text(self, name: str) -> str:
         """The text of a file of the submission. Raises `Failed` when it isn't there."""
 
