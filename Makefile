@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 DOCS := $(VENV)/.docs
+SITE := $(VENV)/.site
 WORKERS ?= 4
 
 # The tests start a hundred processes: compiled modules are kept, whatever the caller's environment says.
@@ -26,6 +27,10 @@ $(DEV): $(READY)
 
 $(DOCS): $(DEV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@touch $@
+
+$(SITE): $(DEV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs,site]'
 	@touch $@
 
 run: $(READY) ## compile, execute and check the digits network on held-out data, and draw it
@@ -75,6 +80,10 @@ pages: $(DEV) ## check that every page of docs/ is what the code says, the figur
 docs: $(DOCS) ## regenerate the reference pages, outputs, pictures and the notebook of docs/
 	$(BIN)/python docs/generate.py
 
+site: $(SITE) ## the book as a site in build/site, and a crawl of it
+	$(BIN)/python docs/site/build.py $(if $(QUICK),--quick)
+	$(BIN)/python docs/site/crawl.py
+
 train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
 	$(BIN)/python programs/train/train.py
@@ -82,4 +91,4 @@ train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs train clean
+.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site train clean

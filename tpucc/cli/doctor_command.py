@@ -8,6 +8,8 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 import tpucc
+from tpucc.cli.columns import filled
+from tpucc.labs.grading import isolation
 from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
@@ -28,6 +30,10 @@ def command() -> None:
         mark = "→" if renderer.available and not chosen else " "
         chosen = chosen or renderer.available
         click.echo(f"{mark} {renderer.name:<16} {'yes' if renderer.available else 'no':<4} {renderer.detail}")
+    click.echo("isolation for `tpucc lab grade`, the first that works will be used:")
+    for finding in isolation():
+        reason = finding.jail.summary if finding.works else finding.reason
+        click.echo(filled(f"{'yes' if finding.works else 'no':<4} {reason}", f"  {finding.jail.name:<16} ", " " * 24))
 
 
 def _version(name: str) -> str | None:

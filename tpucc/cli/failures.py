@@ -30,7 +30,7 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
     known = _known(error)
     if isinstance(known, InternalError) and os.environ.get("TPUCC_DEBUG") == "1":
         raise error
-    if "--json" in arguments:
+    if "--json" in arguments and list(arguments[:1]) != ["lab"]:  # there it names a file
         print_json(diagnostics_json(known))
     else:
         show_error(known)

@@ -34,6 +34,7 @@ COMMANDS = {
     "targets": "The machines.",
     "paper": "Our figures beside those of the TPU paper.",
     "systolic": "Data in waves through an array of elements, cycle by cycle.",
+    "lab": "Coursework: begin a lab, check it, grade it.",
     "doctor": "What is installed, and which renderer will be used.",
 }
 """Each command is the function `command` of a module of this package; importing it waits until it is called."""

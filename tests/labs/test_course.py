@@ -1,0 +1,245 @@
+"""The way of a student and of an instructor: start, check, grade, a whole class, archives, the leaderboard."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.labs.test_labs import SOLUTIONS
+from tests.support.command_line import run
+from tpucc.labs import child, classes, find, jails
+from tpucc.labs.board import as_page, as_text, board
+from tpucc.labs.classes import Row, as_csv, grade_all
+from tpucc.labs.jails import NONE, Finding
+from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+from tpucc.labs.packing import for_gradescope, for_students
+from tpucc.labs.strip import MarkerError, stripped
+from tpucc.labs.submissions import digest, submissions
+
+LAB = find("allocation")
+EXPLOITS = Path(__file__).parent / "exploits"
+
+
+def solution(term: Term = AS_WRITTEN, name: str = "reference.py", lab: Lab = LAB) -> str:
+    return lab.filled((SOLUTIONS / lab.name / name).read_text("utf-8"), term)
+
+
+def test_a_student_begins_checks_and_mends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "lab5"
+    assert run("lab", "start", "5", folder, "--term", "spring") == 0
+    assert "tpucc lab check" in capsys.readouterr().out
+    assert run("lab", "start", "5", folder) == 2
+    assert "is there already" in capsys.readouterr().err
+    (folder / LAB.file).write_text(solution(Term("spring"), "wrong/last_is_free.py"))
+    assert run("lab", "check", folder, "--only", "random lives") == 1
+    said = capsys.readouterr().out
+    assert "share rows while both are alive" in said
+    assert f"tpucc lab check {folder} --only 'random lives'" in said
+    assert (folder / "check" / "random_lives.svg").read_text().startswith("<svg")
+    (folder / LAB.file).write_text(solution(Term("spring")))
+    assert run("lab", "check", folder) == 0
+    assert "45 of 45 points" in capsys.readouterr().out
+
+
+def test_what_a_folder_does_not_say_is_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "allocation.py").write_text(solution())
+    assert run("lab", "check", tmp_path / "allocation.py") == 2
+    assert "error E0551" in capsys.readouterr().err
+    assert run("lab", "check", tmp_path / "allocation.py", "--lab", "allocation", "--only", "three buffers") == 0
+    assert run("lab", "check", tmp_path / "allocation.py", "--lab", "99") == 2
+    assert "there are" in capsys.readouterr().err
+    assert run("lab", "check", tmp_path / "allocation.py", "--lab", "5", "--only", "memori") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("def allocate(:", "SyntaxError"), ("import os\nos.abort()", "ended"), ("x = 1", "no function")]
+)
+def test_a_file_that_cannot_be_loaded_is_told(text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "allocation.py").write_text(text)
+    assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
+    said = capsys.readouterr()
+    assert message in said.out
+    assert not said.err
+
+
+def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("tpucc.labs.grading.probed", lambda jail, cell: Finding(jail, False, "not here"))
+    (tmp_path / "allocation.py").write_text(solution())
+    results = tmp_path / "results.json"
+    assert run("lab", "grade", tmp_path, "--lab", "5", "--json", results) == 2
+    assert "error E0552" in capsys.readouterr().err
+    told = json.loads(results.read_text())
+    assert told["score"] == 0
+    assert "bubblewrap: not here" in told["output"]
+    assert run("lab", "grade", tmp_path, "--lab", "5", "--json", results, "--trust", "--seed", "1") == 0
+    told = json.loads(results.read_text())
+    assert (told["score"], told["max_score"], told["extra_data"]["complete"]) == (100, 100, True)
+    assert {test["visibility"] for test in told["tests"]} == {"visible", "after_published"}
+    assert told["leaderboard"][0]["name"] == LAB.ranks
+
+
+def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path: seen.append(len(grade.results)))
+    (tmp_path / "allocation.py").write_text("def allocate(lives, rows):\n    return 0\n")
+    assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
+    assert seen == [1, 2, 3, 4, 5]
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Path:
+    """A class: three who did it, and three whose files are no answer."""
+    folder = tmp_path / "class"
+    (folder / "anna").mkdir(parents=True)
+    (folder / "anna" / LAB.file).write_text(solution())
+    (folder / "=1+1.py").write_text(solution(name="wrong/first_fit_in_time.py"))
+    (folder / "syntax.py").write_text("def allocate(:")
+    (folder / "empty").mkdir()
+    shutil.copyfile(EXPLOITS / "exits.py", folder / "exits.py")
+    return folder
+
+
+def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    into = tmp_path / "results"
+    rows = grade_all(LAB, course, AS_WRITTEN, 3, into, 2, trust=True)
+    assert (
+        [path.name for path in submissions(course)] == [row.name for row in rows] == ["=1+1.py", "anna", "empty", "exits.py", "syntax.py"]
+    )
+    scores = {row.name: row.results["score"] for row in rows}
+    assert scores["anna"] == 100
+    assert 50 < scores["=1+1.py"] < 90
+    assert scores["empty"] == scores["exits.py"] == scores["syntax.py"] == 0
+    table = list(csv.reader(io.StringIO(as_csv(rows))))
+    assert table[1][0] == "'=1+1.py"
+    assert "has no allocation.py" in table[3][-1]
+
+    found = board(into)
+    assert [entry.name for entry in found.entries] == ["anna", "=1+1.py"]
+    assert as_text(found).splitlines()[1].startswith("1  anna")
+    assert "<td>anna</td>" in as_page(found)
+
+    graded: list[str] = []
+    monkeypatch.setattr(classes, "_grade", lambda lab, path, *_: graded.append(path.name) or Row(path.name, "", {}))
+    (course / "syntax.py").write_text("def allocate(lives, rows): return []")
+    again = grade_all(LAB, course, AS_WRITTEN, 3, into, 1, trust=True)
+    assert graded == ["syntax.py"]
+    assert [row.results for row in again if row.name != "syntax.py"] == [row.results for row in rows if row.name != "syntax.py"]
+    grade_all(LAB, course, AS_WRITTEN, 4, into, 1, trust=True)
+    assert len(graded) == 1 + len(rows)
+
+
+def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("x")
+    first = digest(tmp_path)
+    assert digest(tmp_path) == first
+    (tmp_path / "a.py").write_text("y")
+    assert digest(tmp_path) != first
+
+
+MARKED = """def f():
+    x = 1
+    # lab 5 begin: write it
+    return x
+    # lab 5 end
+
+
+def g():
+    # lab 6 begin: write that
+    return 2
+    # lab 6 end
+"""
+
+
+def test_what_stands_between_markers_becomes_a_stub() -> None:
+    one = stripped(MARKED, frozenset({5}))
+    assert "raise NotImplementedError('lab 5: write it')" in one
+    assert "return x" not in one
+    assert "return 2" in one
+    space: dict[str, object] = {}
+    exec(stripped(MARKED), space)
+    with pytest.raises(NotImplementedError, match="lab 6: write that"):
+        space["g"]()  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# lab 5 begin: a\n# lab 6 begin: b\n", "m:2: lab 6 begins inside lab 5"),
+        ("# lab 5 begin: a\n", "does not end"),
+        ("# lab 5 end\n", "has not begun"),
+        ("# lab 5 begin: a\n# lab 6 end\n", "m:2: lab 6 ends"),
+        ("# lab 5 begin\n", "says nothing"),
+    ],
+)
+def test_markers_that_are_wrong_are_errors(text: str, message: str) -> None:
+    with pytest.raises(MarkerError, match=message):
+        stripped(text, name="m")
+
+
+def test_every_lab_has_its_stubs_and_the_copy_can_be_imported(tmp_path: Path) -> None:
+    """Nothing that a child needs is taken away with a solution."""
+    from tpucc.labs.cells import workshop
+
+    with workshop(sorted({module for number in (5,) for module in find(number).modules})) as shared:
+        assert "NotImplementedError" in (shared / "lib" / "tpucc" / "schedule" / "allocate.py").read_text()
+        assert not (shared / "lib" / "tpucc" / "labs").exists()
+
+
+def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) -> None:
+    archive = for_students(LAB, Term("autumn"))
+    assert archive == for_students(LAB, Term("autumn"))
+    with zipfile.ZipFile(io.BytesIO(archive)) as packed:
+        packed.extractall(tmp_path)
+        assert not any("reference" in name for name in packed.namelist() if name.startswith("tpucc/labs/"))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-m", "tpucc", "lab", "check", "lab5"]
+    before = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert before.returncode == 1
+    (tmp_path / "lab5" / LAB.file).write_text(solution(Term("autumn")))
+    pytest_words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests"]
+    tested = subprocess.run(pytest_words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert tested.returncode == 0, tested.stdout
+    assert "5 passed" in tested.stdout
+    words = [sys.executable, "-m", "tpucc", "compile", "tpucc/programs/01_hello.tpu"]
+    plain = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert "lab 5" in plain.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Gradescope's containers are Linux")
+def test_gradescope_as_the_platform_lays_it_out(tmp_path: Path) -> None:
+    root = tmp_path / "autograder"
+    for name in ("source", "submission", "results"):
+        (root / name).mkdir(parents=True)
+    with zipfile.ZipFile(io.BytesIO(for_gradescope(LAB, Term("spring"), 7))) as packed:
+        packed.extractall(root / "source")
+    shutil.copyfile(root / "source" / "run_autograder", root / "run_autograder")
+    (root / "submission" / LAB.file).write_text(solution(Term("spring")))
+    environment = {"PATH": os.environ["PATH"], "AUTOGRADER_ROOT": str(root), "TPUCC_ENVIRONMENT": sys.prefix, "HOME": str(tmp_path)}
+    subprocess.run(["bash", str(root / "source" / "setup.sh")], env=environment, check=True, capture_output=True, timeout=200)
+    assert (root / "grader").stat().st_mode & 0o077 == 0
+    done = subprocess.run(["bash", str(root / "run_autograder")], env=environment, capture_output=True, text=True, timeout=200)
+    told = json.loads((root / "results" / "results.json").read_text())
+    if "keep the tests secret" in told.get("output", ""):
+        pytest.skip(told["output"])
+    assert told["score"] == 100, done.stdout + done.stderr
+    assert told["extra_data"]["term"] == "spring"
+
+
+def test_the_reasons_of_every_jail_are_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(jails.shutil, "which", lambda *_, **__: None)
+    from tpucc.labs.grading import strongest
+
+    jail, findings = strongest()
+    reasons = {found.jail.name: found.reason for found in findings}
+    assert reasons["bubblewrap"] == "there is no bwrap"
+    assert jail is NONE or jail.name == "user"
+    assert child.CALL > 1

@@ -1,0 +1,187 @@
+"""Isolation: what submissions that mean harm get, in every jail that works here, and what they leave behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.labs.test_labs import SEED, SOLUTIONS
+from tpucc.labs import child, find, jails
+from tpucc.labs.cells import cell, workshop
+from tpucc.labs.child import Child
+from tpucc.labs.grading import run
+from tpucc.labs.jails import JAILS, Cell, Jail, probed
+from tpucc.labs.lab import AS_WRITTEN, Failed
+from tpucc.labs.submissions import submitted
+
+EXPLOITS = sorted((Path(__file__).parent / "exploits").glob("*.py"))
+LAB = find("allocation")
+posix = pytest.mark.skipif(os.name != "posix", reason="jails are POSIX's")
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Path]:
+    with workshop(LAB.modules) as folder:
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def jail(shared: Path) -> Jail:
+    with cell(shared, {}, "") as made:
+        findings = [probed(jail, made) for jail in JAILS]
+    working = [found.jail for found in findings if found.works]
+    if not working:
+        pytest.skip("; ".join(f"{found.jail.name}: {found.reason}" for found in findings))
+    return working[0]
+
+
+def points(jail: Jail, shared: Path, text: str) -> float:
+    """What a submission earns with all tests of the lab."""
+    with cell(shared, {LAB.file: text.encode()}, LAB.file) as made, Child(jail, made, LAB.modules) as submission:
+        return sum(run(test, submission).score for test in (*LAB.public(AS_WRITTEN), *LAB.hidden(AS_WRITTEN, SEED)))
+
+
+@posix
+@pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
+def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "CALL", 1.0)
+    monkeypatch.setattr(child, "PATIENCE", 1)
+    assert points(jail, shared, path.read_text("utf-8")) == 0
+    assert left_behind() == []
+    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+
+
+def left_behind() -> list[str]:
+    """Processes that a jail should have ended; they may take a moment to go."""
+    for _ in range(100):
+        listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout.splitlines()
+        if not (found := [line for line in listed if "guest.py" in line and f"-lab-{os.getpid()}" in line]):
+            return []
+        time.sleep(0.05)
+    return found
+
+
+@posix
+def test_the_reference_gets_all_points_in_a_jail(jail: Jail, shared: Path) -> None:
+    text = LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN)
+    assert points(jail, shared, text) == 100
+
+
+SEES = """
+import os, socket
+def where():
+    try:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(("192.0.2.1", 9))
+        network = True
+    except OSError:
+        network = False
+    processes = [name for name in os.listdir("/proc") if name.isdigit()]
+    return [os.getuid(), len(processes), network, sorted(os.environ), os.access(PATH, os.R_OK), os.access(__file__, os.W_OK)]
+def keeps():
+    global count
+    count = globals().get("count", 0) + 1
+    return count
+def prints():
+    print("one")
+    raise ValueError("two")
+""".replace("PATH", repr(str(jails.grader_folder() / "labs")))
+
+
+@posix
+@pytest.mark.parametrize("kind", JAILS, ids=lambda kind: kind.name)
+def test_what_a_child_sees(kind: Jail, shared: Path) -> None:
+    with cell(shared, {"sees.py": SEES.encode()}, "sees.py") as made:
+        found = probed(kind, made)
+        if not found.works:
+            pytest.skip(f"{kind.name}: {found.reason}")
+        with Child(kind, made, ()) as submission:
+            user, processes, network, names, secret, writable = submission.call("where")
+    assert user != 0
+    assert not secret
+    assert not writable
+    assert not any("TPUCC" in name or "HOME" in name for name in names)
+    if kind.name != "user":
+        assert processes <= 3
+        assert not network
+
+
+def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> None:
+    with cell(shared, {"sees.py": SEES.encode()}, "sees.py") as made, Child(jails.NONE, made, ()) as submission:
+        assert submission.defines() == ("keeps", "prints", "where")
+        assert [submission.call("keeps") for _ in range(2)] == [1, 2]
+        with pytest.raises(Failed, match="two") as caught:
+            submission.call("prints")
+        assert (caught.value.kind, caught.value.line) == ("ValueError", SEES[: SEES.index("raise")].count("\n") + 1)
+        with pytest.raises(Failed, match="defines no function other"):
+            submission.call("other")
+        submission.close()
+        assert submission.printed == "one\n"
+        assert submission.call("keeps") == 1
+
+
+def test_links_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "allocation.py").symlink_to("/etc/passwd")
+    with pytest.raises(Failed, match="is a link"):
+        submitted(tmp_path)
+
+
+def test_the_users_of_cells_differ(shared: Path) -> None:
+    with cell(shared, {}, "") as one, cell(shared, {}, "") as two:
+        assert one.user == two.user == -1 or one.user != two.user
+    assert isinstance(one, Cell)
+
+
+AS_OTHER_USER = """
+import subprocess
+import sys
+from pathlib import Path
+from tpucc.labs import child, find
+from tpucc.labs.cells import cell, workshop
+from tpucc.labs.child import Child
+from tpucc.labs.grading import run
+from tpucc.labs.jails import OtherUser, probed
+from tpucc.labs.lab import AS_WRITTEN
+child.CALL = 1.0
+lab, jail = find("allocation"), OtherUser()
+with workshop(lab.modules) as shared:
+    for path in sys.argv[1:]:
+        with cell(shared, {lab.file: Path(path).read_bytes()}, lab.file) as made:
+            if not (found := probed(jail, made)).works:
+                sys.exit(f"skip: {found.reason}")
+            with Child(jail, made, lab.modules) as submission:
+                print(sum(run(test, submission).score for test in lab.public(AS_WRITTEN)[:2]))
+            listed = subprocess.run(["ps", "-eo", "uid,stat,args"], capture_output=True, text=True).stdout.splitlines()
+            left = [line for line in listed if line.split()[0] == str(made.user) and not line.split()[1].startswith("Z")]
+            assert not left, left
+"""
+
+
+@posix
+def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path: Path) -> None:
+    """The package is copied into a folder that only its owner can enter, as on Gradescope."""
+    closed = tmp_path / "closed"
+    shutil.copytree(jails.grader_folder(), closed / "tpucc")
+    closed.chmod(0o700)
+    (tmp_path / "solution.py").write_text(LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN))
+    names = ("leaves_children", "four_gigabytes_of_files", "reads_the_reference", "fork_bomb")
+    words = [
+        sys.executable,
+        "-c",
+        AS_OTHER_USER,
+        str(tmp_path / "solution.py"),
+        *(str(EXPLOITS[0].with_name(f"{name}.py")) for name in names),
+    ]
+    environment = {**os.environ, "PYTHONPATH": str(closed)}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200, cwd=tmp_path)
+    if done.stderr.startswith("skip: "):
+        pytest.skip(done.stderr[6:])
+    assert done.returncode == 0, done.stderr
+    assert [float(line) for line in done.stdout.split()] == [10, 0, 0, 0, 0]
+    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))

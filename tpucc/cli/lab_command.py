@@ -1,0 +1,196 @@
+"""`tpucc lab`: coursework."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.cli.options import FILE
+from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
+from tpucc.files import write_file, write_files
+from tpucc.labs import find, labs
+from tpucc.labs.classes import Row, as_csv, grade_all
+from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
+from tpucc.labs.jails import NONE, Finding, Jail
+from tpucc.labs.lab import Lab, Term
+from tpucc.labs.results import report, write_json
+from tpucc.labs.start import place, start
+
+term_option = click.option("--term", metavar="NAME", default=None, help="The term: its labs have their own numbers and rules.")
+lab_option = click.option("--lab", "which", metavar="N", help="The lab, where the folder doesn't say it.")
+
+
+@click.group("lab")
+def command() -> None:
+    """Coursework: begin a lab, check it, grade it."""
+
+
+@command.command("list")
+def list_labs() -> None:
+    """The labs, and the file that each asks for."""
+    for lab in labs():
+        click.echo(f"{lab.number:>2}  {lab.name:<14}  {lab.title}; you write {', '.join(lab.functions)} in {lab.file}")
+
+
+@command.command("start")
+@click.argument("which", metavar="N")
+@click.argument("folder", type=FILE, metavar="DIR")
+@term_option
+def start_lab(which: str, folder: Path, term: str | None) -> None:
+    """Write lab N into a new folder: its handout, and a file to begin with."""
+    lab = find(which)
+    files = start(lab, folder, Term(term or ""))
+    click.echo(f"{printable(str(folder))}: {', '.join(files)}")
+    click.echo(f"\nread {printable(str(folder / 'handout.md'))}, write {lab.file}, and run\ntpucc lab check {printable(str(folder))}")
+
+
+@command.command("check")
+@click.argument("path", type=FILE, default=Path("."), metavar="DIR")
+@lab_option
+@term_option
+@click.option("--only", default="", metavar="TEST", help="Run one test, by its name.")
+@click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write the results, after every test.")
+def check_lab(path: Path, which: str | None, term: str | None, only: str, json_file: Path | None) -> int:
+    """Run the public tests on the lab in DIR. Exit status 1 unless all pass; pictures of what your code did are in DIR/check."""
+    lab, variant = _asked(path, which, term)
+    done = check(lab, path, variant, only, lambda sofar: _follow(sofar, json_file))
+    folder = path if path.is_dir() else path.parent
+    _pictures(done, folder)
+    return _end(done)
+
+
+@command.command("grade")
+@click.argument("path", type=FILE, default=Path("."), metavar="DIR")
+@lab_option
+@term_option
+@click.option("--seed", type=click.IntRange(0), help="Draws the hidden tests (default: one that nobody knows, which is said).")
+@click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
+@click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
+@click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
+@click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
+@click.option("-o", "--output", type=FILE, metavar="GRADES.csv", help="With --all: the table.")
+@click.option(
+    "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="With --all: how many at a time (default: as many as cores)."
+)
+def grade_lab(
+    path: Path, which: str | None, term: str | None, seed: int | None, json_file: Path | None, trust: bool, whole_class: bool, **table: Any
+) -> int:
+    """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
+    lab, variant = _asked(path, which, term)
+    try:
+        jail = NONE if trust else isolated()
+    except UsageError as error:
+        if json_file is not None:
+            write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
+        raise
+    seed = random_seed() if seed is None else seed
+    click.echo(f"isolation: {jail.name}; --seed {seed}")
+    if whole_class:
+        return _class(lab, path, variant, seed, trust, **table)
+    return _end(grade(lab, path, variant, seed, jail, lambda sofar: _follow(sofar, json_file)))
+
+
+def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path | None, output: Path | None, jobs: int) -> int:
+    into = into or folder.with_name(f"{folder.name}-results")
+    rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
+    output = output or into.with_name(f"{into.name}.csv")
+    write_file(output, as_csv(rows).encode())
+    click.echo(f"{counted(len(rows), 'submission')}: {printable(str(output))}, and what each test found in {printable(str(into))}")
+    return 0
+
+
+def _row(row: Row) -> str:
+    problem = f"  {printable(row.problem.splitlines()[0])}" if row.problem else ""
+    return f"{row.results.get('score', 0):>6g}  {printable(row.name)}{problem}"
+
+
+@command.command("pack")
+@click.argument("which", metavar="N")
+@click.option("-o", "--output", type=FILE, required=True, metavar="ZIP", help="The archive to write.")
+@click.option("--gradescope", is_flag=True, help="An autograder for Gradescope, instead of the students' archive.")
+@click.option("--seed", type=click.IntRange(0), help="With --gradescope: draws the hidden tests (default: one that nobody knows).")
+@term_option
+def pack_lab(which: str, output: Path, gradescope: bool, seed: int | None, term: str | None) -> None:
+    """Write lab N as an archive: tpucc without the lab's solution, the handout, the skeleton and the public tests."""
+    from tpucc.labs.packing import for_gradescope, for_students
+
+    lab, variant = find(which), Term(term or "")
+    content = for_gradescope(lab, variant, random_seed() if seed is None else seed) if gradescope else for_students(lab, variant)
+    write_file(output, content)
+    click.echo(f"{printable(str(output))}: {len(content):,} bytes, lab {lab.number} ({lab.name}){f' of {printable(term)}' if term else ''}")
+
+
+@command.command("board")
+@click.argument("folder", type=FILE, metavar="RESULTS")
+@click.option("-o", "--output", type=FILE, metavar="BOARD.html", help="Write it as a page, too.")
+def lab_board(folder: Path, output: Path | None) -> None:
+    """The leaderboard of the results in a folder: the least first, of equal ones the earlier."""
+    from tpucc.labs.board import as_page, as_text, board
+
+    found = board(folder)
+    click.echo(as_text(found))
+    if output is not None:
+        write_file(output, as_page(found).encode())
+
+
+def isolated() -> Jail:
+    """The best jail that works here. Raises `UsageError` E0552 where there is none."""
+    jail, findings = strongest()
+    if not jail.keeps_secrets:
+        help = ("tpucc doctor says what this machine could have", "--trust grades without isolation: only what you have read")
+        raise UsageError(Diagnostic("E0552", f"this machine can't keep the tests secret: {_reasons(findings)}", help=help))
+    return jail
+
+
+def _reasons(findings: list[Finding]) -> str:
+    return "; ".join(f"{found.jail.name}: {found.reason}" for found in findings)
+
+
+def _asked(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
+    """The lab and the term of the command line, or else of the folder."""
+    if which is not None:
+        return find(which), Term(term or "")
+    found = place(path)
+    return found.lab, found.term if term is None else Term(term)
+
+
+def _follow(sofar: Grade, json_file: Path | None) -> None:
+    """Prints the newest result, and writes all of them."""
+    if json_file is not None:
+        write_json(sofar, json_file)
+    if sofar.results:
+        click.echo(_line(sofar.results[-1], sofar))
+
+
+def _line(result: Result, sofar: Grade) -> str:
+    mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
+    head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
+    return "\n".join((head, *(f"      {line}" for line in report(result, sofar).splitlines())))
+
+
+def _end(done: Grade) -> int:
+    if done.problem:
+        click.echo(f"not graded: {printable(done.problem)}")
+    if done.printed:
+        click.echo("your code printed:")
+        click.echo("".join(f"  {printable(line)}\n" for line in done.printed.splitlines()[:20]), nl=False)
+    for result in done.results:
+        if result.fault:
+            click.echo(result.fault, err=True)
+    click.echo(f"{done.score:g} of {done.most:g} points; {counted(len(done.results), 'test')}")
+    return 0 if not done.problem and all(result.outcome.passed for result in done.results) else 1
+
+
+def _pictures(done: Grade, folder: Path) -> None:
+    """Writes a picture for each test that has one."""
+    drawn = {f"{_file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    if drawn:
+        write_files(folder / "check", {name: svg.encode() for name, svg in drawn.items()})
+        click.echo(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}")
+
+
+def _file_name(name: str) -> str:
+    return "".join(c if c.isalnum() else "_" for c in name)

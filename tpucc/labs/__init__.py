@@ -1,0 +1,38 @@
+"""Coursework: labs, each a stage of the compiler or a rule that a student writes, and a grader that needs no trust.
+
+tpucc.lab.labs()                         # what there is
+tpucc.lab.check(5, "allocation.py")      # the public tests
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.labs.lab import Lab
+
+NAMES = {5: "allocation"}
+"""The module of each lab, by its number."""
+
+
+def labs() -> tuple[Lab, ...]:
+    """All labs, in the order of their numbers."""
+    return tuple(map(_lab, sorted(NAMES)))
+
+
+def find(which: int | str) -> Lab:
+    """The lab of this number or name. Raises `UsageError` E0550 when there is none."""
+    word = str(which).lower().removeprefix("lab")
+    number = next((n for n, name in NAMES.items() if word in (str(n), name)), None)
+    if number is None:
+        known = ", ".join(f"{n} {name}" for n, name in sorted(NAMES.items()))
+        raise UsageError(Diagnostic("E0550", f"there is no lab {printable(str(which))}", help=(f"there are {known}",)))
+    return _lab(number)
+
+
+@cache
+def _lab(number: int) -> Lab:
+    found = import_module(f"tpucc.labs.{NAMES[number]}").LAB
+    assert isinstance(found, Lab)
+    return found

@@ -1,0 +1,118 @@
+"""A leaderboard: results of a lab, best first, as a table and as a page."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.files import read_file
+from tpucc.labs import find
+from tpucc.labs.lab import Lab
+
+LARGEST = 2**24
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One submission: its measures, its hash, and when its newest file was written (UTC)."""
+
+    name: str
+    measures: dict[str, float]
+    submission: str
+    date: str
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """The entries of a lab in their order."""
+
+    lab: Lab
+    entries: tuple[Entry, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The measure that ranks, then the others."""
+        others = dict.fromkeys(name for entry in self.entries for name in entry.measures)
+        return (self.lab.ranks, *(name for name in others if name != self.lab.ranks))
+
+
+def board(folder: Path) -> Board:
+    """The board of all results in a folder. Those without the measure that ranks are left out: their programs were wrong. Raises
+    `UsageError` E0550 where the results are of several labs, or of one without a leaderboard."""
+    told = [(path.stem, found) for path in sorted(folder.glob("*.json")) if (found := _results(path)) is not None]
+    numbers = {found["extra_data"]["lab"] for _, found in told}
+    if len(numbers) != 1:
+        what = "no results" if not numbers else "the results of more than one lab"
+        help = "tpucc lab grade --all FOLDER --into RESULTS writes them"
+        raise UsageError(Diagnostic("E0550", f"{printable(str(folder))} has {what}", help=(help,)))
+    lab = find(str(numbers.pop()))
+    if not lab.ranks:
+        raise UsageError(Diagnostic("E0550", f"lab {lab.number} ({lab.name}) has no leaderboard"))
+    entries = [entry for name, found in told if lab.ranks in (entry := _entry(name, found)).measures]
+    return Board(lab, tuple(sorted(entries, key=lambda entry: (entry.measures[lab.ranks], entry.date, entry.name))))
+
+
+def _results(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(read_file(path, most=LARGEST))
+        return found if isinstance(found["extra_data"]["lab"], int) else None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _entry(name: str, found: dict[str, Any]) -> Entry:
+    more = found["extra_data"]
+    measures = {str(key): float(value) for key, value in more.get("measures", {}).items()}
+    return Entry(name, measures, str(more.get("digest", ""))[:16], str(more.get("date", "")))
+
+
+def as_text(board: Board) -> str:
+    """The table for a terminal."""
+    rows = [("", "name", *board.columns, "date", "submission"), *(_cells(rank, entry, board) for rank, entry in _ranked(board))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def as_page(board: Board) -> str:
+    """The table as a page that stands alone."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in ("", "name", *board.columns, "date", "submission"))
+    rows = "".join(
+        f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in _cells(rank, entry, board))}</tr>\n" for rank, entry in _ranked(board)
+    )
+    title = html.escape(f"Lab {board.lab.number}: {board.lab.title}")
+    return _PAGE.format(title=title, head=head, rows=rows, measure=html.escape(board.lab.ranks))
+
+
+def _ranked(board: Board) -> Sequence[tuple[int, Entry]]:
+    """Entries with their ranks: equal measures have the same."""
+    values = [entry.measures[board.lab.ranks] for entry in board.entries]
+    return [(values.index(value) + 1, entry) for value, entry in zip(values, board.entries, strict=True)]
+
+
+def _cells(rank: int, entry: Entry, board: Board) -> tuple[str, ...]:
+    measures = (f"{entry.measures[name]:,.6g}" if name in entry.measures else "" for name in board.columns)
+    return (str(rank), printable(entry.name), *measures, printable(entry.date), printable(entry.submission))
+
+
+_PAGE = """<!doctype html>
+<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }}
+body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
+div {{ overflow-x: auto; }}
+table {{ border-collapse: collapse; }}
+th, td {{ padding: .3rem .8rem; text-align: left; border-bottom: 1px solid #8886; white-space: nowrap; }}
+td:nth-child(n+3) {{ font-variant-numeric: tabular-nums; }}
+</style>
+<h1>{title}</h1>
+<p>Sorted by {measure}, the least first; of equal ones, the earlier.</p>
+<div><table><thead><tr>{head}</tr></thead><tbody>
+{rows}</tbody></table></div>
+</html>
+"""

@@ -1,0 +1,64 @@
+"""The folder that a submission's process sees: a copy of tpucc without reference solutions, `guest.py`, and the submission."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from tpucc.diagnostics import Diagnostic, InternalError
+from tpucc.labs import guest, jails
+from tpucc.labs.child import START, environment
+from tpucc.labs.jails import FIRST_USER, NONE, Cell
+from tpucc.labs.strip import copy_stripped
+
+_USERS = (FIRST_USER + (os.getpid() * 64 + index) % 4000 for index in count())
+
+
+@contextmanager
+def workshop(modules: Sequence[str]) -> Iterator[Path]:
+    """A folder with what all cells share, warm: the modules that children import are compiled. Gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="tpucc-lab-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        copy_stripped(jails.grader_folder(), folder / "lib")
+        shutil.copyfile(guest.__file__, folder / "guest.py")
+        (folder / "root").mkdir()
+        _warm(Cell(folder, "", folder), modules)
+        _readable(folder)
+        yield folder
+
+
+@contextmanager
+def cell(shared: Path, files: Mapping[str, bytes], main: str) -> Iterator[Cell]:
+    """A cell for one submission, which shares the workshop `shared` with others."""
+    folder = shared / "cells"
+    folder.mkdir(exist_ok=True)
+    user = next(_USERS) if os.name == "posix" and os.getuid() == 0 else -1
+    with tempfile.TemporaryDirectory(dir=folder, ignore_cleanup_errors=True) as name:
+        place = Path(name)
+        for file, content in files.items():
+            (place / file).parent.mkdir(parents=True, exist_ok=True)
+            (place / file).write_bytes(content)
+        _readable(place)
+        yield Cell(shared, main, place, user)
+
+
+def _warm(made: Cell, modules: Sequence[str]) -> None:
+    words = NONE.command(made, {"modules": tuple(modules), "warm": True})
+    done = subprocess.run(words, capture_output=True, check=False, env=environment(), timeout=10 * START)
+    if done.returncode:
+        raise InternalError(Diagnostic("E0900", f"the copy of tpucc can't be imported: {done.stderr.decode('utf-8', 'replace')[-500:]}"))
+
+
+def _readable(folder: Path) -> None:
+    """Lets every user read a folder, and nobody write: children may be another user."""
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            path = os.path.join(place, name)
+            os.chmod(path, 0o755 if name in folders else 0o644)
+    os.chmod(folder, 0o755)

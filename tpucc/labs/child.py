@@ -1,0 +1,229 @@
+"""The grader's end of the conversation with a submission's process: starts it, asks, waits no longer than allowed, ends it.
+
+Nothing that the child does may stop the grader: what it sends is read by a thread of its own, in bounds; after a wait that was too long the
+process is ended with all that it started, and the next question starts another one.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import IO, Any
+
+import msgspec
+import numpy as np
+
+from tpucc.labs.guest import LONGEST
+from tpucc.labs.jails import Cell, Jail
+from tpucc.labs.lab import Failed, Plain
+
+START = 60.0
+"""Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
+CALL = 10.0
+"""Seconds of one call, unless a test gives another limit."""
+PATIENCE = 3
+"""Calls that may take too long; after these, nothing is asked any more."""
+PRINTED = 10_000
+"""Characters of what a submission prints that are kept."""
+
+
+class Child:
+    """A submission in a jail, as `lab.Submission` has it. To be closed."""
+
+    def __init__(self, jail: Jail, cell: Cell, modules: Sequence[str]) -> None:
+        self._jail, self._cell, self._modules = jail, cell, tuple(modules)
+        self._process: _Process | None = None
+        self._printed = ""
+        self._late = 0
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def printed(self) -> str:
+        """What the submission has printed so far, at most `PRINTED` characters."""
+        return (self._printed + (self._process.printed() if self._process else ""))[:PRINTED]
+
+    def defines(self) -> tuple[str, ...]:
+        """The names of what can be called in the submission's main file. Raises `Failed`."""
+        found = self.call("")
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+    def text(self, name: str) -> str:
+        """The text of a file of the submission."""
+        try:
+            return (self._cell.submission / name).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise Failed("result", f"{name} can't be read: {error}") from None
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        """What the submission's function returns. Raises `Failed`; after a time-out or an end the next call has a fresh process."""
+        limit = seconds or CALL
+        if self._late >= PATIENCE:
+            raise Failed("time", f"not asked: {PATIENCE} calls took too long")
+        request = pickle.dumps((function, arguments, limit))
+        if self._process is None:
+            self._process = _Process(self._jail, self._cell, self._modules)
+            self._received(START, "loading the file")
+        self._process.send(request)
+        return _value(self._received(limit, function))
+
+    def close(self) -> None:
+        """Ends the process and all that it started."""
+        if self._process is not None:
+            self._printed = self.printed
+            self._process.end()
+            self._process = None
+
+    def _received(self, seconds: float, doing: str) -> dict[str, Any]:
+        assert self._process is not None
+        try:
+            answer = self._process.receive(seconds)
+        except Failed as failure:
+            self.close()
+            self._late += failure.kind == "time"
+            raise Failed(failure.kind, f"{doing}: {failure.message}") from None
+        if "value" in answer:
+            return answer
+        if doing == "loading the file":
+            self.close()
+        kind, message, line = (answer.get(key) for key in ("kind", "message", "line"))
+        raise Failed(str(kind)[:100], str(message)[:2000], line if isinstance(line, int) else 0)
+
+
+class _Process:
+    """One process and the threads that read what it sends."""
+
+    def __init__(self, jail: Jail, cell: Cell, modules: tuple[str, ...]) -> None:
+        self._jail, self._cell = jail, cell
+        config = {"modules": modules, "warm": False}
+        self._process = subprocess.Popen(
+            jail.command(cell, config),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            cwd=cell.folder,
+            start_new_session=True,
+        )
+        self._answers: queue.Queue[dict[str, Any] | Failed] = queue.Queue(maxsize=4)
+        self._text = bytearray()
+        self._over = False
+        self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read_answers, self._read_text)]
+        for thread in self._threads:
+            thread.start()
+
+    def send(self, request: bytes) -> None:
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has ended: `receive` says so
+            self._process.stdin.write(len(request).to_bytes(8, "big") + request)
+            self._process.stdin.flush()
+
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """The next answer. Raises `Failed`."""
+        try:
+            answer = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            raise Failed("time", f"takes longer than {seconds:g} s") from None
+        if isinstance(answer, Failed):
+            raise answer
+        return answer
+
+    def printed(self) -> str:
+        return self._text.decode("utf-8", "replace")
+
+    def end(self) -> None:
+        """Ends the process, its group, and whatever else the jail holds."""
+        with suppress(OSError):
+            if os.name == "posix":
+                os.killpg(self._process.pid, signal.SIGKILL)
+            else:
+                self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(10)
+        self._jail.end(self._cell)
+        self._over = True
+        for stream, thread in ((self._process.stdout, self._threads[0]), (self._process.stderr, self._threads[1])):
+            thread.join(2)
+            if stream and not thread.is_alive():  # without a jail, something that the child started may still hold it
+                stream.close()
+        with suppress(OSError):
+            if self._process.stdin:
+                self._process.stdin.close()
+
+    def _read_answers(self) -> None:
+        assert self._process.stdout is not None
+        answer: dict[str, Any] | Failed = {}
+        while not isinstance(answer, Failed) and not self._over:
+            answer = self._frame(self._process.stdout)
+            while not self._over:  # a child that answers without being asked waits
+                with suppress(queue.Full):
+                    self._answers.put(answer, timeout=0.2)
+                    break
+
+    def _frame(self, stream: IO[bytes]) -> dict[str, Any] | Failed:
+        try:
+            head = stream.read(8)
+            size = int.from_bytes(head, "big")
+            if len(head) < 8:
+                return Failed("ended", f"the process ended without an answer{self._status()}")
+            if size > LONGEST:
+                return Failed("result", "the answer is no answer of the grader's own reader")
+            found = msgspec.msgpack.decode(stream.read(size))
+        except (OSError, ValueError, msgspec.DecodeError):
+            return Failed("result", "the answer can't be read")
+        return found if isinstance(found, dict) else Failed("result", "the answer can't be read")
+
+    def _status(self) -> str:
+        try:
+            status = self._process.wait(1)
+        except subprocess.TimeoutExpired:
+            return ""
+        if status < 0:
+            return f" (signal {signal.Signals(-status).name})" if -status in set(signal.Signals) else f" (signal {-status})"
+        return f" (exit status {status})"
+
+    def _read_text(self) -> None:
+        assert self._process.stderr is not None
+        with suppress(OSError, ValueError):
+            while data := os.read(self._process.stderr.fileno(), 65536):
+                self._text += data[: max(0, 4 * PRINTED - len(self._text))]
+
+
+def environment() -> dict[str, str]:
+    """What a child's environment has: nothing of the grader's own, and one thread for NumPy."""
+    system = {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if "SYSTEMROOT" in os.environ else {}
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL")}
+    return {"PATH": os.defpath, "LC_ALL": "C.UTF-8", **threads, **system}
+
+
+def _value(answer: dict[str, Any]) -> Plain:
+    try:
+        return _read(answer["value"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise Failed("result", f"the result can't be read: {error}") from None
+
+
+def _read(value: Any) -> Plain:
+    """A result as `guest` packed it."""
+    if isinstance(value, list):
+        return [_read(entry) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    if "graph" in value:
+        return str(value["graph"])
+    if "dict" in value:
+        return {_read(key): _read(entry) for key, entry in value["dict"]}
+    kind, shape = np.dtype(str(value["dtype"])), tuple(int(size) for size in value["shape"])
+    if kind.kind not in "biuf":
+        raise ValueError(f"an array of {kind}")
+    return np.frombuffer(value["data"], kind).reshape(shape).copy()

@@ -1,0 +1,118 @@
+"""Grading a class: every submission of a folder, some at a time, into one table; what was graded already is not graded again."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tpucc.files import read_file, write_file
+from tpucc.labs.lab import Lab, Term
+from tpucc.labs.submissions import digest, submissions
+
+LONGEST = 600
+"""Seconds after which one submission's grader is ended; it has a limit of its own for every call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One submission's line: its results as `results.json` has them, or why there are none."""
+
+    name: str
+    digest: str
+    results: dict[str, Any]
+
+    @property
+    def problem(self) -> str:
+        return str(self.results.get("output", ""))
+
+
+def grade_all(
+    lab: Lab, folder: Path, term: Term, seed: int, into: Path, jobs: int, trust: bool, told: Callable[[Row], None] = lambda _: None
+) -> list[Row]:
+    """The rows of all submissions in `folder`, in the order of their names. The results of each are a file in `into`, from which a second
+    run goes on: only what is new, changed, or was graded by another seed is graded."""
+    into.mkdir(parents=True, exist_ok=True)
+
+    def graded(path: Path) -> Row:
+        row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+        told(row)
+        return row
+
+    with ThreadPoolExecutor(max_workers=jobs) as pool:
+        return list(pool.map(graded, submissions(folder)))
+
+
+def _key(lab: Lab, term: Term, seed: int) -> dict[str, Any]:
+    return {"lab": lab.number, "term": term.name, "seed": seed}
+
+
+def _kept(path: Path, into: Path, key: dict[str, Any]) -> Row | None:
+    """The row of an earlier run, if it is whole and of the same submission."""
+    try:
+        told = json.loads(read_file(_file(path, into)))
+        more = told["extra_data"]
+    except Exception:
+        return None
+    same = more.get("complete") and more.get("digest") == digest(path) and all(more.get(name) == value for name, value in key.items())
+    return Row(path.name, more["digest"], told) if same else None
+
+
+def _file(path: Path, into: Path) -> Path:
+    return into / f"{path.name}.json"
+
+
+def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool) -> Row:
+    """One submission, graded by a process of its own: whatever happens there, the others go on."""
+    file, found = _file(path, into), digest(path)
+    file.unlink(missing_ok=True)
+    words = [sys.executable, "-m", "tpucc", "lab", "grade", str(path), "--lab", str(lab.number), "--term", term.name]
+    words += ["--seed", str(seed), "--json", str(file), *(["--trust"] if trust else [])]
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
+        problem = done.stderr.decode("utf-8", "replace").strip()
+    except subprocess.TimeoutExpired:
+        problem = f"the grader took longer than {LONGEST} s"
+    try:
+        told = json.loads(read_file(file))
+    except Exception:
+        told = {"score": 0, "max_score": 100, "output": problem or "the grader ended without results", "tests": [], "extra_data": {}}
+    told["extra_data"] = {"digest": found, **told["extra_data"], **_key(lab, term, seed)}
+    write_file(file, (json.dumps(told, indent=1) + "\n").encode())
+    return Row(path.name, found, told)
+
+
+def _environment() -> dict[str, str]:
+    """This process's, with the tpucc that runs now."""
+    package = str(Path(__file__).resolve().parents[2])
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH", ""))))}
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """A line a submission: name, score, the points of each test, the submission's hash, and what stood in the way."""
+    names = list(dict.fromkeys(test["name"] for row in rows for test in row.results.get("tests", ())))
+    stream = io.StringIO()
+    table = csv.writer(stream, lineterminator="\n")
+    table.writerow(["name", "score", "of", *names, "submission", "problem"])
+    table.writerows(_cells(row, names) for row in rows)
+    return stream.getvalue()
+
+
+def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
+    points = {test["name"]: test["score"] for test in row.results.get("tests", ())}
+    yield from (_harmless(row.name), row.results.get("score", 0), row.results.get("max_score", 0))
+    yield from (points.get(name, "") for name in names)
+    yield from (row.digest, _harmless(row.problem))
+
+
+def _harmless(text: str) -> str:
+    """Text that a spreadsheet takes for no formula."""
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text

@@ -1,0 +1,169 @@
+"""Running a lab's tests on a submission: the same code for `check` and `grade`."""
+
+from __future__ import annotations
+
+import random
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import monotonic
+
+from tpucc.diagnostics import Diagnostic, Error, UsageError
+from tpucc.labs.cells import cell, workshop
+from tpucc.labs.child import Child
+from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.submissions import date, digest, submitted
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A test with what it found, and the seconds it took. `fault` is the grader's own failure, which is no verdict on the submission."""
+
+    test: Test
+    outcome: Outcome
+    seconds: float
+    fault: str = ""
+
+    @property
+    def score(self) -> float:
+        """The points that are earned, in hundredths."""
+        return round(self.test.points * min(1.0, max(0.0, self.outcome.share)), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Grade:
+    """The results so far. `isolation` is the jail's name; `printed` what the submission printed."""
+
+    lab: Lab
+    term: Term
+    isolation: str
+    results: tuple[Result, ...] = ()
+    tests: tuple[Test, ...] = ()
+    printed: str = ""
+    problem: str = ""
+    """Why no test was run: the submission has no such file, or links."""
+    origin: str = ""
+    """The submission's path, as it was given."""
+    digest: str = ""
+    date: str = ""
+    """When the submission's newest file was written (UTC)."""
+
+    @property
+    def score(self) -> float:
+        return round(sum(result.score for result in self.results), 2)
+
+    @property
+    def most(self) -> float:
+        """The points of all tests."""
+        return sum(test.points for test in self.tests)
+
+    @property
+    def measures(self) -> dict[str, float]:
+        """The numbers of all tests, for a leaderboard."""
+        return {name: value for result in self.results for name, value in (result.outcome.measures or {}).items()}
+
+
+Watch = Callable[[Grade], None]
+"""Called after every test with the grade so far."""
+
+
+def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: str = "", watch: Watch | None = None) -> Grade:
+    """The public tests on one's own submission, without isolation. Raises `UsageError` when no test is named `only`."""
+    return next(grades(lab, [path], term, chosen(lab.public(term), only), NONE, watch))
+
+
+def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, watch: Watch | None = None) -> Grade:
+    """The public and the hidden tests on a submission in a jail."""
+    return next(grades(lab, [path], term, (*lab.public(term), *lab.hidden(term, seed)), jail, watch))
+
+
+def grades(lab: Lab, paths: Sequence[Path], term: Term, tests: Sequence[Test], jail: Jail, watch: Watch | None = None) -> Iterator[Grade]:
+    """The grade of each submission, one after the other, in one workshop."""
+    with workshop(lab.modules) as shared:
+        for path in paths:
+            yield _graded(lab, path, Grade(lab, term, jail.name, tests=tuple(tests), origin=str(path)), shared, jail, watch)
+
+
+def chosen(tests: Sequence[Test], only: str) -> Sequence[Test]:
+    """The tests whose name is `only`, or all."""
+    found = [test for test in tests if not only or test.name == only]
+    if not found:
+        names = ", ".join(test.name for test in tests)
+        raise UsageError(Diagnostic("E0550", f"no test is named {only}", help=(f"there are {names}",)))
+    return found
+
+
+def isolation(modules: Sequence[str] = ()) -> Iterator[Finding]:
+    """What each jail finds out about this machine, the best first."""
+    with workshop(modules) as shared, cell(shared, {}, "") as made:
+        for jail in JAILS:
+            yield probed(jail, made)
+
+
+def strongest() -> tuple[Jail, list[Finding]]:
+    """The best jail that works here, or none, with what was found out about each that was tried."""
+    findings: list[Finding] = []
+    for finding in isolation():
+        findings.append(finding)
+        if finding.works:
+            return finding.jail, findings
+    return NONE, findings
+
+
+def _graded(lab: Lab, path: Path, grade: Grade, shared: Path, jail: Jail, watch: Watch | None) -> Grade:
+    try:
+        grade = replace(grade, digest=digest(path), date=date(path))
+        files = submitted(path)
+        main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
+        if main not in files:
+            raise Failed("file", f"the submission has no {lab.file}")
+    except (Failed, OSError) as failure:
+        grade = replace(grade, problem=str(failure))
+        if watch:
+            watch(grade)
+        return grade
+    with cell(shared, files, main) as made, Child(jail, made, lab.modules) as child:
+        for test in grade.tests:
+            grade = replace(grade, results=(*grade.results, run(test, child)), printed=child.printed)
+            if watch:
+                watch(grade)
+    return grade
+
+
+def run(test: Test, submission: Submission) -> Result:
+    """One test. Whatever the submission answers, there is a result."""
+    start = monotonic()
+    fault = ""
+    try:
+        outcome = test.run(submission)
+    except Failed as failure:
+        outcome = Outcome(0, _failed(failure))
+    except Error as error:
+        outcome = Outcome(0, _refused(error))
+    except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
+        outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
+    return Result(test, outcome, monotonic() - start, fault)
+
+
+def _failed(failure: Failed) -> str:
+    where = f"line {failure.line}: " if failure.line else ""
+    if failure.kind in ("time", "ended", "result", "file"):
+        return f"{where}{failure.message}"
+    return f"{where}{failure.kind}: {failure.message}" if failure.message else f"{where}{failure.kind}"
+
+
+def _refused(error: Error) -> str:
+    """What tpucc says of an answer; behind a stage that could not answer stands why."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Failed):
+            return _failed(cause)
+        cause = cause.__cause__ or cause.__context__
+    return "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+
+
+def random_seed() -> int:
+    """A seed that nobody knows before."""
+    return random.SystemRandom().randrange(2**32)

@@ -1,0 +1,284 @@
+"""Where a submission runs: out of sight of the grader and of the reference, with nothing left when it ends.
+
+Four jails, the best first. *bubblewrap* and *namespaces* (util-linux's `unshare`) show the child a file system of its own, with Python, its
+libraries, a copy of tpucc without reference solutions and the submission, all read-only; no network; no other process; and the end of the
+child is the end of all that it started. *user* gives the child a user number of its own, where the grader is root: file modes keep it out,
+and all processes of that user are ended. *none* keeps no secrets, and is for one's own code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+LIMITS = {"AS": 1536 * 2**20, "CPU": 120, "FSIZE": 16 * 2**20, "NPROC": 24, "NOFILE": 128, "CORE": 0}
+"""What a child may use: bytes of memory, seconds, bytes a file, processes, open files."""
+LIBRARIES = ("numpy", "msgspec", "lark", "networkx")
+"""What the copy of tpucc needs."""
+FIRST_USER = 58_000
+"""Users of children are from here on: systems give people and services smaller numbers."""
+ROOM = "16m"
+"""The size of the only folder where a jailed child can write."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a child gets: a folder with `guest.py` and the stripped package in `lib`, and its submission with the name of the main file.
+
+    `user` is the user number of its children where the grader is root, else -1.
+    """
+
+    folder: Path
+    file: str
+    submission: Path
+    user: int = -1
+
+
+@dataclass(frozen=True)
+class Jail:
+    """One kind of isolation. This one is none: the child runs as the user, and sees what the user sees."""
+
+    name: str = "none"
+    summary: str = "no isolation: the submission sees what you see"
+    keeps_secrets: bool = False
+
+    def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
+        """The command that starts a child."""
+        inside = self.config(cell, cell.folder / "lib", cell.submission, _site_folders(), config)
+        return [self.python(), "-I", "-S", str(cell.folder / "guest.py"), inside]
+
+    def python(self) -> str:
+        """The interpreter that a child runs."""
+        return python()
+
+    def end(self, cell: Cell) -> None:
+        """Ends what a child started and left behind, as far as this kind can."""
+
+    def config(self, cell: Cell, library: Path, submission: Path, others: Sequence[str], more: Mapping[str, Any]) -> str:
+        """What the child is told; the paths are those that it sees."""
+        user = cell.user if self.keeps_secrets and cell.user >= 0 else None
+        given = {"paths": [str(library), *others], "file": str(submission / cell.file), "limits": LIMITS, "user": user, **more}
+        return json.dumps(given)
+
+
+@dataclass(frozen=True)
+class Bubblewrap(Jail):
+    """`bwrap`: namespaces for files, processes, network; as another user too, where the grader is root."""
+
+    name: str = "bubblewrap"
+    summary: str = "bwrap: own file system, processes and network"
+    keeps_secrets: bool = True
+
+    def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
+        words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
+        words += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"] if cell.user >= 0 else ["--unshare-user"]
+        for folder in (*map(str, reversed(Path(sys.base_prefix).parents[:-1])), "/guest", "/guest/site"):
+            words += ["--perms", "0755", "--dir", folder]
+        for source, place in _mounts(cell):
+            words += ["--symlink", os.readlink(source), place] if os.path.islink(source) else ["--ro-bind", source, place]
+        for place in hidden():
+            words += ["--tmpfs", place, "--remount-ro", place]
+        words += ["--proc", "/proc", "--tmpfs", "/dev"]
+        for device in DEVICES:
+            words += ["--dev-bind", device, device]
+        words += [
+            "--remount-ro",
+            "/dev",
+            "--size",
+            str(16 * 2**20),
+            "--perms",
+            "1777",
+            "--tmpfs",
+            "/tmp",
+            "--remount-ro",
+            "/",
+            "--chdir",
+            "/tmp",
+        ]
+        return [*words, python(), "-I", "-S", "/guest/guest.py", _inside(self, cell, config)]
+
+
+@dataclass(frozen=True)
+class Namespaces(Jail):
+    """`unshare`, and a script that mounts what the child may see."""
+
+    name: str = "namespaces"
+    summary: str = "unshare: own file system, processes and network"
+    keeps_secrets: bool = True
+
+    def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
+        root = cell.user >= 0
+        words = ["unshare", "--mount", "--pid", "--net", "--ipc", "--uts", "--fork", "--kill-child", *([] if root else ["--map-root-user"])]
+        lines = [f"root={quote(str(cell.folder / 'root'))}", _PREPARE]
+        for source, place in _mounts(cell):
+            if os.path.islink(source):
+                lines.append(f"ln -s {quote(os.readlink(source))} $root{quote(place)}")
+            else:
+                lines.append(f"show {quote(source)} {quote(place)}")
+        lines += [f"cover {quote(place)}" for place in hidden()]
+        lines += [f"device {device}" for device in DEVICES]
+        drop = "" if root else "setpriv --bounding-set=-all --inh-caps=-all --no-new-privs "
+        lines += [_ENTER, f"exec {drop}{quote(python())} -I -S /guest/guest.py {quote(_inside(self, cell, config))}"]
+        return [*words, "sh", "-c", "\n".join(lines)]
+
+
+@dataclass(frozen=True)
+class OtherUser(Jail):
+    """Another user, where the grader is root; the grader's own files must be closed to it."""
+
+    name: str = "user"
+    summary: str = "another user, where the grader is root: file modes keep it out; it has the network"
+    keeps_secrets: bool = True
+
+    def python(self) -> str:
+        """An interpreter of this version that others may run: the one that runs now, or the system's."""
+        name = f"python{sys.version_info.major}.{sys.version_info.minor}"
+        others = (f"{folder}/{name}" for folder in ("/usr/local/bin", "/usr/bin"))
+        return next((path for path in (python(), *others) if os.path.exists(path) and _open_to_others(Path(path))), python())
+
+    def end(self, cell: Cell) -> None:
+        """Ends all processes of the user, and takes away its files."""
+        for _ in range(3):
+            words = [self.python(), "-I", "-S", str(cell.folder / "guest.py"), json.dumps({"end": cell.user})]
+            with suppress(OSError, subprocess.TimeoutExpired):
+                subprocess.run(words, timeout=10, check=False, capture_output=True)
+        for folder in ("/tmp", "/var/tmp", "/dev/shm"):
+            for place in Path(folder).glob("*"):
+                with suppress(OSError):
+                    if place.lstat().st_uid == cell.user:
+                        shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink()
+
+
+NONE = Jail()
+JAILS: tuple[Jail, ...] = (Bubblewrap(), Namespaces(), OtherUser())
+DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
+_PREPARE = f"""set -e
+PATH="$PATH:/usr/sbin:/sbin"
+mkdir -p "$root"
+mount -t tmpfs -o size=1m,mode=755 tmpfs "$root"
+show() {{
+    if [ -d "$1" ]; then mkdir -p "$root$2"; else mkdir -p "$root$(dirname "$2")"; : > "$root$2"; fi
+    mount --bind "$1" "$root$2"
+    mount -o remount,bind,ro,nosuid,nodev "$root$2"
+}}
+cover() {{ mount -t tmpfs -o size=4k,ro tmpfs "$root$1"; }}
+device() {{ : > "$root$1"; mount --bind "$1" "$root$1"; }}
+mkdir -p "$root/proc" "$root/dev" "$root/tmp" "$root/.old"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o size={ROOM},mode=1777 tmpfs "$root/tmp\""""
+_ENTER = """cd "$root"
+pivot_root . .old
+umount -l /.old
+mount -o remount,ro /
+cd /tmp"""
+
+
+def _inside(jail: Jail, cell: Cell, config: Mapping[str, Any]) -> str:
+    return jail.config(cell, Path("/guest/lib"), Path("/guest/submission"), ["/guest/site"], config)
+
+
+def python() -> str:
+    """The interpreter without a virtual environment."""
+    return os.path.realpath(getattr(sys, "_base_executable", "") or sys.executable)
+
+
+def _open_to_others(path: Path) -> bool:
+    """Whether every user may go to where a file lies."""
+    return all(folder.stat().st_mode & 0o001 for folder in path.parents)
+
+
+def hidden() -> list[str]:
+    """Folders below those that a child sees, which it must not see: installed packages, tpucc among them."""
+    shown = [*SYSTEM, sys.base_prefix]
+    libraries = Path(sys.base_prefix) / f"lib/python{sys.version_info.major}.{sys.version_info.minor}"
+    folders = [libraries / "site-packages", libraries / "dist-packages", Path("/usr/lib/python3/dist-packages"), grader_folder()]
+    below = [str(folder) for folder in folders if folder.is_dir() and any(folder.is_relative_to(place) for place in shown)]
+    return [place for place in below if not any(Path(place).is_relative_to(other) and place != other for other in below)]
+
+
+def grader_folder() -> Path:
+    """Where the tpucc that grades lies, with its reference solutions."""
+    return Path(__file__).resolve().parents[1]
+
+
+SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/alternatives")
+
+
+def _mounts(cell: Cell) -> list[tuple[str, str]]:
+    """What a child sees, and where: links stay links."""
+    shown = [(place, place) for place in SYSTEM if os.path.lexists(place)]
+    if not any(Path(sys.base_prefix).is_relative_to(place) for place in SYSTEM):
+        shown.append((sys.base_prefix, sys.base_prefix))
+    folders = [(str(cell.folder / name), f"/guest/{name}") for name in ("guest.py", "lib")]
+    return [
+        *shown,
+        *folders,
+        (str(cell.submission), "/guest/submission"),
+        *((str(path), f"/guest/site/{path.name}") for path in libraries()),
+    ]
+
+
+def libraries() -> list[Path]:
+    """The folders of the libraries that a child needs, with the shared objects that wheels put beside them."""
+    found = []
+    for name in LIBRARIES:
+        spec = find_spec(name)
+        if spec is not None and spec.submodule_search_locations:
+            folder = Path(next(iter(spec.submodule_search_locations)))
+            found += [folder, *([beside] if (beside := folder.with_name(f"{name}.libs")).is_dir() else [])]
+    return found
+
+
+def _site_folders() -> list[str]:
+    return list(dict.fromkeys(str(path.parent) for path in libraries()))
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Whether a jail works on this machine; `reason` says why not."""
+
+    jail: Jail
+    works: bool
+    reason: str = ""
+
+
+def probed(jail: Jail, cell: Cell) -> Finding:
+    """Tries a jail, with a child that says what it can reach."""
+    from tpucc.labs.child import environment
+
+    if isinstance(jail, OtherUser) and cell.user < 0:
+        return Finding(jail, False, "needs a grader that is root")
+    program = {"bubblewrap": "bwrap", "namespaces": "unshare"}.get(jail.name)
+    if program and shutil.which(program) is None:
+        return Finding(jail, False, f"there is no {program}")
+    secrets = [str(grader_folder() / "labs")]
+    words = jail.command(cell, {"modules": (), "warm": False, "probe": secrets})
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=60, check=False, env=environment(), cwd=cell.folder)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(jail, False, str(error))
+    return _judged(jail, done)
+
+
+def _judged(jail: Jail, done: subprocess.CompletedProcess[bytes]) -> Finding:
+    import msgspec
+
+    if done.returncode or len(done.stdout) < 8:
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return Finding(jail, False, lines[-1] if lines else f"exit status {done.returncode}")
+    seen = msgspec.msgpack.decode(done.stdout[8:])["value"]
+    if seen["readable"]:
+        return Finding(jail, False, f"the child can read {seen['readable'][0]}: close it to others (chmod go-rwx)")
+    if jail.name != "user" and (seen["others"] or seen["network"]):
+        return Finding(jail, False, "the child sees other processes" if seen["others"] else "the child has a network")
+    return Finding(jail, True)

@@ -1,0 +1,122 @@
+"""What a lab is: its tests, and what a test asks of a submission.
+
+A test runs in the grader's process. It calls functions of the submission through `Submission.call`, which a child process answers: the
+grader never imports a submission.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any, Protocol
+
+Plain = Any
+"""None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""
+
+
+class Failed(Exception):
+    """A call of the submission that has no result: it raised, took too long, or returned what is no plain value.
+
+    `kind` is the exception's class name, or `time`, `memory`, `ended`, `result`; `line` is the line of the submission's file, or 0.
+    """
+
+    def __init__(self, kind: str, message: str, line: int = 0) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.line = kind, message, line
+
+
+class Submission(Protocol):
+    """A student's work, as a test sees it."""
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        """What the submission's `function` returns for `arguments`. Raises `Failed`."""
+
+    def defines(self) -> tuple[str, ...]:
+        """The names of what can be called in the submission's main file. Raises `Failed`."""
+
+    def text(self, name: str) -> str:
+        """The text of a file of the submission. Raises `Failed` when it isn't there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a test found. `share` of its points are earned, 0 to 1. The texts say what was given, expected and found, where that helps.
+
+    `drawing` is a picture in characters, for a terminal; `picture` an SVG, made when somebody looks.
+    """
+
+    share: float
+    message: str
+    given: str = ""
+    expected: str = ""
+    found: str = ""
+    drawing: str = ""
+    picture: Callable[[], str] | None = None
+    measures: Mapping[str, float] | None = None
+    """Numbers for the leaderboard, such as the cycles of a program."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether all points are earned."""
+        return self.share >= 1
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One line of a grade. `run` raises `Failed` where the submission gives no result; the points are lost then."""
+
+    __test__ = False  # pytest collects classes of this name
+    name: str
+    points: float
+    run: Callable[[Submission], Outcome]
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """The variant of a term: from its name, each lab draws its shapes, its constants and one of its rules. No name: the lab as written."""
+
+    name: str = ""
+
+    def draw(self, lab: str) -> Random | None:
+        """A source of numbers that is this term's and this lab's, or None without a term."""
+        return Random(f"{self.name}/{lab}") if self.name else None
+
+
+AS_WRITTEN = Term()
+
+
+@dataclass(frozen=True, slots=True)
+class Lab:
+    """A lab: what the student writes, and the tests of it.
+
+    `file` is the submission's main file, `functions` are what it defines. `public(term)` are the tests that `check` runs, `hidden(term,
+    seed)` those that only `grade` runs. `words(term)` are put into the handout and the skeleton for `{{name}}`; both lie in `folder`, in
+    `material`. `ranks` names the measure by which a leaderboard sorts, the least first; empty for a lab without one.
+    """
+
+    number: int
+    name: str
+    title: str
+    file: str
+    functions: tuple[str, ...]
+    public: Callable[[Term], Sequence[Test]]
+    hidden: Callable[[Term, int], Sequence[Test]]
+    words: Callable[[Term], Mapping[str, str]]
+    folder: Path
+    ranks: str = ""
+    floor: float = 0
+    """What the skeleton gets, and whoever has not understood the task."""
+    modules: tuple[str, ...] = ()
+    """Modules that a call needs: the child imports them before it loads the submission."""
+
+    def material(self, name: str, term: Term) -> str:
+        """A text of the lab's folder `material`, with the term's words."""
+        return self.filled((self.folder / "material" / name).read_text("utf-8"), term)
+
+    def filled(self, text: str, term: Term) -> str:
+        """A text with the term's word for each `{{name}}`. Raises `KeyError` for a word that the lab doesn't have."""
+        words, parts = self.words(term), text.split("{{")
+        return parts[0] + "".join(words[name.strip()] + rest for name, _, rest in (part.partition("}}") for part in parts[1:]))

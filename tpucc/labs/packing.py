@@ -1,0 +1,137 @@
+"""Archives: a lab for students, with tpucc without the lab's solution; and an autograder for Gradescope."""
+
+from __future__ import annotations
+
+import io
+import json
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, requires
+from pathlib import Path
+
+import tpucc
+from tpucc.interop.programs import folder as programs_folder
+from tpucc.labs.jails import grader_folder
+from tpucc.labs.lab import Lab, Term
+from tpucc.labs.start import starting_files
+from tpucc.labs.strip import copy_stripped
+
+_DATE = (1980, 1, 1, 0, 0, 0)
+"""The time of all entries, so that the same lab gives the same bytes."""
+DEPENDENCIES = ("numpy>=2.1", "lark>=1.2", "networkx>=3.3", "graphviz>=0.20.3", "click>=8.1.7", "rich>=13.7", "msgspec>=0.18.6")
+SCRIPTS = Path(__file__).parent / "gradescope"
+
+
+def for_students(lab: Lab, term: Term) -> bytes:
+    """A zip archive: the lab's folder, tpucc with stubs where the lab's solution stands, a test that runs the lab's public tests."""
+    name = f"lab{lab.number}"
+    files = {f"{name}/{file}": text.encode() for file, text in starting_files(lab, term).items()}
+    files |= _package(frozenset({lab.number}))
+    files["pyproject.toml"] = _project(f"{tpucc.__version__}+{name}").encode()
+    files["tests/test_lab.py"] = _TEST.format(name=name).encode()
+    files["README.md"] = _README.format(name=name, title=lab.title, file=lab.file).encode()
+    return _zipped(files)
+
+
+def for_gradescope(lab: Lab, term: Term, seed: int) -> bytes:
+    """The archive that Gradescope takes as an autograder: `setup.sh`, `run_autograder`, tpucc, and which lab, term and seed."""
+    files = _package(frozenset(), solutions=True)
+    files |= {path.name: path.read_bytes() for path in sorted(SCRIPTS.iterdir()) if path.is_file()}
+    files["requirements.txt"] = "".join(f"{line}\n" for line in _dependencies()).encode()
+    files["lab.json"] = (json.dumps({"lab": lab.number, "term": term.name, "seed": seed}) + "\n").encode()
+    return _zipped(files)
+
+
+def _package(labs: frozenset[int], solutions: bool = False) -> dict[str, bytes]:
+    """The package's files, with the programs inside, as in a wheel."""
+    with tempfile.TemporaryDirectory() as name:
+        copy_stripped(grader_folder(), Path(name), frozenset() if solutions else labs, left_out=())
+        found = {path.relative_to(name).as_posix(): path.read_bytes() for path in Path(name).rglob("*") if _belongs(path)}
+    programs = programs_folder()
+    found |= {
+        f"tpucc/programs/{path.relative_to(programs).as_posix()}": path.read_bytes() for path in programs.rglob("*") if _belongs(path)
+    }
+    return found
+
+
+def _belongs(path: Path) -> bool:
+    return path.is_file() and path.suffix != ".pyc" and "build" not in path.parts
+
+
+def _dependencies() -> list[str]:
+    """What tpucc needs, as its own metadata says it; without pygraphviz, which only draws."""
+    try:
+        said = [line for line in requires("tpucc") or () if "extra ==" not in line and not line.startswith("pygraphviz")]
+    except PackageNotFoundError:
+        said = []
+    return said or list(DEPENDENCIES)
+
+
+def _project(version: str) -> str:
+    return _PROJECT.format(version=version, dependencies=json.dumps(_dependencies()))
+
+
+def _zipped(files: Mapping[str, bytes]) -> bytes:
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            entry = zipfile.ZipInfo(name, _DATE)
+            entry.external_attr = (0o755 if name in ("run_autograder", "setup.sh") else 0o644) << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, files[name])
+    return stream.getvalue()
+
+
+_PROJECT = """\
+[build-system]
+requires = ["hatchling"]
+build-backend = "hatchling.build"
+
+[project]
+name = "tpucc"
+version = "{version}"
+requires-python = ">=3.11"
+dependencies = {dependencies}
+
+[project.scripts]
+tpucc = "tpucc.__main__:main"
+
+[tool.hatch.build.targets.wheel]
+packages = ["tpucc"]
+"""
+_TEST = '''\
+"""The lab's public tests, one test each: `python -m pytest`."""
+
+from pathlib import Path
+
+import pytest
+
+from tpucc.labs.grading import check
+from tpucc.labs.start import place
+
+FOLDER = Path(__file__).parents[1] / "{name}"
+
+
+@pytest.fixture(scope="session")
+def grade():
+    found = place(FOLDER)
+    return check(found.lab, FOLDER, found.term)
+
+
+@pytest.mark.parametrize("name", [test.name for test in place(FOLDER).lab.public(place(FOLDER).term)])
+def test_lab(grade, name):
+    (result,) = [result for result in grade.results if result.test.name == name]
+    assert result.outcome.passed, result.outcome.message
+'''
+_README = """\
+# {title}
+
+    python -m venv .venv
+    . .venv/bin/activate
+    python -m pip install -e .
+    tpucc lab check {name}
+
+Read `{name}/handout.md`, and write `{name}/{file}`. This copy of tpucc has no solution of the lab: where it stood,
+`NotImplementedError` says what is missing. On Windows, the second line is `.venv\\Scripts\\activate`.
+"""

@@ -1,0 +1,85 @@
+"""A grade as files: Gradescope's `results.json`, which is tpucc's own form too, and lines for a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from shlex import quote
+from typing import Any
+
+import tpucc
+from tpucc.diagnostics import printable
+from tpucc.files import write_file
+from tpucc.labs.grading import Grade, Result
+
+
+def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
+    """A grade in the form that Gradescope reads, with more under `extra_data`. Of hidden tests it says what they found when `secret` is
+    off, and is shown after the grades are published."""
+    rows = [_row(result, grade, secret) for result in grade.results]
+    lab = grade.lab
+    more = {
+        "lab": lab.number,
+        "name": lab.name,
+        "term": grade.term.name,
+        "tpucc": tpucc.__version__,
+        "isolation": grade.isolation,
+        "digest": grade.digest,
+        "date": grade.date,
+    }
+    told: dict[str, Any] = {
+        "score": grade.score,
+        "max_score": grade.most,
+        "output": grade.problem or ("" if len(rows) == len(grade.tests) else "not all tests have run"),
+        "tests": rows,
+        "extra_data": {
+            **more,
+            "digest": grade.digest,
+            "date": grade.date,
+            "complete": bool(grade.problem) or len(rows) == len(grade.tests),
+            "measures": grade.measures,
+        },
+    }
+    if lab.ranks and lab.ranks in grade.measures:
+        told["leaderboard"] = [{"name": name, "value": value, "order": "asc"} for name, value in grade.measures.items()]
+    return told
+
+
+def write_json(grade: Grade, path: Path) -> None:
+    """Writes `results.json`, whole at every time."""
+    write_file(path, (json.dumps(as_json(grade), indent=1) + "\n").encode())
+
+
+def _row(result: Result, grade: Grade, secret: bool) -> dict[str, Any]:
+    test = result.test
+    return {
+        "name": test.name,
+        "score": result.score,
+        "max_score": test.points,
+        "status": "passed" if result.outcome.passed else "failed",
+        "output": report(result, grade),
+        "visibility": "after_published" if test.hidden and secret else "visible",
+    }
+
+
+def report(result: Result, grade: Grade) -> str:
+    """What a test found, in lines: the message, what was given, expected and found, and how to repeat it."""
+    outcome = result.outcome
+    parts = [printable_lines(outcome.message)]
+    if not outcome.passed:
+        said = (("given", outcome.given), ("expected", outcome.expected), ("found", outcome.found))
+        parts += [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
+        parts += [outcome.drawing] if outcome.drawing else []
+        parts += [f"again:    {repeat(result, grade)}"]
+    return "\n".join(part for part in parts if part)
+
+
+def repeat(result: Result, grade: Grade) -> str:
+    """The command that runs this test again."""
+    place = grade.origin or "."
+    return f"tpucc lab check {place} --only {quote(result.test.name)}" if not result.test.hidden else f"tpucc lab grade {place} --seed SEED"
+
+
+def printable_lines(text: str) -> str:
+    """Text of a submission's, safe for a terminal."""
+    return "\n".join(printable(line) for line in text.splitlines())

@@ -1,0 +1,55 @@
+"""A lab's folder, as a student begins with it."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.files import read_file, write_files
+from tpucc.labs import find
+from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+
+FILE = "lab.toml"
+"""Says which lab a folder is of, and of which term; a grader doesn't believe it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A student's folder: its lab and term."""
+
+    lab: Lab
+    term: Term
+
+
+def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
+    """Writes the handout and the skeleton into a new folder; returns the files' names. Raises `UsageError` where one is there already."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(Diagnostic("E0528", f"{printable(str(folder))} is there already", help=("give another folder",)))
+    files = starting_files(lab, term)
+    write_files(folder, {name: text.encode() for name, text in files.items()})
+    return tuple(files)
+
+
+def starting_files(lab: Lab, term: Term) -> dict[str, str]:
+    """The texts of a lab's folder, by their names."""
+    return {
+        "handout.md": lab.material("handout.md", term),
+        lab.file: lab.material("skeleton.py", term),
+        FILE: f"lab = {lab.number}\nterm = {json.dumps(term.name)}\n",
+    }
+
+
+def place(path: Path) -> Place:
+    """The lab and the term of a folder that `start` wrote, or of a file in one. Raises `UsageError` E0551 where that isn't known."""
+    folder = path if path.is_dir() else path.parent
+    if not (folder / FILE).is_file():
+        help = ("tpucc lab start N FOLDER begins a lab; or say which it is, as in --lab 5",)
+        raise UsageError(Diagnostic("E0551", f"{printable(str(path))} is no lab's folder: it has no {FILE}", help=help))
+    try:
+        said = tomllib.loads(read_file(folder / FILE, most=2**16).decode())
+        return Place(find(str(said["lab"])), Term(str(said.get("term", ""))))
+    except (ValueError, KeyError) as error:
+        raise UsageError(Diagnostic("E0551", f"{printable(str(folder / FILE))} can't be read: {error}", help=("lab = 5",))) from None

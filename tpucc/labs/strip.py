@@ -1,0 +1,90 @@
+"""Taking the reference solutions out of the package: what stands between markers becomes a stub that says what to write.
+
+    # lab 5 begin: give each buffer its first row
+    ...
+    # lab 5 end
+
+The markers are comments of their own line, around statements of one function's body. What other modules need stands outside.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterator, Set
+from pathlib import Path
+
+_MARKER = re.compile(r"^(?P<indent>[ \t]*)# lab (?P<lab>\d+) (?P<what>begin|end)(?:: (?P<task>.+))?$")
+LEFT_OUT = ("labs", "programs", "watch", "paper", "systolic")
+"""What a child has no use for."""
+
+
+class MarkerError(ValueError):
+    """Markers that are nested, unclosed, or say nothing."""
+
+
+def stripped(text: str, labs: Set[int] | None = None, name: str = "") -> str:
+    """A module's text without the reference solutions of `labs`, or of all. Raises `MarkerError`."""
+    return "".join(f"{line}\n" for line in _lines(text, labs, name))
+
+
+def has_markers(text: str) -> bool:
+    """Whether a module's text has a marker."""
+    return any(_MARKER.match(line) for line in text.splitlines())
+
+
+def _lines(text: str, labs: Set[int] | None, name: str) -> Iterator[str]:
+    opened: re.Match[str] | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        marker = _MARKER.match(line)
+        where = f"{name}:{number}"
+        if marker is None:
+            if opened is None or not _taken(opened, labs):
+                yield line
+        elif marker["what"] == "begin":
+            if opened is not None:
+                raise MarkerError(f"{where}: lab {marker['lab']} begins inside lab {opened['lab']}")
+            if not marker["task"]:
+                raise MarkerError(f"{where}: the marker says nothing: `# lab {marker['lab']} begin: what to write`")
+            opened = marker
+            if _taken(marker, labs):
+                yield from _stub(marker)
+        elif opened is None or marker["lab"] != opened["lab"]:
+            raise MarkerError(f"{where}: lab {marker['lab']} ends, and has not begun")
+        else:
+            opened = None
+    if opened is not None:
+        raise MarkerError(f"{name}: lab {opened['lab']} begins and does not end")
+
+
+def _taken(marker: re.Match[str], labs: Set[int] | None) -> bool:
+    return labs is None or int(marker["lab"]) in labs
+
+
+def _stub(marker: re.Match[str]) -> Iterator[str]:
+    words = f"lab {marker['lab']}: {marker['task']}"
+    yield f"{marker['indent']}raise NotImplementedError({words!r})"
+
+
+def copy_stripped(package: Path, folder: Path, labs: Set[int] | None = None, left_out: tuple[str, ...] = LEFT_OUT) -> None:
+    """Writes the package without the reference solutions of `labs`, or of all, to `folder/tpucc`. Compiled modules that stay valid are
+    kept: those of files without markers, which have the same time."""
+
+    def ignored(place: str, names: list[str]) -> Set[str]:
+        return {name for name in names if (Path(place) == package and name in left_out) or name.endswith(".tmp")}
+
+    marked: list[Path] = []
+    shutil.copytree(package, folder / "tpucc", ignore=ignored, copy_function=_copier(labs, marked))
+    for path in marked:
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*.pyc"):
+            compiled.unlink()
+
+
+def _copier(labs: Set[int] | None, marked: list[Path]) -> Callable[[str, str], object]:
+    def copy(source: str, target: str) -> object:
+        if source.endswith(".py") and has_markers(text := Path(source).read_text("utf-8")):
+            marked.append(Path(target))
+            return Path(target).write_text(stripped(text, labs, Path(source).name), "utf-8")
+        return shutil.copy2(source, target)
+
+    return copy

@@ -1,0 +1,54 @@
+"""The files of a submission."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tpucc.labs.lab import Failed
+
+TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
+"""What a submission is made of; other files are left alone."""
+MOST = 2**21
+"""Bytes of a submission."""
+FILES = 100
+
+
+def submitted(path: Path) -> dict[str, bytes]:
+    """The files of a submission: those of a folder, or one. Raises `Failed` for links, for what is no regular file, and for too much."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    found: dict[str, bytes] = {}
+    for file in files:
+        name = str(file.relative_to(path)) if path.is_dir() else file.name
+        if file.is_symlink():
+            raise Failed("file", f"{name} is a link; a submission is made of regular files")
+        if file.suffix not in TEXTS:
+            continue
+        if not file.is_file():
+            raise Failed("file", f"{name} is no regular file")
+        found[name] = file.read_bytes() if file.stat().st_size <= MOST else b""
+        if len(found) > FILES or sum(map(len, found.values())) > MOST or file.stat().st_size > MOST:
+            raise Failed("file", f"a submission has at most {FILES} files and {MOST:,} bytes")
+    return found
+
+
+def submissions(folder: Path) -> list[Path]:
+    """The submissions in a folder: each file that ends in .py, each folder; hidden ones are none."""
+    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and (path.is_dir() or path.suffix == ".py"))
+
+
+def digest(path: Path) -> str:
+    """A hash of a submission's names and contents: sixteen characters. Files beyond the limit count by their sizes."""
+    found = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file() and not file.is_symlink():
+            content = file.read_bytes() if file.stat().st_size <= MOST else str(file.stat().st_size).encode()
+            found.update(f"{file.name}\0{len(content)}\0".encode() + content)
+    return found.hexdigest()[:16]
+
+
+def date(path: Path) -> str:
+    """When the newest file of a submission was written, as `2027-03-01 12:00:00` UTC."""
+    newest = max((file.lstat().st_mtime for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()), default=0.0)
+    return datetime.fromtimestamp(newest, UTC).strftime("%Y-%m-%d %H:%M:%S")
