@@ -20,7 +20,10 @@ from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
+from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
+from tpucc.ops.evaluate import require_computable
+from tpucc.ops.weight import WeightAttributes
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
@@ -150,6 +153,8 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     _require_supported(options.cores)
     state.graph = model.graph
     verify_stage(state.graph)
+    computed = (node for node in state.graph if not isinstance(node.attributes, WeightAttributes))
+    require_computable(*computed)  # of the types, before anything is drawn or computed
     recorder.done("elaborate", state.graph)
     bound = bind_weights(model, folder, options.weights)
     state.warnings.extend(bound.notes)
@@ -197,6 +202,7 @@ def back_end(state: State, recorder: Recorder) -> None:
     from tpucc.lowering.verify import verify_tiles
 
     options, stages = state.options, state.stages
+    _require_host_values(state.parts)
     with _placed_weights(state):
         candidates = stages.lowerings(state.parts, options.target)
         many = options.level > 0
@@ -213,8 +219,14 @@ def back_end(state: State, recorder: Recorder) -> None:
 def _fits(state: State, recorder: Recorder) -> None:
     """What the built-in back end may refuse: weights, buffers or sums that don't fit the machine."""
     parts = state.parts
+    _require_host_values(parts)
     with _placed_weights(state):
         require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))
+
+
+def _require_host_values(parts: Partition) -> None:
+    """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
+    require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
 
 
 def _placed_weights(state: State) -> AbstractContextManager[None]:

@@ -21,7 +21,8 @@ from tpucc.ops.weight import WeightAttributes
 FLOAT32 = np.dtype("<f4")
 FLOATS = frozenset(("float16", "float32", "float64"))
 """The types that weights may have in an archive, in any byte order; all are converted to float32."""
-MAX_DRAWN_BYTES = 4 * 2**30
+MAX_DRAWN_BYTES = 2**30
+"""Quantising and tiles take several times as much."""
 
 
 def weights_of(graph: Graph) -> dict[str, Node]:

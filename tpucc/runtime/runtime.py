@@ -23,10 +23,10 @@ from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
 from tpucc.ops import facts_of
-from tpucc.ops.evaluate import evaluate
+from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
-from tpucc.runtime.connections import HostParts, host_parts, require_bounded
+from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.fast.backends import Backend
@@ -289,6 +289,6 @@ def load_program(path: str | Path) -> Runtime:
     check(program)
     runtime = Runtime(program)
     if program.prologue or program.epilogue or program.host_steps:
-        require_bounded(program, runtime.host)
+        require_computable(*(node for graph in runtime.host.all for node in graph))
         _ = runtime.outputs, runtime.inputs
     return runtime
