@@ -11,13 +11,14 @@ from typing import Any
 import click
 
 from tpucc.api import Executable
-from tpucc.cli.labelled import held_out
+from tpucc.cli.labelled import held_out, held_out_file
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import compile_source, require_stage
 from tpucc.files import write_file
+from tpucc.interop.archive import naming
 from tpucc.interop.sources import read_source
 from tpucc.numerics import AnyArray
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
@@ -104,7 +105,8 @@ def held_out_accuracy(
     found = held_out(path)
     if found is None or compilation.graph is None:
         return None
-    measured = judged(runtime, compilation, *found, progress, quiet)
+    with naming(held_out_file(path)):
+        measured = judged(runtime, compilation, *found, progress, quiet)
     if not isinstance(measured, Accuracy):
         return None
     return ShownAccuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
@@ -117,7 +119,7 @@ def judged(
     if compilation.graph is None:
         return None
     told(notices(runtime.inputs, inputs), progress, quiet)
-    measured = quality(runtime, compilation.graph, inputs, labels)
+    measured = quality(runtime, compilation.graph, runtime.accepted(inputs), labels)
     if isinstance(measured, str):
         told([measured], progress, quiet)
         return None

@@ -20,7 +20,7 @@ Extra = Mapping[str, Callable[[Node, Sequence[Array]], Array]]
 
 NO_EXTRA: Extra = {}
 MAX_BYTES = 2**30
-"""The largest single value that is computed: some of them fit the memory of a laptop. The compiler and `load_program` refuse larger ones."""
+"""The largest single value that is computed: several fit the memory of a laptop. Compiling and `load_program` refuse larger ones."""
 
 
 def evaluate(
@@ -124,9 +124,8 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
         message = f"the input {node.name} must be {node.type.brief}, and has the shape {list(given.shape)}"
         yield Diagnostic("E0451", message, node.origin.labels())
     if given.dtype != node.type.numpy:
-        yield Diagnostic(
-            "E0452", f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}", node.origin.labels()
-        )
+        message = f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}"
+        yield Diagnostic("E0433", message, node.origin.labels())
 
 
 def _name(dtype: np.dtype[np.generic]) -> str:

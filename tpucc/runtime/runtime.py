@@ -5,7 +5,7 @@ A program for several cores does so on each core's part of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -236,11 +236,28 @@ class Runtime:
             if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):
                 problems.append(Diagnostic("E0433", f"input {name} is {array.dtype}, expected {wanted}"))
                 continue
-            arrays[name] = array.astype(wanted, copy=False)
+            if problem := self._misshapen(name, array.shape):
+                problems.append(problem)
+                continue
+            with np.errstate(over="ignore"):
+                arrays[name] = array.astype(wanted, copy=False)
             problems.extend(_not_finite(name, arrays[name]))
+        problems += [_missing(name, kind, given) for name, kind in self.inputs.items() if name not in given]
         if problems:
             raise InputError(problems)
+        rows_given(self.inputs, arrays, self.batch)
         return arrays
+
+    def _misshapen(self, name: str, found: tuple[int, ...]) -> Diagnostic | None:
+        """Why no run, in rounds or not, takes an input of this shape; None when one does."""
+        kind = self.inputs[name]
+        if found == kind.shape or (self.batch is not None and len(found) == kind.rank and found[1:] == kind.shape[1:]):
+            return None
+        if self.batch is not None:
+            expected, mend = f"[{', '.join(map(str, ('n', *kind.shape[1:])))}]", "n is any number of rows"
+        else:
+            expected, mend = f"{list(kind.shape)}", "its inputs and outputs have no first size in common, so that every size is fixed"
+        return Diagnostic("E0451", f"input {name} has the shape {list(found)}, and the model takes {expected}", help=(mend,))
 
     def _in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
         """The results for all rows: in rounds of the model's batch, each divided among the cores."""
@@ -267,6 +284,10 @@ def _by_output(graph: Graph, results: Arrays) -> dict[str, AnyArray]:
 def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
     """The ports' arrays among `values`."""
     return {port.name: values[port.name].reshape(port.shape) for port in ports}
+
+
+def _missing(name: str, kind: TensorType, given: Iterable[str]) -> Diagnostic:
+    return Diagnostic("E0450", f"the input {printable(name)} is missing: {kind.brief}", help=(did_you_mean(name, given),))
 
 
 def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
