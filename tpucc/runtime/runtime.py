@@ -5,7 +5,7 @@ A program for several cores does so on each core's part of the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -242,7 +242,7 @@ class Runtime:
             with np.errstate(over="ignore"):
                 arrays[name] = array.astype(wanted, copy=False)
             problems.extend(_not_finite(name, arrays[name]))
-        problems += [_missing(name, kind, given) for name, kind in self.inputs.items() if name not in given]
+        problems = problems or [_missing(name, kind) for name, kind in self.inputs.items() if name not in given]
         if problems:
             raise InputError(problems)
         rows_given(self.inputs, arrays, self.batch)
@@ -286,8 +286,8 @@ def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
     return {port.name: values[port.name].reshape(port.shape) for port in ports}
 
 
-def _missing(name: str, kind: TensorType, given: Iterable[str]) -> Diagnostic:
-    return Diagnostic("E0450", f"the input {printable(name)} is missing: {kind.brief}", help=(did_you_mean(name, given),))
+def _missing(name: str, kind: TensorType) -> Diagnostic:
+    return Diagnostic("E0450", f"the input {printable(name)} is missing: {kind.brief}")
 
 
 def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
