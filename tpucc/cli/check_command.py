@@ -10,6 +10,7 @@ import click
 from tpucc.cli.columns import filled
 from tpucc.cli.failures import print_json
 from tpucc.cli.labelled import held_out
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, options_from
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like
 from tpucc.diagnostics import counted, printable
@@ -46,7 +47,7 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
         return
     if not quiet:
         for warning in checked.warnings:
-            click.echo(warning.render(source), err=True)
+            say(warning.render(source))
         inputs = ", ".join(f"{node.name}: {node.type.brief}" for node in checked.graph.inputs)
         results = ", ".join(f"{o.name}: {checked.graph[o.node].type.brief}" for o in checked.graph.outputs)
         nodes = counted(len(checked.graph), "node")

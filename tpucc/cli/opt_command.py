@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, data_option, option
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
@@ -67,7 +68,7 @@ def command(
     for step in steps:
         result = run_pass(step, result.without_notes(), context)
         for note in result.notes:
-            click.echo(f"note: {note}", err=True)
+            say(f"note: {note}")
     printed = print_graph(result, with_data=with_data)
     if output is None:
         click.echo(printed, nl=False)

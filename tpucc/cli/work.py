@@ -12,6 +12,7 @@ import click
 
 from tpucc.api import Executable
 from tpucc.cli.labelled import held_out, held_out_file
+from tpucc.cli.messages import say
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
@@ -24,7 +25,6 @@ from tpucc.numerics import AnyArray
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.viz.page import Accuracy as ShownAccuracy
-from tpucc.viz.tables import wrapped
 
 PROGRAM_SUFFIX = ".tpub"
 WARNING = re.compile(r"^(\S+: )?warning ")
@@ -93,7 +93,7 @@ def _print_warnings(warnings: Sequence[str], progress: Progress) -> None:
     for warning in warnings:
         if WARNING.search(warning):
             with progress.aside():
-                click.echo(warning, err=True)
+                say(warning)
         else:
             told([warning], progress)
 
@@ -130,7 +130,7 @@ def told(sentences: Iterable[str], progress: Progress = SILENT, quiet: bool = Fa
     """Notes on standard error, unless nothing but errors was asked for."""
     for sentence in () if quiet else sentences:
         with progress.aside():
-            click.echo(wrapped(f"note: {sentence}", "  "), err=True)
+            say(f"note: {sentence}")
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:
