@@ -35,6 +35,8 @@ _REASONS: Mapping[int, str] = {
     errno.ENOTDIR: "not a directory",
     errno.ENAMETOOLONG: "the name is too long",
     errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your share of the disk is full",
+    errno.EFBIG: "a file may not be so large here",
     errno.EROFS: "the disk can only be read",
     errno.ELOOP: "its links lead in a circle",
 }

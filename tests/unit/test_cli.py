@@ -290,6 +290,13 @@ def test_files_are_converted_as_arrays_are(small: Path, capsys: pytest.CaptureFi
             np.testing.assert_array_equal(np.load("y.npz")["out"], expected)
 
 
+@pytest.mark.parametrize("command", ["check", "compile", "run"])
+def test_a_held_out_set_of_another_model_is_refused_by_its_name(small: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    Path("small_test.npz").write_bytes(npz_bytes({"x": np.zeros((4, 7), np.float32), "labels": np.zeros(4, int)}))
+    assert run(command, small) == 3
+    assert "small_test.npz: " in capsys.readouterr().err
+
+
 def test_the_file_of_calibration_inputs_is_named(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("c.npz").write_bytes(npz_bytes({"x": np.zeros((4, 7), np.float32)}))
     assert run("check", small, "--calibrate", "c.npz") == 3

@@ -20,8 +20,8 @@ from typing import IO, Self
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable, reason
-from tpucc.files import opened, why
+from tpucc.diagnostics import Diagnostic, InputError, printable, reason
+from tpucc.files import opened, unreadable
 from tpucc.numerics import AnyArray
 
 MAX_MEMBERS = 100_000
@@ -87,14 +87,14 @@ class Archive(ArrayFile):
             try:
                 stream = stack.enter_context(opened(path))
             except (OSError, ValueError) as error:
-                raise UsageError(Diagnostic("E0420", f"can't read {path}: {why(error)}")) from None
+                raise unreadable(path, error, "E0420") from None
             try:
                 self._zip = stack.enter_context(zipfile.ZipFile(stream))
             except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
                 stream.seek(0)
                 if stream.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC:
                     raise self.malformed("a single array, which has no name", "np.savez('x.npz', x=array) saves it as x") from None
-                raise self.malformed(f"not an npz archive ({_why(error)})") from None
+                raise self.malformed(f"not an npz archive ({_why(error)})", "np.savez('x.npz', x=array) writes one") from None
             self.members = self._headers()
             self._files = stack.pop_all()
 

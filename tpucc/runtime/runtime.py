@@ -234,7 +234,11 @@ class Runtime:
                 continue
             array, wanted = np.asarray(value), self.inputs[name].numpy
             if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):
-                problems.append(Diagnostic("E0433", f"input {name} is {array.dtype}, expected {wanted}"))
+                problems.append(
+                    Diagnostic(
+                        "E0433", f"input {name} is {array.dtype}, expected {wanted}", help=(f"give numbers: array.astype('{wanted}')",)
+                    )
+                )
                 continue
             if problem := self._misshapen(name, array.shape):
                 problems.append(problem)
