@@ -17,6 +17,7 @@ from tpucc.interop.archive import read_arrays
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
+from tpucc.ir.textversion import require_version, stamped
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options
 from tpucc.passes.base import Context, Pass, options_of, with_options
@@ -58,6 +59,7 @@ def command(
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
     text = read_text(graph)
+    require_version(text)
     steps = list(_steps(wanted, _known(passes, plugin_timeout)))
     examples = None if calibration is None else read_arrays(calibration)
     format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[activation_bits]
@@ -69,7 +71,7 @@ def command(
         result = run_pass(step, result.without_notes(), context)
         for note in result.notes:
             say(f"note: {note}")
-    printed = print_graph(result, with_data=with_data)
+    printed = stamped(print_graph(result, with_data=with_data), "#")
     if output is None:
         click.echo(printed, nl=False)
     else:

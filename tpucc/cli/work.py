@@ -21,6 +21,7 @@ from tpucc.driver import compile_source, require_stage
 from tpucc.files import write_file
 from tpucc.interop.archive import naming
 from tpucc.interop.sources import read_source
+from tpucc.ir.textversion import stamped
 from tpucc.numerics import AnyArray
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
@@ -45,7 +46,8 @@ class Dump:
                 click.echo(f"; after {snapshot.stage}\n{snapshot.text(self.with_data)}")
         if self.folder is not None and snapshot.stage not in ("parse", "verify"):
             place = self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}"
-            write_file(place, snapshot.text(self.with_data).encode())
+            text = stamped(snapshot.text(self.with_data), "#" if snapshot.suffix == ".graph" else ";")
+            write_file(place, text.encode())
 
 
 def executable_from(path: Path, given: Mapping[str, Any], quiet: bool, progress: Progress = SILENT) -> Executable:
