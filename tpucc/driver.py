@@ -16,6 +16,7 @@ from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageErr
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
+from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
@@ -23,7 +24,6 @@ from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
 from tpucc.ops.evaluate import require_computable
-from tpucc.ops.weight import WeightAttributes
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
@@ -153,8 +153,7 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     _require_supported(options.cores)
     state.graph = model.graph
     verify_stage(state.graph)
-    computed = (node for node in state.graph if not isinstance(node.attributes, WeightAttributes))
-    require_computable(*computed)  # of the types, before anything is drawn or computed
+    require_computable_values(state.graph)
     recorder.done("elaborate", state.graph)
     bound = bind_weights(model, folder, options.weights)
     state.warnings.extend(bound.notes)

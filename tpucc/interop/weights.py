@@ -16,6 +16,7 @@ from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.evaluate import require_computable
 from tpucc.ops.weight import WeightAttributes
 
 FLOAT32 = np.dtype("<f4")
@@ -28,6 +29,12 @@ MAX_DRAWN_BYTES = 2**30
 def weights_of(graph: Graph) -> dict[str, Node]:
     """The weight nodes of a graph by key."""
     return {node.attributes.key: node for node in graph if isinstance(node.attributes, WeightAttributes)}
+
+
+def require_computable_values(graph: Graph) -> None:
+    """Raises `LimitError` E0640 for a value past the limit, of the types: before anything is drawn or computed. Weights have limits of
+    their own."""
+    require_computable(*(node for node in graph if not isinstance(node.attributes, WeightAttributes)))
 
 
 def bind_drawn(graph: Graph, seed: int) -> Graph:
