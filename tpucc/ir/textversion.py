@@ -11,7 +11,7 @@ from tpucc.diagnostics import Diagnostic, ProgramError, Source
 
 VERSION = 1
 """To be raised with every change after which a text that was written before can't be read, or means something else."""
-_STAMP = re.compile(r"\ufeff?[;#] a text of tpucc, version (\d{1,9})\r?\n")
+_STAMP = re.compile(r"\ufeff?[;#] a text of tpucc, version (\d{1,99})\r?\n")
 
 
 def stamped(text: str, comment: str) -> str:
