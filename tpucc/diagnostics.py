@@ -43,6 +43,8 @@ _REASONS: Mapping[int, str] = {
     errno.ENOTDIR: "not a directory",
     errno.ENAMETOOLONG: "the name is too long",
     errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "your share of the disk is full",
+    errno.EFBIG: "a file may not be so large here",
     errno.EROFS: "the disk can only be read",
     errno.ELOOP: "its links lead in a circle",
 }
@@ -338,7 +340,7 @@ def _excerpt(source: Source, label: Label) -> Iterable[str]:
     gutter = f"{span.line:>4} | "
     yield (gutter + lead + body + after).rstrip()
     text = f" {printable(label.text)}" if label.text else ""
-    yield " " * (len(gutter) - 2) + "| " + " " * _width(lead) + "^" * max(1, _width(body)) + text
+    yield " " * (len(gutter) - 2) + "| " + " " * columns(lead) + "^" * max(1, columns(body)) + text
 
 
 def _shown(text: str) -> str:
@@ -349,6 +351,7 @@ def _cut_left(text: str) -> str:
     return text if len(text) <= MAX_LINE // 4 else "…" + text[-MAX_LINE // 4 :]
 
 
-def _width(text: str) -> int:
+def columns(text: str) -> int:
+    """How many columns of a terminal a text takes."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     return len(text) + wide - sum(unicodedata.combining(c) > 0 for c in text)

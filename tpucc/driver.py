@@ -16,11 +16,14 @@ from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageErr
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
 from tpucc.interop.sources import bind_weights, named_at, read_calibration
+from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
+from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
+from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
@@ -150,6 +153,7 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     _require_supported(options.cores)
     state.graph = model.graph
     verify_stage(state.graph)
+    require_computable_values(state.graph)
     recorder.done("elaborate", state.graph)
     bound = bind_weights(model, folder, options.weights)
     state.warnings.extend(bound.notes)
@@ -197,6 +201,7 @@ def back_end(state: State, recorder: Recorder) -> None:
     from tpucc.lowering.verify import verify_tiles
 
     options, stages = state.options, state.stages
+    _require_host_values(state.parts)
     with _placed_weights(state):
         candidates = stages.lowerings(state.parts, options.target)
         many = options.level > 0
@@ -213,8 +218,14 @@ def back_end(state: State, recorder: Recorder) -> None:
 def _fits(state: State, recorder: Recorder) -> None:
     """Errors of the built-in back end: weights, buffers or sums that don't fit the machine."""
     parts = state.parts
+    _require_host_values(parts)
     with _placed_weights(state):
         require_fitting(next(lowerings(parts.device, state.options.target, segments=parts.segments)))
+
+
+def _require_host_values(parts: Partition) -> None:
+    """What `load_program` refuses, too: passes may have made a value that the source doesn't have, such as the patches of an image."""
+    require_computable(*parts.prologue, *(node for step in parts.middle for node in step.graph), *parts.epilogue)
 
 
 def _placed_weights(state: State) -> AbstractContextManager[None]:

@@ -14,14 +14,21 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import BufferedReader
+from itertools import islice
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, LimitError, UsageError, reason
+from tpucc.diagnostics import Diagnostic, LimitError, UsageError, did_you_mean, reason
 
 MAX_FILE = 4 * 2**30
 CHUNK = 2**24
 PREFIX = ".tpucc-"
 COMMIT = f"{PREFIX}commit"
+TRIES = 100
+"""Of the one step, where other commands write into the same folder."""
+LISTED = 500
+_OCCUPIED = (errno.ENOTEMPTY, errno.EEXIST)
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_ROOM = "make room, or write to another disk; files that were there before are as they were"
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -50,7 +57,7 @@ def read_file(path: Path, code: str = "E0504", what: str = "", most: int = MAX_F
             if data is not None:
                 return data
     except (OSError, ValueError) as error:
-        raise UsageError(Diagnostic(code, f"can't read {what}{path}: {why(error)}")) from None
+        raise unreadable(path, error, code, what) from None
     raise LimitError(Diagnostic("E0611", f"{path} is larger than {most:,} bytes"))
 
 
@@ -63,6 +70,23 @@ def _read(stream: BufferedReader, most: int) -> bytes | None:
         parts.append(part)
         left -= len(part)
     return b"".join(parts) if left else None
+
+
+def unreadable(path: Path, error: OSError | ValueError, code: str, what: str = "", help: str = "") -> UsageError:
+    """The error of a file that can't be read; without other `help` the files beside it are asked for one that may be meant."""
+    if not help and isinstance(error, FileNotFoundError):
+        help = did_you_mean(path.name, _beside(path))
+    elif not help and isinstance(error, IsADirectoryError):
+        help = "name a file in it"
+    return UsageError(Diagnostic(code, f"can't read {what}{path}: {why(error)}", help=(help,)))
+
+
+def _beside(path: Path) -> list[str]:
+    """The files of the same kind in a file's folder, some hundreds at most."""
+    try:
+        return [other.name for other in islice(path.parent.iterdir(), LISTED) if other.suffix == path.suffix]
+    except (OSError, ValueError):
+        return []
 
 
 def why(error: OSError | ValueError) -> str:
@@ -87,7 +111,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
         else:
             _make_folder(folder, contents)
     except (OSError, ValueError) as error:
-        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}")) from None
+        help = _ROOM if getattr(error, "errno", None) in _FULL else "name another place, with -o or --output where the command has it"
+        raise UsageError(Diagnostic("E0505", f"can't write {_place(error, folder)}: {why(error)}", help=(help,))) from None
 
 
 def _require_regular(path: Path, mode: int) -> None:
@@ -116,20 +141,35 @@ def _replace_files(folder: Path, contents: Mapping[str, bytes]) -> None:
             (name,) = contents
             (inner / name).replace(folder / name)
             return
-        inner.rename(folder / COMMIT)
+        _commit(inner, folder)
     _move(folder)
 
 
+def _commit(inner: Path, folder: Path) -> None:
+    """Gives fresh files the name by which they count as written; those of another command that has it are moved first."""
+    for tries in range(TRIES):
+        try:
+            inner.rename(folder / COMMIT)
+        except OSError as error:
+            if error.errno not in _OCCUPIED or tries == TRIES - 1:
+                raise
+            _move(folder)
+        else:
+            return
+
+
 def _move(folder: Path) -> None:
-    """Moves the files that count as written to their places; another process may be doing the same."""
+    """Moves the files that count as written to their places; another process may be doing the same, or have more written."""
     commit = folder / COMMIT
-    if not commit.is_dir():
-        return
-    for path in sorted(commit.iterdir()):
-        with suppress(FileNotFoundError):
-            path.replace(folder / path.name)
     with suppress(FileNotFoundError):
-        commit.rmdir()
+        for path in sorted(commit.iterdir()) if commit.is_dir() else ():
+            with suppress(FileNotFoundError):
+                path.replace(folder / path.name)
+        try:
+            commit.rmdir()
+        except OSError as error:
+            if error.errno not in _OCCUPIED:
+                raise
 
 
 def _make_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
@@ -138,7 +178,12 @@ def _make_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
         inner = Path(fresh) / "files"
         inner.mkdir()
         _fill(inner, contents)
-        inner.rename(folder)
+        try:
+            inner.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            _replace_files(folder, contents)  # another command has made it meanwhile
 
 
 def _fill(folder: Path, contents: Mapping[str, bytes]) -> None:

@@ -1,7 +1,8 @@
-"""Builds the book as a site: `make site`. Any fault fails it: a page that isn't what the code says, a broken link, a missing or unused picture.
+"""Builds the book as a site: `make site`. Any fault fails it: a page that isn't what the code says, a broken link, a missing or unused
+picture.
 
-The pages are those of docs/, in the order of docs/README.md. What is live in them (a report, waves to step through) is made anew. Nothing on the
-site asks another one for anything.
+The pages are those of docs/, in the order of docs/README.md. The live pages in them (a report, waves to step through) are made anew. The site
+asks no other one for anything.
 """
 
 from __future__ import annotations
@@ -99,9 +100,12 @@ def contents() -> str:
         lines += [found["to"] for found in LINK.finditer(line)]
         lines += re.findall(r"\]\(([\w/.-]+\.ipynb)\)", line)
     parts.append((caption, lines))
-    trees = (f"```{{toctree}}\n:hidden:\n:caption: {caption or 'The book'}\n\n" + "\n".join(lines) + "\n```" for caption, lines in parts if lines)
-    decisions = "```{toctree}\n:hidden:\n:caption: Decisions\n:glob:\n\ndecisions/*\n```"
-    return "\n\n".join((*trees, decisions))
+    trees = (_tree(caption or "The book", lines) for caption, lines in parts if lines)
+    return "\n\n".join((*trees, _tree("Decisions", ["decisions/*"])))
+
+
+def _tree(caption: str, lines: list[str]) -> str:
+    return f"```{{toctree}}\n:hidden:\n:caption: {caption}\n:glob:\n\n" + "\n".join(lines) + "\n```"
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""Opens every page of the built site in a headless Chromium, wide and narrow: no dead link, no error on the console, no request to elsewhere, and
-nothing that makes a page wider than its window. Says so and passes where there is no Chromium.
+"""Opens every page of the built site in a headless Chromium, wide and narrow.
+
+No link is dead, no error is on the console, nothing is asked of another site, and no page is wider than its window. Where there is no Chromium,
+it says so and passes.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin, urlparse
+from urllib.parse import unquote, urldefrag, urljoin
 
 SITE = Path(__file__).resolve().parents[2] / "build" / "site"
 WIDTHS = (1280, 390)
@@ -49,41 +51,48 @@ def main() -> int:
 
 def crawl(page: Any, root: str) -> Iterator[str]:
     """The faults of all pages that the first one leads to."""
-    told: list[str] = []
-    page.on("console", lambda message: told.append(f"console: {message.text} ({message.location.get('url')})") if message.type == "error" else None)
-    page.on("pageerror", lambda error: told.append(f"error: {error}"))
-    page.on("request", lambda request: told.append(f"asks {request.url}") if not inside(request.url, root) else None)
+    told = _listened(page, root)
     seen, left = {root}, [root]
     anchors: dict[str, set[str]] = {}
     links: list[tuple[str, str]] = []
     while left:
         place = left.pop()
-        answer = page.goto(place, wait_until="load")
-        if answer is None or answer.status != 200:
-            yield f"{place}: not found"
-            continue
+        page.goto(place, wait_until="load")
         anchors[place] = set(page.eval_on_selector_all("[id]", "found => found.map(element => element.id)"))
-        if place.removeprefix(root).startswith("live/"):
-            continue
-        wide = page.evaluate("document.documentElement.scrollWidth - window.innerWidth")
-        if wide > 1:
-            told.append(f"{wide} pixels wider than the window")
-        for target in page.eval_on_selector_all("a[href]", "found => found.map(element => element.getAttribute('href'))"):
-            link, part = urldefrag(urljoin(place, target))
-            if not link.startswith(root):
-                continue
-            links.append((place, f"{link}#{part}"))
-            if link not in seen and link.endswith((".html", "/")):
-                seen.add(link)
-                left.append(link)
-            elif not link.endswith((".html", "/")) and not (SITE / unquote(urlparse(link).path.lstrip("/"))).exists():
-                yield f"{place}: {target} isn't there"
+        if not place.removeprefix(root).startswith("live/"):
+            for link in _links(page, place, root):
+                links.append((place, link))
+                if (target := urldefrag(link)[0]).endswith((".html", "/")) and target not in seen:
+                    seen.add(target)
+                    left.append(target)
+            if page.evaluate("document.documentElement.scrollWidth > window.innerWidth + 1"):
+                told.append("is wider than the window")
         yield from (f"{place.removeprefix(root)}: {what}" for what in told)
         told.clear()
     for place, link in links:
         target, part = urldefrag(link)
-        if part and part not in anchors.get(target, {part}):
-            yield f"{place.removeprefix(root)}: {link.removeprefix(root)} has no such part"
+        if not _there(target, root) or part and part not in anchors.get(target, {part}):
+            yield f"{place.removeprefix(root)}: {link.removeprefix(root)} isn't there"
+
+
+def _listened(page: Any, root: str) -> list[str]:
+    """A list that fills with the page's own faults."""
+    told: list[str] = []
+    page.on("console", lambda said: told.append(f"{said.text} ({said.location.get('url')})") if said.type == "error" else None)
+    page.on("pageerror", lambda error: told.append(f"error: {error}"))
+    page.on("request", lambda request: told.append(f"asks {request.url}") if not inside(request.url, root) else None)
+    return told
+
+
+def _links(page: Any, place: str, root: str) -> list[str]:
+    """The links of a page that stay on the site, whole."""
+    found = page.eval_on_selector_all("a[href]", "found => found.map(element => element.getAttribute('href'))")
+    return [link for target in found if (link := urljoin(place, target)).startswith(root)]
+
+
+def _there(target: str, root: str) -> bool:
+    path = SITE / unquote(target.removeprefix(root))
+    return path.is_file() or (path / "index.html").is_file()
 
 
 def inside(url: str, root: str) -> bool:

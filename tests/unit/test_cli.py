@@ -267,10 +267,11 @@ def test_weights_that_do_not_fit_are_all_listed(small: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("array", "words"),
     [
-        (np.zeros((4, 6)), "E0452"),
-        (np.zeros((4, 6), ">f4"), "E0452"),
-        (np.zeros((4, 7), np.float32), "E0451"),
-        (np.zeros((0, 6), np.float32), "E0431"),
+        (np.full((4, 6), "one"), "error E0433: x.npz: input x is <U3"),
+        (np.zeros((4, 7), np.float32), "error E0451: x.npz: input x has the shape [4, 7], and the model takes [n, 6]"),
+        (np.zeros(6, np.float32), "error E0451: x.npz: input x has the shape [6], and the model takes [n, 6]"),
+        (np.zeros((0, 6), np.float32), "error E0431: x.npz: the inputs have no rows"),
+        (np.full((4, 6), 1e300), "error E0434: x.npz: input x[0, 0] is infinite"),
         (np.full((4, 6), np.nan, np.float32), "x[0, 0] is NaN"),
         (np.full((4, 6), np.inf, np.float32), "x[0, 0] is infinite"),
     ],
@@ -281,10 +282,44 @@ def test_inputs_that_do_not_fit(small: Path, capsys: pytest.CaptureFixture[str],
     assert words in capsys.readouterr().err
 
 
-def test_inputs_of_other_names_are_refused(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", ["run", "judge"])
+def test_inputs_of_other_names_are_refused(small: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
     Path("x.npz").write_bytes(npz_bytes({"y": np.zeros((4, 6), np.float32)}))
-    assert run("run", small, "--input", "x.npz") == 3
-    assert "the model has no input y" in capsys.readouterr().err
+    assert run(command, small, "--input", "x.npz") == 3
+    err = capsys.readouterr().err
+    assert "error E0432: x.npz: the model has no input y" in err
+    assert "an array named labels" in err
+    Path("x.npz").write_bytes(npz_bytes({"labels": np.zeros(4)}))
+    assert run(command, small, "--input", "x.npz") == 3
+    assert "error E0450: x.npz: the input x is missing: f32[4, 6]" in capsys.readouterr().err
+
+
+def test_files_are_converted_as_arrays_are(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both take numbers of any type, and both say when values change by it."""
+    x = np.linspace(-1, 1, 24).reshape(4, 6)
+    expected = tpucc.compile(small).run(x.astype(np.float32))["out"]
+    for array, changed in ((x, False), (x.astype(">f4"), False), (x * 2**60 // 1, False), ((x * 2**60).astype(np.int64), True)):
+        Path("x.npz").write_bytes(npz_bytes({"x": array}))
+        assert run("run", small, "--input", "x.npz", "--output", "y.npz", "--check") == 0
+        assert ("change as int64 becomes float32" in capsys.readouterr().err) == changed
+        if np.abs(array).max() <= 1:
+            np.testing.assert_array_equal(np.load("y.npz")["out"], expected)
+
+
+@pytest.mark.parametrize("command", ["check", "compile", "run"])
+def test_a_held_out_set_of_another_model_is_refused_by_its_name(small: Path, capsys: pytest.CaptureFixture[str], command: str) -> None:
+    Path("small_test.npz").write_bytes(npz_bytes({"x": np.zeros((4, 7), np.float32), "labels": np.zeros(4, int)}))
+    assert run(command, small) == 3
+    assert "small_test.npz: " in capsys.readouterr().err
+
+
+def test_the_file_of_calibration_inputs_is_named(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("c.npz").write_bytes(npz_bytes({"x": np.zeros((4, 7), np.float32)}))
+    assert run("check", small, "--calibrate", "c.npz") == 3
+    assert "error E0443: c.npz: the calibration's x has shape [4, 7]" in capsys.readouterr().err
+    np.save("c.npy", np.zeros((4, 6)))
+    assert run("check", small, "--calibrate", "c.npy") == 3
+    assert "error E0421: c.npy: a single array, which has no name\nhelp: np.savez" in capsys.readouterr().err
 
 
 def test_trace_is_json_with_named_lanes(small: Path) -> None:

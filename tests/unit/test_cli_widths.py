@@ -13,6 +13,7 @@ from rich.cells import cell_len
 
 from tpucc.cli.columns import described, filled, prose
 from tpucc.cli.main import COMMANDS, main
+from tpucc.cli.messages import fitted, say
 from tpucc.explain import codes
 from tpucc.ops import OPS
 from tpucc.target import target_names
@@ -45,7 +46,7 @@ model a_model_whose_name_is_long_enough_to_fill_most_of_a_line(an_input_with_a_n
 def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
     assert main(list(arguments)) == 0
     captured = capsys.readouterr()
-    return captured.out.splitlines() + captured.err.splitlines()
+    return captured.out.splitlines() + [part for line in captured.err.splitlines() for part in fitted(line, WIDTH)]
 
 
 def require_narrow(lines: list[str]) -> None:
@@ -141,3 +142,32 @@ def test_no_encoding_of_the_output_is_a_fault(encoding: str, tmp_path: Path) -> 
     commands = [["check", source], ["profile", source, "--chart"], ["doctor"]]
     result = subprocess.run([sys.executable, "-c", ONE_BY_ONE, repr(commands)], capture_output=True, env=settings, check=False)
     assert result.returncode == 0, result.stderr
+
+
+SHAPES = """m.tpu:12:9: error E0301: the inner sizes of f32[64, 128] @ f32[256, 10] differ; call reshape(x, [2, 3]) or "two words" first
+  12 |     y = a_name_that_takes_its_room(another_name_that_takes_its_room, a_third_one) @ w2
+     |     ^ x is f32[64, 128] but w2 is f32[256, 10], as it is declared in the line before the last
+help: did you mean w1, which is f32[128, 256]? it has the size that the product needs, and stands in this line too"""
+
+
+@pytest.mark.parametrize("room", [80, 50, 20])
+def test_messages_are_broken_between_tokens_and_lines_of_the_source_are_not(room: int) -> None:
+    """Words that brackets or quotation marks hold together are one token."""
+    lines = [part for line in SHAPES.split("\n") for part in fitted(line, room)]
+    text = re.sub(r"\s+", " ", re.sub(r"(?m)^ +\| ", "", "\n".join(lines)))
+    for whole in ("f32[64, 128]", "f32[256, 10]", "reshape(x, [2, 3])", '"two words"', "f32[128, 256]?"):
+        assert any(whole in line for line in lines), whole
+    assert all(line in lines for line in SHAPES.split("\n") if line.startswith("  12 |"))
+    assert all(len(line) <= max(room, 27) or line.startswith("  12 |") for line in lines)
+    assert text.split() == re.sub(r"(?m)^ +\| ", "", SHAPES).split()
+
+
+def test_a_terminal_gets_short_lines_and_a_file_whole_ones(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    say(SHAPES)
+    assert capsys.readouterr().err == f"{SHAPES}\n"
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    for columns, widest in (("60", 60), ("20", 20), ("300", 80), ("none", 80), ("-5", 20)):
+        monkeypatch.setenv("COLUMNS", columns)
+        say("note: " + "word " * 99)
+        assert widest - 5 < max(map(len, capsys.readouterr().err.split("\n"))) <= widest

@@ -213,7 +213,7 @@ def test_other_batches_run_in_rounds_of_the_whole_batch(rows: int) -> None:
 
 def test_inputs_of_a_wrong_shape_are_refused_in_the_models_sizes() -> None:
     exe = tpucc.compile_source(SOURCES["batch and time as one axis"], cores=2)
-    with pytest.raises(InputError, match=r"the input x must be f32\[12, 4, 10\], and has the shape \[10, 4, 10\]"):
+    with pytest.raises(InputError, match=r"input x has the shape \[10, 4, 10\], and the model takes \[12, 4, 10\]"):
         exe.run(x=np.zeros((10, 4, 10)))
     with pytest.raises(InputError, match="E0450"):
         exe.run()

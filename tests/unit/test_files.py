@@ -8,6 +8,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +123,48 @@ def test_a_kill_at_any_rename_leaves_files_of_one_run(tmp_path: Path, monkeypatc
     assert not (tmp_path / COMMIT).exists()
     write_files(tmp_path, dict.fromkeys(names, b"newest"))
     assert {read_file(tmp_path / name) for name in names} == {b"newest"}
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_commands_that_write_into_one_folder_at_once_all_succeed(tmp_path: Path, existing: bool) -> None:
+    """Threads stand for commands: each writes its own files, and in the end those of one are there."""
+    folder = tmp_path / "out"
+    if existing:
+        folder.mkdir()
+
+    def write(number: int) -> None:
+        for _ in range(20):
+            write_files(folder, {f"{index}.txt": b"%d" % number for index in range(3)})
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert sorted(path.name for path in folder.iterdir()) == ["0.txt", "1.txt", "2.txt"]
+
+
+def test_a_new_folder_that_another_command_makes_meanwhile_is_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = files._fill
+
+    def late(folder: Path, contents: dict[str, bytes]) -> None:
+        monkeypatch.setattr(files, "_fill", fill)
+        write_files(tmp_path / "out", {"theirs": b"1", "b": b"1"})
+        fill(folder, contents)
+
+    monkeypatch.setattr(files, "_fill", late)
+    write_files(tmp_path / "out", {"a": b"2", "b": b"2"})
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == {"theirs": b"1", "a": b"2", "b": b"2"}
+
+
+def test_what_can_t_be_read_or_written_says_what_to_do(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("w.npz").write_bytes(b"")
+    for arguments, words in (
+        (("check", "smal.tpu"), "no such file\nhelp: did you mean small.tpu?"),
+        (("run", small, "--input", "v.npz"), "no such file\nhelp: did you mean w.npz?"),
+        (("run", small, "--input", "w.npz"), "\nhelp: np.savez"),
+        (("check", "."), "is a directory\nhelp: name a file in it"),
+        (("run", small, "--output", "."), "is a directory\nhelp: name another place"),
+    ):
+        assert run(*arguments) in (2, 3)
+        assert words in capsys.readouterr().err
 
 
 def test_a_full_disk_leaves_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

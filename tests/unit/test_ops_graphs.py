@@ -125,7 +125,7 @@ def test_all_wrong_inputs_are_listed() -> None:
     with pytest.raises(InputError) as caught:
         evaluate(g, given)
     found = caught.value.diagnostics
-    assert [d.code for d in found] == ["E0450", "E0452", "E0451", "E0451", "E0452"]
+    assert [d.code for d in found] == ["E0450", "E0433", "E0451", "E0451", "E0433"]
     assert found[0].help == ("did you mean imaeg?",)
     assert "f32[2, 3]" in found[0].message
     assert "i32[4], and its data type is int64" in found[1].message

@@ -15,6 +15,7 @@ import tpucc
 from tpucc.api import Executable
 from tpucc.diagnostics import Origin
 from tpucc.ir.printer import print_graph
+from tpucc.ir.textversion import stamped
 from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
@@ -210,18 +211,18 @@ def test_files_hold_what_their_names_say(both: Executable) -> None:
     assert made.tiles is not None
     found = artifacts(made, runtime, "both", ("graph", "layers", "tile", "asm", "tpub", "stats"))
     texts = {
-        "both.graph": print_graph(made.graph, with_data=False),
-        "both.layers.graph": print_graph(made.layers, with_data=False),
-        "both.tile": print_tiles(made.tiles, with_data=False),
-        "both.asm": disassemble(runtime.program, with_data=False),
+        "both.graph": stamped(print_graph(made.graph, with_data=False), "#"),
+        "both.layers.graph": stamped(print_graph(made.layers, with_data=False), "#"),
+        "both.tile": stamped(print_tiles(made.tiles, with_data=False), ";"),
+        "both.asm": stamped(disassemble(runtime.program, with_data=False), ";"),
     }
     assert {name: found.files[name].decode() for name in texts} == texts
     assert len(set(texts.values())) == 4
     whole = artifacts(made, runtime, "both", ("graph", "layers", "tile", "asm"), with_data=True).files
-    assert whole["both.graph"].decode() == str(made.graph)
-    assert whole["both.layers.graph"].decode() == str(made.layers)
-    assert whole["both.tile"].decode() == print_tiles(made.tiles)
-    assert whole["both.asm"].decode() == disassemble(runtime.program)
+    assert whole["both.graph"].decode() == stamped(str(made.graph), "#")
+    assert whole["both.layers.graph"].decode() == stamped(str(made.layers), "#")
+    assert whole["both.tile"].decode() == stamped(print_tiles(made.tiles), ";")
+    assert whole["both.asm"].decode() == stamped(disassemble(runtime.program), ";")
     assert json.loads(found.files["stats.json"]) == runtime.stats
     assert found.files["stats.json"].endswith(b"}\n")
     assert list(found.files) == [*texts, "both.tpub", "stats.json"]

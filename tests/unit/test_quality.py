@@ -69,6 +69,8 @@ def test_values_have_their_own_measures() -> None:
         (np.full(10, 0.5), "fit no output of shape [4, 3]"),
         (np.zeros((10, 2)), "fit no output of shape [4, 3]"),
         (np.array(["a"] * 10), "expected numbers"),
+        (np.full((10, 3), np.inf), "NaN or infinity"),
+        (np.full(10, np.nan), "NaN or infinity"),
     ],
 )
 def test_labels_that_fit_nothing_get_a_word(labels: np.ndarray, words: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import pytest
@@ -165,6 +165,38 @@ def test_a_pass_without_memory_is_a_limit_that_names_it() -> None:
 def test_an_input_past_memory_is_a_limit_at_its_place() -> None:
     error = refused(tpucc.LimitError, params={"n": 10**9})
     assert (error.code, error.labels[0].span.line) == ("E0640", 2)
+
+
+def refuse_to_draw(*_: object) -> NoReturn:
+    raise AssertionError("weights are drawn before the limit is found")
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "text"),
+    [
+        ("E0640", 2, "model m(x: f32[100000000, 8]):\n    weight w: f32[8, 4]\n    return x @ w\n"),
+        ("E0640", 4, "model m(x: f32[30000, 8]):\n    weight w: f32[8, 30000]\n    return x @ w\n"),
+        ("E0605", 5, "model m(x: f32[8, 8]):\n    weight w: f32[8, 8]\n    for i in range(100000):\n        x = x @ w\n    return x\n"),
+        ("E0610", 3, "model m(x: f32[1, 20000]):\n    weight w: f32[20000, 20000]\n    return x @ w\n"),
+    ],
+)
+def test_what_is_too_large_is_found_before_anything_is_drawn(code: str, line: int, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.interop.weights.random_array", refuse_to_draw)
+    error = refused(tpucc.LimitError, f"weights random(seed=0)\n{text}")
+    assert (error.code, error.labels[0].span.line) == (code, line)
+
+
+def test_what_compiles_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One limit for the host's values, of the model as the passes have made it: a program that could not be run is not written."""
+    text = "weights random(seed=0)\nmodel m(x: f32[4, 8]):\n    weight w: f32[8, 4]\n    return softmax(x @ w)\n"
+    made = tpucc.compile_source(text)
+    made.save(tmp_path / "m.tpub")
+    monkeypatch.setattr("tpucc.ops.evaluate.MAX_BYTES", 127)
+    words = r"f32\[4, 8\] takes 128 bytes, and a value has at most 127"
+    with pytest.raises(tpucc.LimitError, match=words):
+        tpucc.load(tmp_path / "m.tpub")
+    with pytest.raises(tpucc.LimitError, match=words):
+        tpucc.compile_source(text)
 
 
 # The two ends of the device: nothing to do, too much to hold

@@ -18,6 +18,7 @@ from tpucc.compilation import Snapshot
 from tpucc.diagnostics import ProgramError
 from tpucc.ir.digests import digest_of
 from tpucc.ir.graph import Graph
+from tpucc.ir.textversion import stamped
 from tpucc.isa.container import encode
 from tpucc.target import load_target
 
@@ -343,9 +344,28 @@ def test_options_print_with_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert run("compile", IRIS, "--quiet", "--emit", "asm", "--dump-dir", "dump", "--print-after", "schedule", "-o", "made", *more) == 0
         printed = capsys.readouterr().out
         dumped = next((tmp_path / "dump").glob("*-schedule.asm")).read_text()
-        assert dumped == (tmp_path / "made" / "02_iris.asm").read_text() == text_of("program", with_data=bool(more))
+        assert dumped == (tmp_path / "made" / "02_iris.asm").read_text() == stamped(text_of("program", with_data=bool(more)), ";")
         assert (len(dumped) > size) == bool(more)
-        assert dumped in printed
+        assert dumped.split("\n", 1)[1] in printed
+
+
+@pytest.mark.parametrize("kind", ["graph", "layers.graph", "tile", "asm"])
+def test_a_text_of_another_version_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run("compile", IRIS, "--quiet", "--emit", "graph,layers,tile,asm", "-o", "made", "--with-data") == 0
+    path = tmp_path / "made" / f"02_iris.{kind}"
+    reader = {"graph": "opt", "layers.graph": "opt", "asm": "asm"}.get(kind, "check")
+    like = ("--like", str(IRIS)) if reader == "check" else ()
+    assert run(reader, path, *like) == 0
+    text = path.read_text()
+    assert text.split("\n")[0].endswith("a text of tpucc, version 1")
+    path.write_text(text.replace("version 1", "version 2", 1))
+    capsys.readouterr()
+    for command, more in ((reader, like), ("compile", ("--like", str(IRIS)))):
+        assert run(command, path, *more) == 3
+        assert "error E0702: the text has version 2 of the text forms; this tpucc reads version 1" in capsys.readouterr().err
 
 
 def test_a_graph_says_after_which_pass_it_was_printed() -> None:

@@ -9,12 +9,15 @@ import click
 
 from tpucc.cli.columns import filled
 from tpucc.cli.failures import print_json
-from tpucc.cli.labelled import held_out
+from tpucc.cli.labelled import held_out, held_out_file
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, options_from
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like
 from tpucc.diagnostics import counted, printable
 from tpucc.driver import check_source
+from tpucc.interop.archive import naming
 from tpucc.interop.sources import read_source
+from tpucc.passes.model_inputs import checked
 
 
 @click.command("check")
@@ -39,15 +42,17 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
         return
     refuse_like(given)
     source = read_source(model)
-    checked = check_source(source, model.parent, options_from(given))
-    held_out(model)
+    made = check_source(source, model.parent, options_from(given))
+    if (found := held_out(model)) is not None:
+        with naming(held_out_file(model)):
+            checked(made.graph.inputs, found[0], "held-out set")
     if as_json:
         print_json([])
         return
     if not quiet:
-        for warning in checked.warnings:
-            click.echo(warning.render(source), err=True)
-        inputs = ", ".join(f"{node.name}: {node.type.brief}" for node in checked.graph.inputs)
-        results = ", ".join(f"{o.name}: {checked.graph[o.node].type.brief}" for o in checked.graph.outputs)
-        nodes = counted(len(checked.graph), "node")
-        click.echo(filled(printable(f"{model.name}: {checked.graph.name}({inputs}) -> {results}; {nodes}; no errors"), "", "  "))
+        for warning in made.warnings:
+            say(warning.render(source))
+        inputs = ", ".join(f"{node.name}: {node.type.brief}" for node in made.graph.inputs)
+        results = ", ".join(f"{o.name}: {made.graph[o.node].type.brief}" for o in made.graph.outputs)
+        nodes = counted(len(made.graph), "node")
+        click.echo(filled(printable(f"{model.name}: {made.graph.name}({inputs}) -> {results}; {nodes}; no errors"), "", "  "))

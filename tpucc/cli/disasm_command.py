@@ -8,6 +8,7 @@ import click
 
 from tpucc.cli.options import FILE, data_option
 from tpucc.files import read_file
+from tpucc.ir.textversion import stamped
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import decode
 
@@ -20,4 +21,4 @@ def command(program: Path, with_data: bool) -> None:
 
     With --with-data the listing says everything, and `tpucc asm` needs no --like.
     """
-    click.echo(disassemble(decode(read_file(program), str(program)), with_data), nl=False)
+    click.echo(stamped(disassemble(decode(read_file(program), str(program)), with_data), ";"), nl=False)

@@ -16,6 +16,7 @@ from typing import Any
 import click
 import msgspec
 
+from tpucc.cli.messages import say
 from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, listed
 from tpucc.files import opened, why
 
@@ -33,11 +34,11 @@ def report_failure(error: Exception, arguments: Sequence[str]) -> int:
     if "--json" in arguments and list(arguments[:1]) != ["lab"]:  # there it names a file
         print_json(diagnostics_json(known))
     else:
-        show_error(known)
+        say(known.render())
     if isinstance(known, InternalError):
         if files := [argument for argument in arguments if argument.endswith(".py")]:
-            click.echo(f"help: does it happen without {listed(files)}? code that ran here may have changed what tpucc uses", err=True)
-        click.echo(f"what reproduces it is in {_reproducer(error, arguments)}", err=True)
+            say(f"help: does it happen without {listed(files)}? code that ran here may have changed what tpucc uses")
+        say(f"what reproduces it is in {_reproducer(error, arguments)}")
     return known.exit_status
 
 
@@ -70,26 +71,6 @@ def _as_json(found: Diagnostic, source: Source | None) -> dict[str, Any]:
 
 def print_json(value: object) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
-
-
-def show_error(error: Error) -> None:
-    """Prints an error's messages to standard error."""
-    click.echo(_painted(error.render()), err=True)
-
-
-def _painted(text: str) -> str:
-    """The message with its heads and carets coloured; click drops colours where they don't belong."""
-    if os.environ.get("NO_COLOR"):
-        return text
-    return "\n".join(_painted_line(line) for line in text.split("\n"))
-
-
-def _painted_line(line: str) -> str:
-    if ": error E" in line or line.startswith("error "):
-        return click.style(line, bold=True)
-    if line.lstrip().startswith("|"):
-        return click.style(line, fg="red")
-    return click.style(line, fg="cyan") if line.startswith("help:") else line
 
 
 def _reproducer(error: Exception, arguments: Sequence[str]) -> str:

@@ -10,11 +10,11 @@ import click
 
 from tpucc.api import judge
 from tpucc.cli.failures import diagnostics_json, print_json
+from tpucc.cli.labelled import given_arrays
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import PluginError, counted, printable
-from tpucc.interop.archive import read_arrays
 from tpucc.runtime.judge import Verdict, refused
 from tpucc.viz.tables import wrapped
 
@@ -36,7 +36,7 @@ def command(model: Path, input_file: Path | None, seed: int, as_json: bool, quie
         try:
             exe = executable_from(model, given, quiet, progress)
             progress.stage("judge")
-            verdict = judge(exe, None if input_file is None else read_arrays(input_file), seed)
+            verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed)
         except PluginError as error:
             verdict, words = refused(error), error.render()
             findings = diagnostics_json(error)

@@ -1,18 +1,38 @@
-"""The labelled rows that lie beside a source."""
+"""Files of inputs with labels: those that the command line names, and those that lie beside a source."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tpucc.interop.archive import read_arrays
+from tpucc.interop.archive import NO_HINTS, naming, read_arrays
 from tpucc.numerics import AnyArray
 
+if TYPE_CHECKING:
+    from tpucc.runtime.runtime import Runtime  # `check` needs no runtime, and answers sooner without
+
 LABELS = "labels"
+HINTS = {"E0432": f"answers, which accuracy is measured by, are an array named {LABELS}"}
+"""What helps with arrays of a labelled file, by the code of the error."""
+
+
+def given_arrays(runtime: Runtime, path: Path) -> tuple[dict[str, AnyArray], AnyArray | None]:
+    """The arrays of a file of inputs, as they are, and its labels if it has some. Raises `InputError` when the model doesn't take them."""
+    arrays = read_arrays(path)
+    labels = None if LABELS in runtime.inputs else arrays.pop(LABELS, None)
+    with naming(path, HINTS if labels is None else NO_HINTS):
+        runtime.accepted(arrays)
+    return arrays, labels
+
+
+def held_out_file(path: Path) -> Path:
+    """Where the labelled rows of a source are looked for: `STEM_test.npz` beside it."""
+    return path.with_name(f"{path.stem}_test.npz")
 
 
 def held_out(path: Path) -> tuple[dict[str, AnyArray], AnyArray] | None:
-    """Inputs and labels from the archive `STEM_test.npz` beside a source, where there is one that has labels."""
-    place = path.with_name(f"{path.stem}_test.npz")
+    """Inputs and labels that lie beside a source, where there is a file that has labels."""
+    place = held_out_file(path)
     if not place.is_file():
         return None
     arrays = read_arrays(place)

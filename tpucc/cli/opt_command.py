@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, data_option, option
 from tpucc.cli.resumed import read_text
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
@@ -16,6 +17,7 @@ from tpucc.interop.archive import read_arrays
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
 from tpucc.ir.parser import read_graph
 from tpucc.ir.printer import print_graph
+from tpucc.ir.textversion import require_version, stamped
 from tpucc.layers.attributes import ATTRIBUTES
 from tpucc.options import Options
 from tpucc.passes.base import Context, Pass, options_of, with_options
@@ -57,6 +59,7 @@ def command(
 ) -> None:
     """Run passes on GRAPH, a graph in text form, and print the result. Without passes: check it and print it."""
     text = read_text(graph)
+    require_version(text)
     steps = list(_steps(wanted, _known(passes, plugin_timeout)))
     examples = None if calibration is None else read_arrays(calibration)
     format = DEFAULT_FORMAT if activation_bits is None else BY_BITS[activation_bits]
@@ -67,8 +70,8 @@ def command(
     for step in steps:
         result = run_pass(step, result.without_notes(), context)
         for note in result.notes:
-            click.echo(f"note: {note}", err=True)
-    printed = print_graph(result, with_data=with_data)
+            say(f"note: {note}")
+    printed = stamped(print_graph(result, with_data=with_data), "#")
     if output is None:
         click.echo(printed, nl=False)
     else:

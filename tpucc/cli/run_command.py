@@ -12,15 +12,15 @@ import numpy as np
 
 from tpucc.api import Executable
 from tpucc.cli.failures import print_json
-from tpucc.cli.labelled import LABELS, held_out
+from tpucc.cli.labelled import given_arrays, held_out, held_out_file
 from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.resumed import source_of
 from tpucc.cli.summary import run_text
 from tpucc.cli.work import executable_from, judged, told
-from tpucc.diagnostics import CheckError, Diagnostic, InputError, counted
+from tpucc.diagnostics import CheckError, Diagnostic, counted
 from tpucc.files import write_file
-from tpucc.interop.archive import npz_bytes, read_arrays
+from tpucc.interop.archive import naming, npz_bytes
 from tpucc.numerics import AnyArray
 from tpucc.runtime.check import (
     Comparison,
@@ -67,10 +67,10 @@ def command(
         require(backend)
         exe = executable_from(model, given, quiet, progress).with_backend(backend)
         runtime = exe.runtime
-        inputs, origin = _inputs(exe, input_file)
-        labels = inputs.pop(LABELS, None) if LABELS not in runtime.inputs else None
+        given_inputs, labels, origin = _inputs(exe, input_file)
         if input_file is not None and labels is None:
-            told(notices(runtime.inputs, inputs), progress, quiet)
+            told(notices(runtime.inputs, given_inputs), progress, quiet)
+        inputs = runtime.accepted(given_inputs)
         progress.stage("execute")
         outputs = runtime.run(inputs)
         shapes = {name: f"{array.dtype.name}{list(array.shape)}" for name, array in outputs.items()}
@@ -80,7 +80,7 @@ def command(
         if quantized_output is not None:
             write_file(quantized_output, npz_bytes(_integers(runtime, inputs)))
         summary["cycles"], summary["seconds"] = runtime.stats["cycles"], runtime.stats["seconds"]
-        summary.update(_quality(exe, source_of(model, given), inputs if input_file else None, labels, progress, quiet))
+        summary.update(_quality(exe, source_of(model, given), given_inputs if input_file else None, labels, progress, quiet))
         if check:
             progress.stage("compare with the reference")
             summary["check"] = _check(exe, inputs, outputs)
@@ -91,28 +91,15 @@ def command(
     _require_equal(summary.get("check", {}))
 
 
-def _inputs(exe: Executable, path: Path | None) -> tuple[dict[str, AnyArray], str]:
-    """The arrays to run on, and in words where they are from."""
+def _inputs(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
+    """The arrays to run on as they are, their labels if they have some, and in words where they are from."""
     if path is not None:
-        arrays = read_arrays(path)
-        _require_types(exe.runtime, arrays, path)
-        return arrays, f"{path} ({_rows(exe.runtime, arrays)})"
+        arrays, labels = given_arrays(exe.runtime, path)
+        return arrays, labels, f"{path} ({_rows(exe.runtime, arrays)})"
     known = calibrated_inputs(exe.compilation) if exe.compilation else None
     if known is not None:
-        return dict(known), f"the calibration inputs ({_rows(exe.runtime, known)})"
-    return random_inputs(exe.runtime), "random inputs from seed 0"
-
-
-def _require_types(runtime: Runtime, arrays: Mapping[str, AnyArray], path: Path) -> None:
-    """A file is taken as it is: another data type or byte order in it is more likely a mistake than meant."""
-    wrong = {name: arrays[name].dtype for name, kind in runtime.inputs.items() if name in arrays and arrays[name].dtype != kind.numpy}
-    if wrong:
-        mend = "save it with array.astype(np.float32), or np.int32 for indices"
-        texts = [
-            f"{path}: {name} is {dtype.name} ({dtype.str}), and the model takes {runtime.inputs[name].brief}"
-            for name, dtype in wrong.items()
-        ]
-        raise InputError([Diagnostic("E0452", text, help=(mend,)) for text in texts])
+        return known, None, f"the calibration inputs ({_rows(exe.runtime, known)})"
+    return random_inputs(exe.runtime), None, "random inputs from seed 0"
 
 
 def _rows(runtime: Runtime, arrays: Mapping[str, AnyArray]) -> str:
@@ -139,13 +126,14 @@ def _quality(
     exe: Executable, model: Path, inputs: Mapping[str, AnyArray] | None, labels: AnyArray | None, progress: Progress, quiet: bool
 ) -> dict[str, Any]:
     """Accuracy, or the errors if the labels aren't classes: on the rows of --input, else on the held-out set beside the source."""
-    source = "the given inputs"
+    source, place = "the given inputs", held_out_file(model)
     if inputs is None and exe.compilation and (found := held_out(model)) is not None:
-        (inputs, labels), source = found, f"{model.stem}_test.npz"
+        (inputs, labels), source = found, place.name
     if exe.compilation is None or inputs is None or labels is None:
         return {}
     integers = exe.runtime.integers
-    measured = judged(exe.runtime, exe.compilation, inputs, labels, progress, quiet)
+    with naming(place):  # given inputs fit, or the model hasn't run
+        measured = judged(exe.runtime, exe.compilation, inputs, labels, progress, quiet)
     match measured:
         case None:
             return {}

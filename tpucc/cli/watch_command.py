@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from tpucc.cli.failures import show_error
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, options_from
 from tpucc.cli.work import held_out_accuracy
 from tpucc.compilation import Compilation
@@ -78,7 +78,7 @@ def _heard(model: Path) -> Listener:
 
     def heard(outcome: Outcome, seconds: float) -> None:
         if not isinstance(outcome, Built):
-            show_error(outcome.error)
+            say(outcome.error.render())
             return
         warnings = f"; {counted(len(outcome.warnings), 'warning')}" if outcome.warnings else ""
         click.echo(f"{time.strftime('%H:%M:%S')}  {printable(model.stem)}: {outcome.summary}{warnings} (compiled in {seconds:.1f} s)")

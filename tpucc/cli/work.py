@@ -11,19 +11,21 @@ from typing import Any
 import click
 
 from tpucc.api import Executable
-from tpucc.cli.labelled import held_out
+from tpucc.cli.labelled import held_out, held_out_file
+from tpucc.cli.messages import say
 from tpucc.cli.options import options_from
 from tpucc.cli.progress import SILENT, CompileProgress, Progress
 from tpucc.cli.resumed import TEXT_SUFFIXES, refuse_like, resumed
 from tpucc.compilation import Compilation, Observer, Snapshot
 from tpucc.driver import compile_source, require_stage
 from tpucc.files import write_file
+from tpucc.interop.archive import naming
 from tpucc.interop.sources import read_source
+from tpucc.ir.textversion import stamped
 from tpucc.numerics import AnyArray
 from tpucc.runtime.quality import Accuracy, Regression, notices, quality
 from tpucc.runtime.runtime import Runtime, load_program
 from tpucc.viz.page import Accuracy as ShownAccuracy
-from tpucc.viz.tables import wrapped
 
 PROGRAM_SUFFIX = ".tpub"
 WARNING = re.compile(r"^(\S+: )?warning ")
@@ -44,7 +46,8 @@ class Dump:
                 click.echo(f"; after {snapshot.stage}\n{snapshot.text(self.with_data)}")
         if self.folder is not None and snapshot.stage not in ("parse", "verify"):
             place = self.folder / f"{snapshot.number:02}-{snapshot.stage}{snapshot.suffix}"
-            write_file(place, snapshot.text(self.with_data).encode())
+            text = stamped(snapshot.text(self.with_data), "#" if snapshot.suffix == ".graph" else ";")
+            write_file(place, text.encode())
 
 
 def executable_from(path: Path, given: Mapping[str, Any], quiet: bool, progress: Progress = SILENT) -> Executable:
@@ -92,7 +95,7 @@ def _print_warnings(warnings: Sequence[str], progress: Progress) -> None:
     for warning in warnings:
         if WARNING.search(warning):
             with progress.aside():
-                click.echo(warning, err=True)
+                say(warning)
         else:
             told([warning], progress)
 
@@ -104,7 +107,8 @@ def held_out_accuracy(
     found = held_out(path)
     if found is None or compilation.graph is None:
         return None
-    measured = judged(runtime, compilation, *found, progress, quiet)
+    with naming(held_out_file(path)):
+        measured = judged(runtime, compilation, *found, progress, quiet)
     if not isinstance(measured, Accuracy):
         return None
     return ShownAccuracy(measured.quantised, measured.float32, measured.rows, runtime.integers)
@@ -117,7 +121,7 @@ def judged(
     if compilation.graph is None:
         return None
     told(notices(runtime.inputs, inputs), progress, quiet)
-    measured = quality(runtime, compilation.graph, inputs, labels)
+    measured = quality(runtime, compilation.graph, runtime.accepted(inputs), labels)
     if isinstance(measured, str):
         told([measured], progress, quiet)
         return None
@@ -128,7 +132,7 @@ def told(sentences: Iterable[str], progress: Progress = SILENT, quiet: bool = Fa
     """Notes on standard error, unless nothing but errors was asked for."""
     for sentence in () if quiet else sentences:
         with progress.aside():
-            click.echo(wrapped(f"note: {sentence}", "  "), err=True)
+            say(f"note: {sentence}")
 
 
 def _refuse_options(given: Mapping[str, Any]) -> None:

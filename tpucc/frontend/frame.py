@@ -129,7 +129,8 @@ class Frame:
         """Adds a node to the graph, named after the variable that it is for, or its operator. Raises `LimitReached`."""
         limits = self.run.limits
         if len(self.run.graph.nodes) >= limits.nodes:
-            raise LimitReached("E0605", f"the model has more than {limits.nodes:,} operations", span)
+            help = "loops are unrolled: let one operator do the work of many rounds, or run fewer"
+            raise LimitReached("E0605", f"the model has more than {limits.nodes:,} operations", span, "", help)
         require_elements(type_, span, limits)
         name = sanitised(hint[0] if len(hint) == 1 else op)
         return Tensor(self.run.graph.add(Node(name, op, operands, attributes, type_, Origin((span,), self.calls))))

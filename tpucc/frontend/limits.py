@@ -25,7 +25,7 @@ class Limits:
     """Statements run and expressions evaluated in all. Where a whole list is read or made, each of its elements is a step too."""
     iterations: int = 1_000_000
     """Rounds of all loops together; an unrolled loop in a function counts at each call."""
-    nodes: int = 200_000
+    nodes: int = 100_000
     elements: int = 2**40
     """Elements of one tensor."""
     static_elements: int = 1_000_000

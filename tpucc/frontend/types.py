@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tpucc.diagnostics import Span, UsageError, did_you_mean
+from tpucc.diagnostics import Label, Span, UsageError, did_you_mean
 from tpucc.frontend import ast
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, require_elements
@@ -75,8 +75,16 @@ def _size(frame: Frame, node: ast.Expression) -> int | Poison:
         return _require_size(value, node.span, frame)
     except Problem as problem:
         _require_own(node, problem, frame)
-        frame.report(problem)
+        frame.report(_of_param(node, problem, frame))
         return POISON
+
+
+def _of_param(node: ast.Expression, problem: Problem, frame: Frame) -> Problem:
+    """A size that is a param's is wrong where the param has its value, once for all of its uses; the first of them is a note."""
+    if not isinstance(node, ast.Name) or node.text in frame.variables or node.text not in frame.run.params:
+        return problem
+    value, found = frame.run.params[node.text].value, problem.diagnostic
+    return Problem(found.code, found.message, value.span, "", *found.help, notes=(Label(node.span, f"{node.text} is a size here"),))
 
 
 def _require_own(node: ast.Expression, problem: Problem, frame: Frame) -> None:

@@ -11,17 +11,17 @@ import math
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Self
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, UsageError, printable, reason
-from tpucc.files import opened, why
+from tpucc.diagnostics import Diagnostic, InputError, printable, reason
+from tpucc.files import opened, unreadable
 from tpucc.numerics import AnyArray
 
 MAX_MEMBERS = 100_000
@@ -32,6 +32,8 @@ PIECE = 2**20
 SMALL, MAX_RATIO = 2**28, 100
 """An array of more bytes than `SMALL` takes at least a part in `MAX_RATIO` of them in the file: less is an archive made to fill memory."""
 SUFFIX = ".npy"
+NO_HINTS: Mapping[str, str] = {}
+ARRAY_MAGIC = b"\x93NUMPY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +74,8 @@ class ArrayFile(ABC):
     def read(self, key: str) -> AnyArray:
         """The values of `key`."""
 
-    def malformed(self, what: str) -> InputError:
-        return InputError(Diagnostic("E0421", f"{self.path}: {what}"))
+    def malformed(self, what: str, mend: str = "") -> InputError:
+        return InputError(Diagnostic("E0421", f"{self.path}: {what}", help=(mend,)))
 
 
 class Archive(ArrayFile):
@@ -85,11 +87,14 @@ class Archive(ArrayFile):
             try:
                 stream = stack.enter_context(opened(path))
             except (OSError, ValueError) as error:
-                raise UsageError(Diagnostic("E0420", f"can't read {path}: {why(error)}")) from None
+                raise unreadable(path, error, "E0420") from None
             try:
                 self._zip = stack.enter_context(zipfile.ZipFile(stream))
             except (OSError, ValueError, zipfile.BadZipFile, NotImplementedError) as error:
-                raise self.malformed(f"not an npz archive ({_why(error)})") from None
+                stream.seek(0)
+                if stream.read(len(ARRAY_MAGIC)) == ARRAY_MAGIC:
+                    raise self.malformed("a single array, which has no name", "np.savez('x.npz', x=array) saves it as x") from None
+                raise self.malformed(f"not an npz archive ({_why(error)})", "np.savez('x.npz', x=array) writes one") from None
             self.members = self._headers()
             self._files = stack.pop_all()
 
@@ -155,6 +160,16 @@ def read_arrays(path: Path, wanted: Iterable[str] | None = None) -> dict[str, An
     with Archive(path) as archive:
         keys = archive.members if wanted is None else [key for key in wanted if key in archive.members]
         return {key: archive.read(key) for key in keys}
+
+
+@contextmanager
+def naming(path: Path, hints: Mapping[str, str] = NO_HINTS) -> Iterator[None]:
+    """Begins the messages of an `InputError` with the file that the arrays are from. `hints` are more helps, by code."""
+    try:
+        yield
+    except InputError as error:
+        named = [replace(d, message=f"{path}: {d.message}", help=(*d.help, hints.get(d.code, ""))) for d in error.diagnostics]
+        raise InputError(named, error.source) from None
 
 
 def npz_bytes(arrays: Mapping[str, AnyArray]) -> bytes:

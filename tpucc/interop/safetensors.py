@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.files import opened, why
+from tpucc.diagnostics import printable
+from tpucc.files import opened, unreadable
 from tpucc.interop.archive import MAX_BYTES, MAX_MEMBERS, ArrayFile, Member
 from tpucc.numerics import AnyArray
 
@@ -56,7 +56,7 @@ class Safetensors(ArrayFile):
                 length = int.from_bytes(self._stream.read(LENGTH), "little")
                 header = self._stream.read(min(length, MAX_HEADER))
             except (OSError, ValueError) as error:
-                raise UsageError(Diagnostic("E0420", f"can't read {path}: {why(error)}")) from None
+                raise unreadable(path, error, "E0420") from None
             self._begin = LENGTH + length
             if length > MAX_HEADER or self._begin > self._size:
                 raise self.malformed(f"not a safetensors file (its header would have {length:,} bytes)")
@@ -73,7 +73,7 @@ class Safetensors(ArrayFile):
             self._stream.seek(self._begin + start)
             data = self._stream.read(count * stored.itemsize)
         except OSError as error:
-            raise UsageError(Diagnostic("E0420", f"can't read {self.path}: {why(error)}")) from None
+            raise unreadable(self.path, error, "E0420") from None
         if len(data) != count * stored.itemsize:
             raise self.malformed(f"{printable(key)} is cut off")
         values: AnyArray = np.frombuffer(data, stored)

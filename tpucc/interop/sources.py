@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, printable
-from tpucc.files import inside, opened, why
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, printable
+from tpucc.files import inside, opened, unreadable
 from tpucc.frontend.elaborate import Limits, Model
-from tpucc.interop.archive import read_arrays
+from tpucc.interop.archive import naming, read_arrays
 from tpucc.interop.foreign import foreign
 from tpucc.interop.programs import suggestion
 from tpucc.interop.weights import bind_archive, bind_drawn, require_source
@@ -30,8 +30,8 @@ def read_source(path: Path) -> Source:
         with opened(path) as stream:
             data = stream.read(most + 1)
     except (OSError, ValueError) as error:
-        known = (suggestion(path),) if isinstance(error, FileNotFoundError) else ()
-        raise UsageError(Diagnostic("E0504", f"can't read {path}: {why(error)}", help=tuple(filter(None, known)))) from None
+        help = suggestion(path) if isinstance(error, FileNotFoundError) else ""
+        raise unreadable(path, error, "E0504", help=help) from None
     if (kind := foreign(path, data)) is not None:
         raise CompileError(Diagnostic("E0121", f"{path.name} is {kind.what}, not the source of a model", help=(kind.help,)))
     if len(data) > most:
@@ -60,9 +60,12 @@ def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
 
 
 def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mapping[str, AnyArray] | None:
-    """The calibration arrays, or None when there are none. Those that the source names are checked here, where their place is known."""
+    """The calibration arrays, or None when there are none. They are checked here, where it is known where they are from."""
     if archive is not None:
-        return read_arrays(archive)
+        arrays = read_arrays(archive)
+        with naming(archive):
+            checked(model.graph.inputs, arrays, "calibration")
+        return arrays
     if model.calibration is None:
         return None
     path = _inside(folder, model.calibration, model.calibration_span, "calibration")

@@ -16,17 +16,25 @@ from tpucc.ir.constants import Constant, Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray, place_of_largest
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.evaluate import require_computable
 from tpucc.ops.weight import WeightAttributes
 
 FLOAT32 = np.dtype("<f4")
 FLOATS = frozenset(("float16", "float32", "float64"))
 """The types that weights may have in an archive, in any byte order; all are converted to float32."""
-MAX_DRAWN_BYTES = 4 * 2**30
+MAX_DRAWN_BYTES = 2**30
+"""Quantising and tiles take several times as much."""
 
 
 def weights_of(graph: Graph) -> dict[str, Node]:
     """The weight nodes of a graph by key."""
     return {node.attributes.key: node for node in graph if isinstance(node.attributes, WeightAttributes)}
+
+
+def require_computable_values(graph: Graph) -> None:
+    """Raises `LimitError` E0640 for a value past the limit, of the types: before anything is drawn or computed. Weights have limits of
+    their own."""
+    require_computable(*(node for node in graph if not isinstance(node.attributes, WeightAttributes)))
 
 
 def bind_drawn(graph: Graph, seed: int) -> Graph:

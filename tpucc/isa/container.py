@@ -131,12 +131,15 @@ def _header(length: int, table: bytes) -> bytes:
 
 def _check_header(data: bytes, name: str) -> None:
     if data[: len(MAGIC)] != MAGIC:
-        raise _error("E0701", name, "this is no .tpub: it doesn't begin with the format's magic bytes")
+        raise _error(
+            "E0701", name, "this is no .tpub: it doesn't begin with the format's magic bytes", "tpucc compile MODEL.tpu writes one"
+        )
     if len(data) < _HEADER.size:
         raise _error("E0703", name, f"the file has {len(data)} bytes, fewer than its header")
     _, version, reserved, count, length, _, reserved2 = _HEADER.unpack_from(data)
     if version != VERSION:
-        raise _error("E0702", name, f"the file has version {version} of the format; this tpucc reads version {VERSION}")
+        mend = "compile the model again with this tpucc, or read the file with the one that wrote it"
+        raise _error("E0702", name, f"the file has version {version} of the format; this tpucc reads version {VERSION}", mend)
     if length != len(data):
         raise _error("E0703", name, f"the header says {length:,} bytes, but the file has {len(data):,}")
     if count != len(SECTIONS) or reserved or reserved2:
@@ -253,5 +256,5 @@ def _array(sections: Mapping[str, memoryview], section: str, dtype: np.dtype[np.
     return np.frombuffer(data, dtype).reshape(len(data) // item, *shape)
 
 
-def _error(code: str, name: str, message: str) -> ProgramError:
-    return ProgramError(Diagnostic(code, message), Source(name, ""))
+def _error(code: str, name: str, message: str, mend: str = "") -> ProgramError:
+    return ProgramError(Diagnostic(code, message, help=(mend,)), Source(name, ""))

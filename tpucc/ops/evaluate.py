@@ -11,6 +11,7 @@ from tpucc.ir.dtypes import OF_NUMPY
 from tpucc.ir.graph import Attributes, Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
+from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.opdef import Array
 
@@ -18,8 +19,8 @@ Extra = Mapping[str, Callable[[Node, Sequence[Array]], Array]]
 """Operators of other packages by name: functions of the node and its operands' arrays."""
 
 NO_EXTRA: Extra = {}
-MAX_BYTES = 2**33
-"""The largest single value that is computed: 8 GiB, as much as the machine's whole weight memory."""
+MAX_BYTES = 2**31
+"""The largest single value that is computed: several fit the memory of a laptop. Compiling and `load_program` refuse larger ones."""
 
 
 def evaluate(
@@ -34,7 +35,7 @@ def evaluate(
     `inputs` has an array for each `input` node, under its name; others are ignored. `extra` goes first, so that it can also replace an
     operator. `watch` sees each value as it is computed; one is freed after its last use unless it is kept. Arithmetic is IEEE 754's: what
     overflows becomes infinite, without a warning. Raises `InputError` for inputs that are missing or don't fit (all at once), for weights
-    that nobody bound and for embedding indices out of range, `LimitError` for a value past 8 GiB or one that the memory can't hold,
+    that nobody bound and for embedding indices out of range, `LimitError` for a value past `MAX_BYTES` or one that the memory can't hold,
     `ProgramError` for an unknown operator.
     """
     _require_ready(graph, inputs, extra)
@@ -69,23 +70,25 @@ def _value(graph: Graph, node: Node, values: Mapping[str, Array], inputs: Mappin
         return extra[node.op](node, operands)
     if node.is_input:
         return inputs[node.name]
-    require_computable(node)
+    if not isinstance(node.attributes, ConstantAttributes):  # which is in memory already
+        require_computable(node)
     try:
         return compute(node, [graph[name].type for name in node.operands], operands)
     except MemoryError:
         raise LimitError(_too_large(node)) from None
 
 
-def require_computable(node: Node) -> None:
-    """Raises `LimitError` for a value past `MAX_BYTES`."""
-    if node.type.size * node.type.numpy.itemsize > MAX_BYTES:
-        raise LimitError(_too_large(node))
+def require_computable(*nodes: Node) -> None:
+    """Raises `LimitError` E0640 for the first value past `MAX_BYTES`; of the types alone."""
+    for node in nodes:
+        if node.type.size * node.type.numpy.itemsize > MAX_BYTES:
+            raise LimitError(_too_large(node))
 
 
 def _too_large(node: Node) -> Diagnostic:
-    needed, most = node.type.size * node.type.numpy.itemsize, MAX_BYTES // 2**30
-    message = f"{node.name} is too large to compute on the host: {node.type.brief} takes {needed / 2**30:,.1f} GiB"
-    mend = f"the host computes values of at most {most} GiB; a smaller batch or a smaller size makes this one fit"
+    needed = node.type.size * node.type.numpy.itemsize
+    message = f"{node.name} is too large to compute: {node.type.brief} takes {needed:,} bytes, and a value has at most {MAX_BYTES:,}"
+    mend = "a smaller batch or a smaller size makes it fit; tpucc run takes any number of rows, a batch at a time"
     return Diagnostic("E0640", message, node.origin.labels(), (mend,))
 
 
@@ -121,9 +124,8 @@ def _input_faults(node: Node, inputs: Mapping[str, Array]) -> Iterable[Diagnosti
         message = f"the input {node.name} must be {node.type.brief}, and has the shape {list(given.shape)}"
         yield Diagnostic("E0451", message, node.origin.labels())
     if given.dtype != node.type.numpy:
-        yield Diagnostic(
-            "E0452", f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}", node.origin.labels()
-        )
+        message = f"the input {node.name} must be {node.type.brief}, and its data type is {_name(given.dtype)}"
+        yield Diagnostic("E0433", message, node.origin.labels())
 
 
 def _name(dtype: np.dtype[np.generic]) -> str:

@@ -59,10 +59,9 @@ def made_up(inputs: Sequence[Node], rows: int) -> Checked:
     """Arrays that stand in for missing ones, of about `rows` rows (whole batches), from seed 0.
 
     Floating-point values are standard normal, or uniform in the input's range if it has one; integers are uniform in their range, and 0
-    without one. Raises `LimitError` for an input past 8 GiB.
+    without one. Raises `LimitError` for an input that no memory should be filled with.
     """
-    for node in inputs:
-        require_computable(node)
+    require_computable(*inputs)
     draw = np.random.default_rng(0)
     count = max(1, -(-rows // largest_batch(inputs)))
     return {node.name: drawn(draw, node.type, count) for node in inputs}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tpucc.diagnostics import Diagnostic, LimitError, ProgramError, printable
+from tpucc.diagnostics import Diagnostic, ProgramError, printable
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.types import Quantisation, TensorType
@@ -20,11 +20,6 @@ from tpucc.ops.verify import verify_operators
 
 Kind = tuple[str, int, Quantisation | None]
 """Data type, number of elements and meaning: shapes may differ between a port and the host's view of it."""
-
-MAX_BYTES = 2**28
-"""Of one value of the host, in a program from a file; more only where what crosses to the device is large too."""
-GROWTH = 16
-"""How many times larger than all ports together a value of the host may be, where it is larger than `MAX_BYTES`."""
 
 
 @dataclass(frozen=True)
@@ -51,16 +46,6 @@ def host_parts(program: Program) -> HostParts:
     parts = HostParts(graphs[0], tuple(graphs[1:-1]), graphs[-1])
     require_handover(program, parts.prologue, parts.steps, parts.epilogue)
     return parts
-
-
-def require_bounded(program: Program, parts: HostParts) -> None:
-    """Raises `LimitError` E0640 for a value of the host that is far too large for what the program computes."""
-    ports = sum(prod(port.shape) for port in (*program.inputs, *program.outputs))
-    most = max(MAX_BYTES, GROWTH * ports)
-    for node in (node for graph in parts.all for node in graph):
-        if node.type.size * node.type.numpy.itemsize > most:
-            text = f"{node.name} is {node.type.brief}; values of the host in a program from a file have at most {most:,} bytes"
-            raise LimitError(Diagnostic("E0640", text, help=("compile the model with a smaller batch",)))
 
 
 def require_handover(program: Program, prologue: Graph, steps: Sequence[Graph], epilogue: Graph) -> None:

@@ -114,6 +114,8 @@ def _classes_of(labels: AnyArray, kind: TensorType) -> AnyArray | str | None:
     width = int(np.prod(labels.shape[1:], dtype=np.int64))
     if labels.dtype.kind not in "biuf":
         return f"the labels aren't used: they are {labels.dtype}, expected numbers"
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        return "the labels aren't used: there is NaN or infinity among them"
     if columns > 1 and width == columns and kind.dtype == "f32" and _is_one_hot(labels):
         hot: AnyArray = labels.reshape(len(labels), -1).argmax(axis=1)
         return hot

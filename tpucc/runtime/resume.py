@@ -22,6 +22,7 @@ from tpucc.interop.weights import bind_like, require_source
 from tpucc.ir.graph import Graph
 from tpucc.ir.parser import GraphPlaces, Head, head_of, read_graph
 from tpucc.ir.textdata import unquote
+from tpucc.ir.textversion import require_version
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import Program
@@ -117,7 +118,8 @@ def resume(text: Source, base: Base | None, options: Options, observer: Observer
 
 
 def kind_of(text: Source) -> Kind:
-    """`graph`, `tile` or `asm`, from the text's first line that isn't empty or a comment. Raises `ProgramError` E0766."""
+    """`graph`, `tile` or `asm`, from the text's first line that isn't empty or a comment. Raises `ProgramError` E0766, E0702."""
+    require_version(text)
     lines = (line.strip() for line in text.text.removeprefix("\ufeff").split("\n"))
     first = next((line for line in lines if line and line[0] not in ";#"), "")
     word = first.split(" ")[0]

@@ -23,10 +23,10 @@ from tpucc.isa.program import Port, Program
 from tpucc.isa.verify import check
 from tpucc.numerics import AnyArray, DeviceInts, place_of_largest
 from tpucc.ops import facts_of
-from tpucc.ops.evaluate import evaluate
+from tpucc.ops.evaluate import evaluate, require_computable
 from tpucc.ops.facts import Values
 from tpucc.runtime.batches import RoundObserver, model_batch, rows_given, run_in_rounds
-from tpucc.runtime.connections import HostParts, host_parts, require_bounded
+from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.fast.backends import Backend
@@ -234,13 +234,34 @@ class Runtime:
                 continue
             array, wanted = np.asarray(value), self.inputs[name].numpy
             if not np.can_cast(array.dtype, wanted, "same_kind") and not (array.dtype.kind in "biu" and wanted.kind in "if"):
-                problems.append(Diagnostic("E0433", f"input {name} is {array.dtype}, expected {wanted}"))
+                problems.append(
+                    Diagnostic(
+                        "E0433", f"input {name} is {array.dtype}, expected {wanted}", help=(f"give numbers: array.astype('{wanted}')",)
+                    )
+                )
                 continue
-            arrays[name] = array.astype(wanted, copy=False)
+            if problem := self._misshapen(name, array.shape):
+                problems.append(problem)
+                continue
+            with np.errstate(over="ignore"):
+                arrays[name] = array.astype(wanted, copy=False)
             problems.extend(_not_finite(name, arrays[name]))
+        problems = problems or [_missing(name, kind) for name, kind in self.inputs.items() if name not in given]
         if problems:
             raise InputError(problems)
+        rows_given(self.inputs, arrays, self.batch)
         return arrays
+
+    def _misshapen(self, name: str, found: tuple[int, ...]) -> Diagnostic | None:
+        """Why no run, in rounds or not, takes an input of this shape; None when one does."""
+        kind = self.inputs[name]
+        if found == kind.shape or (self.batch is not None and len(found) == kind.rank and found[1:] == kind.shape[1:]):
+            return None
+        if self.batch is not None:
+            expected, mend = f"[{', '.join(map(str, ('n', *kind.shape[1:])))}]", "n is any number of rows"
+        else:
+            expected, mend = f"{list(kind.shape)}", "its inputs and outputs have no first size in common, so that every size is fixed"
+        return Diagnostic("E0451", f"input {name} has the shape {list(found)}, and the model takes {expected}", help=(mend,))
 
     def _in_rounds(self, run_part: Callable[[Arrays], dict[str, AnyArray]], arrays: dict[str, AnyArray]) -> dict[str, AnyArray]:
         """The results for all rows: in rounds of the model's batch, each divided among the cores."""
@@ -269,6 +290,10 @@ def _shaped(ports: Sequence[Port], values: Arrays) -> dict[str, AnyArray]:
     return {port.name: values[port.name].reshape(port.shape) for port in ports}
 
 
+def _missing(name: str, kind: TensorType) -> Diagnostic:
+    return Diagnostic("E0450", f"the input {printable(name)} is missing: {kind.brief}")
+
+
 def _not_finite(name: str, array: AnyArray) -> Iterator[Diagnostic]:
     """The error of an input with NaN or infinity, which no integer can stand for: the first of them, with its index."""
     bad = ~np.isfinite(array)
@@ -289,6 +314,6 @@ def load_program(path: str | Path) -> Runtime:
     check(program)
     runtime = Runtime(program)
     if program.prologue or program.epilogue or program.host_steps:
-        require_bounded(program, runtime.host)
+        require_computable(*(node for graph in runtime.host.all for node in graph))
         _ = runtime.outputs, runtime.inputs
     return runtime

@@ -11,6 +11,7 @@ import msgspec
 from tpucc.compilation import Compilation
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
+from tpucc.ir.textversion import stamped
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.container import encode
 from tpucc.lowering.tiletext import print_tiles
@@ -57,13 +58,13 @@ def artifacts(
 def _texts(compilation: Compilation, runtime: Runtime, stem: str, kinds: Collection[str], with_data: bool) -> dict[str, str]:
     found: dict[str, str] = {}
     if "graph" in kinds and compilation.graph is not None:
-        found[f"{stem}.graph"] = print_graph(compilation.graph, with_data=with_data)
+        found[f"{stem}.graph"] = stamped(print_graph(compilation.graph, with_data=with_data), "#")
     if "layers" in kinds and compilation.layers is not None:
-        found[f"{stem}.layers.graph"] = print_graph(compilation.layers, with_data=with_data)
+        found[f"{stem}.layers.graph"] = stamped(print_graph(compilation.layers, with_data=with_data), "#")
     if "tile" in kinds and compilation.tiles is not None:
-        found[f"{stem}.tile"] = print_tiles(compilation.tiles, with_data)
+        found[f"{stem}.tile"] = stamped(print_tiles(compilation.tiles, with_data), ";")
     if "asm" in kinds:
-        found[f"{stem}.asm"] = disassemble(runtime.program, with_data)
+        found[f"{stem}.asm"] = stamped(disassemble(runtime.program, with_data), ";")
     return found
 
 

@@ -20,7 +20,7 @@ from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
 
 Number = TypeVar("Number", int, Int64)
-FULL, NONE = 1.06, 1.45
+BEST, WORST = 1.06, 1.45
 """The quotient of peak and lower bound, as a geometric mean, that earns all points for memory, and the one that earns none."""
 ROWS = 2**17
 
@@ -44,7 +44,7 @@ def _words(term: Term) -> Mapping[str, str]:
     rule = (
         f"Every buffer begins at a row whose number can be divided by {alignment}." if alignment > 1 else "A buffer may begin at any row."
     )
-    return {"alignment": str(alignment), "alignment_rule": rule, "full": f"{FULL:g}", "none": f"{NONE:g}"}
+    return {"alignment": str(alignment), "alignment_rule": rule, "best": f"{BEST:g}", "worst": f"{WORST:g}"}
 
 
 def _public(term: Term) -> Sequence[Test]:
@@ -187,9 +187,9 @@ def memory(cases: Sequence[Lives], align: int, submission: Submission) -> Outcom
         quotients.append(_rounded(lives.peak(starts), align) / bound(lives, align))
         worst = max(worst, (quotients[-1], lives, starts), key=lambda entry: entry[0])
     mean = float(np.exp(np.mean(np.log(quotients))))
-    scale = f"{FULL:g} earns all points, {NONE:g} none"
+    scale = f"{BEST:g} earns all points, {WORST:g} none"
     message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {scale}. The worst is {worst[0]:.3f}"
-    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL)))
+    share = min(1.0, max(0.0, (WORST - mean) / (WORST - BEST)))
     return _shown(Outcome(share, message, measures={"peak ÷ bound": mean}), worst[1], worst[2])
 
 
