@@ -71,7 +71,7 @@ def crawl(page: Any, root: str) -> Iterator[str]:
         told.clear()
     for place, link in links:
         target, part = urldefrag(link)
-        if not _there(target, root) or part and part not in anchors.get(target, {part}):
+        if not _there(target, root) or (part and part not in anchors.get(target, {part})):
             yield f"{place.removeprefix(root)}: {link.removeprefix(root)} isn't there"
 
 

@@ -20,6 +20,7 @@ from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
 from tpucc.numerics import DeviceInts, Int32
 from tpucc.sim.fast.backends import Backend, require
+from tpucc.sim.fast.bound import bound
 from tpucc.sim.fast.groups import Chain, Group, find_groups
 from tpucc.sim.fast.lanes import Lanes, Narrow
 from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, Source, choose_sum, tail_lanes
@@ -50,6 +51,21 @@ class Products:
             return
         for product in self.products:
             product.finish(machine, product.multiply(machine, scratch))
+
+    def bound(self, machine: Machine, scratch: Scratch) -> Callable[[], None] | None:
+        """The same on one machine; None unless all products can be bound."""
+        found = [bound(product, machine, scratch) for product in self.products]
+        products = [product for product in found if product is not None]
+        if len(products) < len(found):
+            return None
+        multiplies, finishes = [product.multiply for product in products], [product.finish for product in products]
+        both = [step for product in products for step in (product.multiply, product.finish)]
+        return partial(_in_order, [*multiplies, *finishes] if self.overlapping else both)
+
+
+def _in_order(steps: Sequence[Callable[[], None]]) -> None:
+    for step in steps:
+        step()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -256,8 +272,12 @@ class Simulator:
 
     def _bound(self, step: Step) -> Callable[[], None]:
         """The step on this simulator's memories."""
-        bound = step.bound(self._machine) if isinstance(step, Narrow) else None
-        return bound or partial(step.run, self._machine, self._scratch)
+        on_it = None
+        if isinstance(step, Narrow):
+            on_it = step.bound(self._machine)
+        elif isinstance(step, Products):
+            on_it = step.bound(self._machine, self._scratch)
+        return on_it or partial(step.run, self._machine, self._scratch)
 
     def run(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> dict[str, DeviceInts]:
         """For each port of the prologue an array of its integers and shape; returns the output ports' arrays, each new.

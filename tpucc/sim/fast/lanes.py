@@ -18,7 +18,7 @@ from tpucc.isa.formats import format_of
 from tpucc.isa.functions import FUNCTIONS, Block, Function, Meaning, Operands
 from tpucc.isa.instructions import Place
 from tpucc.isa.program import Program
-from tpucc.numerics import Float32, Int8, Int64
+from tpucc.numerics import Int8, Int64
 from tpucc.sim.fast.product import Product, Scratch
 from tpucc.sim.fast.walks import Grid, Places, looker, put, regular, taken
 from tpucc.sim.machine import OPERANDS, SPLATS, Applied, Machine, Rows
@@ -225,30 +225,33 @@ def compute_of(function: Function, block: Block | None, action: Applied) -> Comp
 
 
 def _of_two(function: Function, block: Block) -> Compute:
-    zero_a, zero_b = np.float32(block["zero_a"]), np.float32(block["zero_b"])
-    scale_a, scale_b = np.float32(block["scale_a"]), np.float32(block["scale_b"])
-    zero = np.float32(block["zero"])
-    low, high = np.float32(int(block["low"]) - int(block["zero"])), np.float32(int(block["high"]) - int(block["zero"]))
-    look_up = looker(block) if block["has_table"] else None
-
-    def real(a: Int8, b: Int8) -> Float32:
-        x, y = a - zero_a, b - zero_b
-        if function is Function.MULTIPLY:
-            product: Float32 = x * y
-            product *= scale_a
-            return product
-        x *= scale_a
-        y *= scale_b
-        total: Float32 = x + y if function is Function.ADD else x - y
-        return total
+    """A function of two operands, as a table of its 65,536 results: looking up takes a third of the time that computing takes on small
+    operands, and less on large ones too."""
+    byte = np.arange(256, dtype=np.uint8).view(np.int8)
+    table = _computed(function, block, byte[:, None], byte).reshape(-1)
 
     def compute(sources: Sequence[Int8]) -> Int8:
-        x = real(*sources)
-        np.rint(x, out=x)
-        np.maximum(x, low, out=x)
-        np.minimum(x, high, out=x)
-        x += zero
-        values = x.astype(np.int8)
-        return values if look_up is None else look_up(values)
+        a, b = sources
+        pairs = np.empty((*a.shape[:-1], max(a.shape[-1], b.shape[-1]), 2), np.int8)
+        pairs[..., 0], pairs[..., 1] = b, a
+        found: Int8 = table.take(pairs.view("<u2")[..., 0], mode="wrap")  # no number is outside: "wrap" saves the check
+        return found
 
     return compute
+
+
+def _computed(function: Function, block: Block, a: Int8, b: Int8) -> Int8:
+    """The results of a function of two 8-bit operands, with the numbers of its block."""
+    x, y = a - np.float32(block["zero_a"]), b - np.float32(block["zero_b"])
+    scale_a, scale_b = np.float32(block["scale_a"]), np.float32(block["scale_b"])
+    match function:
+        case Function.MULTIPLY:
+            x = x * y * scale_a
+        case Function.ADD:
+            x = x * scale_a + y * scale_b
+        case _:
+            x = x * scale_a - y * scale_b
+    zero = np.float32(block["zero"])
+    low, high = np.float32(int(block["low"]) - int(block["zero"])), np.float32(int(block["high"]) - int(block["zero"]))
+    values = (np.minimum(np.maximum(np.rint(x), low), high) + zero).astype(np.int8)
+    return looker(block)(values) if block["has_table"] else values
