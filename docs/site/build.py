@@ -1,8 +1,8 @@
 """Builds the book as a site: `make site`. Any fault fails it: a page that isn't what the code says, a broken link, a missing or unused
 picture.
 
-The pages are those of docs/, in the order of docs/README.md. The live pages in them (a report, waves to step through) are made anew. The site
-asks no other one for anything.
+The pages are those of docs/, in the order of docs/README.md. The live pages in them (a report, waves to step through) are made anew. The
+site asks no other one for anything.
 """
 
 from __future__ import annotations

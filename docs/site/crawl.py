@@ -1,7 +1,7 @@
 """Opens every page of the built site in a headless Chromium, wide and narrow.
 
-No link is dead, no error is on the console, nothing is asked of another site, and no page is wider than its window. Where there is no Chromium,
-it says so and passes.
+No link is dead, no error is on the console, nothing is asked of another site, and no page is wider than its window. Where there is no
+Chromium, it says so and passes.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def test_passes_from_a_file(small: Path, capsys: pytest.CaptureFixture[str], bod
         ("def run(graph, context):\n    return graph\n", "mine.py:1:1: error E0513: mine.py defines no pass: a function is none, run"),
         (PASS.replace("summary", "text"), "mine.py:6:1: error E0513: mine.py defines no pass: the class Mine has no summary"),
         ("x = 1\n", "mine.py defines no pass: it has no class"),
-        (PASS.replace("    def run", "    level = 9\n    def run"), "E0514: mine.py: Mine with the level 9, which is no pass"),
+        (PASS.replace("    def run", "    level = 9\n    def run"), "E0514: mine.py: Mine with the level 9, which isn't a pass"),
         (PASS.replace("dead-code", "dead-cod"), "no pass is named dead-cod, after which the pass mine is to run (mine.py:10)"),
     ],
 )

@@ -38,8 +38,9 @@ WITHOUT_EXAMPLE = {
     "E0902": "a built-in pass that returns no graph: the types of the passes exclude it",
     "E0903": "a built-in pass that makes a wrong graph: no graph is known that makes one do so",
     "E0904": "lowering's own check of what the layers' verifier has let through: no layer graph is known that gets there",
+    "E0552": "a machine that can't isolate a submission: what a machine has is no input",
 }
-"""Pages of faults in tpucc, and why they have no example: one that could be typed in would be a bug to mend."""
+"""Pages without an example, and why: of a fault in tpucc, one that could be typed in would be a bug to mend."""
 FILES = {"tpu", "toml", "asm", "tile", "graph"}
 SHOWN = [code for code, text in PAGES.items() if SECTION.search(text)]
 

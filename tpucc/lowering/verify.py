@@ -17,9 +17,10 @@ from tpucc.isa.effects import Bools, Effects, effects
 from tpucc.isa.fields import well_formed
 from tpucc.isa.instructions import RECORD, Opcode
 from tpucc.isa.listing.lines import Places, with_numbering
+from tpucc.isa.numbering import Numbering
 from tpucc.isa.verify import ports, structure
 from tpucc.isa.verify.events import READ, WRITE, Accesses, Events, events, walk_accesses
-from tpucc.isa.verify.rules import Context, Numbering, Violation
+from tpucc.isa.verify.rules import Context, Violation
 from tpucc.lowering.liveness import BUFFER_FIELDS, buffer_rows
 from tpucc.lowering.tileprogram import TILE_RECORD, TileProgram, flat, surrounding_program
 from tpucc.lowering.tiletext import MULTIPLIES, tile_lines
@@ -51,7 +52,11 @@ def verify_tiles(tiles: TileProgram, places: Places | None = None, model: Source
         found = list(islice(stage(tiles), MAX_REPORTED))
         if found:
             source = places.source if places else Source(tiles.source, "")
-            found = [replace(fault, message=numbering.words(fault)) for fault in found] if numbering is not None else found
+            found = (
+                [replace(fault, message=numbering.words(fault.message, fault.instruction, fault.other)) for fault in found]
+                if numbering is not None
+                else found
+            )
             diagnostics = [_diagnostic(tiles, fault, places, model) for fault in found]
             raise ProgramError(with_numbering(diagnostics, places), source)
 

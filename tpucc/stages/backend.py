@@ -15,8 +15,8 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.listing.lines import Places
+from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
-from tpucc.isa.verify.rules import Numbering
 from tpucc.layers.partition import Partition
 from tpucc.lowering.lower import lowerings
 from tpucc.lowering.tileprogram import TileProgram

@@ -13,13 +13,14 @@ from types import MappingProxyType
 
 from tpucc.diagnostics import Diagnostic, Label, ProgramError, Source
 from tpucc.isa.listing.lines import Places, with_numbering
+from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.isa.verify import arithmetic, definitions, encoding, endings, fifo, hazards, ports, ranges, residents, structure
 from tpucc.isa.verify.hazards import clocks
 from tpucc.isa.verify.memories import accumulator_events, host_events, unified_buffer_events
-from tpucc.isa.verify.rules import MAX_REPORTED, Context, Numbering, Rule, Violation
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
 
-__all__ = ["RULES", "Numbering", "Rule", "Violation", "check", "verify"]
+__all__ = ["RULES", "Rule", "Violation", "check", "verify"]
 
 _FILES = (structure, ports, encoding, ranges, definitions, fifo, residents, hazards, arithmetic, endings)
 RULES: Mapping[str, Rule] = MappingProxyType({rule.code: rule for file in _FILES for rule in file.RULES})
@@ -48,7 +49,14 @@ def check(program: Program, places: Places | None = None, numbering: Numbering |
     found = verify(program)
     if found:
         model = Source(program.source, program.source_text) if program.source_text else None
-        found = tuple(replace(violation, message=numbering.words(violation)) for violation in found) if numbering is not None else found
+        found = (
+            tuple(
+                replace(violation, message=numbering.words(violation.message, violation.instruction, violation.other))
+                for violation in found
+            )
+            if numbering is not None
+            else found
+        )
         diagnostics = [_diagnostic(program, violation, model, places) for violation in found]
         raise ProgramError(with_numbering(diagnostics, places), places.source if places else model)
 

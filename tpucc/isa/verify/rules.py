@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from tpucc.diagnostics import listed, printable
+from tpucc.diagnostics import printable
 from tpucc.isa.effects import Bools, Effects, Resolved, effects, resolve
 from tpucc.isa.listing.instructions import instruction_text
 from tpucc.isa.program import HostBuffer, Port, Program
@@ -46,23 +46,6 @@ class Violation:
     instruction: int = -1
     other: int = -1
     about: tuple[str, str] = ("program", "")
-
-
-@dataclass(frozen=True, eq=False)
-class Numbering:
-    """The number that each instruction has in another listing, `listing` in words; -1 for one that isn't there."""
-
-    listing: str
-    numbers: Int64
-
-    def words(self, violation: Violation) -> str:
-        """The violation's message, which ends in the numbers of its instructions there."""
-        there = [int(self.numbers[index]) for index in (violation.instruction, violation.other) if index >= 0]
-        shown = [f"{number:,}" for number in there if number >= 0]
-        if not shown or len(shown) < len(there):
-            return violation.message
-        which = f"it is instruction {shown[0]}" if len(shown) == 1 else f"these are the instructions {listed(shown)}"
-        return f"{violation.message}; in {self.listing}, {which}"
 
 
 @dataclass(frozen=True, eq=False)
