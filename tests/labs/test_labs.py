@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tpucc
-from tpucc.labs import labs
+from tpucc.labs import find, labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
@@ -137,5 +137,12 @@ EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in lab
 
 @pytest.mark.parametrize(("lab", "path"), EXPLOITS)
 def test_an_exploit_of_a_lab_earns_no_more_than_its_floor(lab: Lab, path: Path) -> None:
-    for term in TERMS:
-        assert score(results(lab, path.read_text("utf-8"), term)) <= lab.floor
+    assert score(results(lab, path.read_text("utf-8"), Term())) <= lab.floor
+
+
+@pytest.mark.parametrize("name", ["front_end", "passes"])
+def test_a_solution_for_another_term_fails(name: str) -> None:
+    lab = find(name)
+    text = lab.filled((SOLUTIONS / name / "reference.py").read_text("utf-8"), Term("spring"))
+    for term in TERMS[::2]:
+        assert score(results(lab, text, term)) < 100
