@@ -22,7 +22,7 @@ from tpucc.ops import also
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import whole
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.verify import verify_operators
 
 NAME = "lab1.tpu"
@@ -47,7 +47,10 @@ def operator(rules: Rules, submission: Submission) -> OpDef[Any]:
         return _type(submission.call("rule", _plain(given), list(types)))
 
     def reference(given: Any, arrays: Any) -> Array:
-        type_ = infer(given, [f32(*array.shape) for array in arrays])
+        try:
+            type_ = infer(given, [f32(*array.shape) for array in arrays])
+        except RuleError as error:
+            raise Failed("result", f"the rule refuses what it has accepted: {error.message}") from None
         return array_of(submission.call("value", _plain(given), list(arrays)), type_)
 
     return OpDef(
