@@ -107,7 +107,7 @@ MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
 LAB = Lab(
     number=1,
     name="front_end",
-    title="An operator",
+    title="A new operator",
     file="lag.py",
     functions=("infer", "reference"),
     public=_public,

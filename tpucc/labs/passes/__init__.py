@@ -96,7 +96,7 @@ def several(function: str, rules: Rules, cases: Sequence[Graph], key: str, submi
 LAB = Lab(
     number=2,
     name="passes",
-    title="Passes",
+    title="Three passes",
     file="passes.py",
     functions=("fold_constants", "fuse_bias", "fuse_activation"),
     public=_public,
