@@ -74,6 +74,19 @@ def test_the_reference_gets_all_points_in_a_jail(jail: Jail, shared: Path) -> No
     assert points(jail, shared, text) == 100
 
 
+BUILT_IN = sorted((Path(__file__).parent / "exploits" / "stripped").glob("*.py"))
+"""Submissions that call what tpucc has, by the name of their lab."""
+
+
+@pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: path.stem)
+def test_what_tpucc_has_is_no_solution(path: Path, shared: Path) -> None:
+    lab = find(path.stem)
+    with cell(shared, {lab.file: path.read_bytes()}, lab.file) as made, Child(jails.NONE, made, lab.modules) as submission:
+        found = [run(test, submission) for test in lab.public(AS_WRITTEN)]
+    assert sum(result.score for result in found) == 0
+    assert all("NotImplementedError" in result.outcome.message for result in found)
+
+
 SEES = """
 import os, socket
 def where():

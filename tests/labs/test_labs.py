@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tpucc
-from tpucc.labs import labs
+from tpucc.labs import find, labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
@@ -25,7 +25,7 @@ class Here:
 
     def __init__(self, text: str) -> None:
         self._text, self._module = text, {"__name__": "submission", "__file__": "submission.py"}
-        exec(compile(text, "submission.py", "exec"), self._module)
+        exec(compile(text, "submission.py", "exec", dont_inherit=True), self._module)
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         if function not in self._module:
@@ -33,7 +33,16 @@ class Here:
         try:
             answer: Any = self._module[function](*arguments)  # type: ignore[operator]
             return _read(_plain(answer))
-        except (tpucc.TooLarge, ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError, AssertionError) as error:
+        except (
+            tpucc.TooLarge,
+            ArithmeticError,
+            LookupError,
+            TypeError,
+            ValueError,
+            NotImplementedError,
+            AssertionError,
+            MemoryError,
+        ) as error:
             raise Failed(type(error).__name__, str(error)) from None
         except tpucc.Error as error:
             raise Failed(type(error).__name__, str(error)) from None
@@ -45,9 +54,10 @@ class Here:
         raise Failed("result", f"{name} isn't here")
 
 
-def results(lab: Lab, text: str, term: Term) -> list[Result]:
+def results(lab: Lab, text: str, term: Term, only: str = "") -> list[Result]:
     submission = Here(lab.filled(text, term))
-    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED))]
+    tests = (*lab.public(term), *lab.hidden(term, SEED))
+    found = [run(test, submission) for test in tests if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []
     return found
 
@@ -86,8 +96,8 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path) -> 
     named = re.search(r"Fails `(?P<test>[^`]+)`", path.read_text("utf-8"))
     assert named is not None
     for term in TERMS:
-        found = {result.test.name: result.outcome.passed for result in results(lab, path.read_text("utf-8"), term)}
-        assert not found[named["test"]]
+        (found,) = results(lab, path.read_text("utf-8"), term, named["test"])
+        assert not found.outcome.passed
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
@@ -118,3 +128,24 @@ def test_hidden_tests_come_from_the_seed(lab: Lab) -> None:
     assert names[0] == names[1]
     assert all(test.hidden for test in lab.hidden(Term(), 1))
     assert not any(test.hidden for test in lab.public(Term()))
+
+
+def exploits(lab: Lab) -> list[Path]:
+    """What would fool a careless test of this lab, and needs no jail."""
+    return sorted((Path(__file__).parent / "exploits" / lab.name).glob("*.py"))
+
+
+EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in exploits(lab)]
+
+
+@pytest.mark.parametrize(("lab", "path"), EXPLOITS)
+def test_an_exploit_of_a_lab_earns_no_more_than_its_floor(lab: Lab, path: Path) -> None:
+    assert score(results(lab, path.read_text("utf-8"), Term())) <= lab.floor
+
+
+@pytest.mark.parametrize("name", ["front_end", "passes"])
+def test_a_solution_for_another_term_fails(name: str) -> None:
+    lab = find(name)
+    text = lab.filled((SOLUTIONS / name / "reference.py").read_text("utf-8"), Term("spring"))
+    for term in TERMS[::2]:
+        assert score(results(lab, text, term)) < 100

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import tpucc
 from tests.support.worked import WORKED, added_file
+from tpucc.ops import OPS, also
 
 ABS = added_file((WORKED / "operator.diff").read_text())
 ADDED = '''
@@ -139,3 +142,17 @@ def test_an_operator_that_leaves_out_a_fact_is_refused_at_import(tmp_path: Path,
     last = found.stderr.strip().splitlines()[-1]
     assert last.startswith("TypeError: ")
     assert f"'{lacking}'" in last
+
+
+def test_an_operator_of_a_while() -> None:
+    """`also` adds an operator to the language, and takes it away again."""
+    text = "model m(x: f32[2, 3]):\n    return twice(x)\n"
+    twice = replace(OPS["relu"], name="twice", reference=lambda _, operands: operands[0] + operands[0])
+    with also(twice):
+        exe = tpucc.compile_source(text, target="tiny")
+        assert OPS["twice"] is twice
+        with pytest.raises(ValueError, match="there is an operator twice already"), also(twice):
+            pass
+    assert [node.op for node in exe.graph.value] == ["input", "twice"]
+    with pytest.raises(tpucc.CompileError, match="no function is named twice"):
+        tpucc.compile_source(text, target="tiny")

@@ -11,7 +11,7 @@ from tpucc.frontend.apply import Application, Operand, applied, operand, tensors
 from tpucc.frontend.attributes import converted, declared
 from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.expressions import evaluate
-from tpucc.frontend.frame import FUNCTIONS, OPERATORS, Frame, Hint
+from tpucc.frontend.frame import Frame, Hint, function_names, is_function, is_operator
 from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.statements import run_body
 from tpucc.frontend.values import POISON, Poison, Value, describe, poisoned
@@ -59,7 +59,7 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
     name = function.text
     if name in frame.run.functions:
         return _call_def(frame, frame.run.functions[name], node, hint)
-    if name in OPERATORS:
+    if is_operator(name):
         return _call_operator(frame, OPS[name], node, hint)
     if name in builtins.STATIC:
         return _call_static(frame, name, node)
@@ -167,8 +167,8 @@ def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:
     if isinstance(function, ast.Attribute):
         value, name = function.value, function.name.text
         whole = frame.run.excerpt(value.span) or "x"
-        mend = f"write {name}({whole}, …)" if name in FUNCTIONS and whole not in ("np", "tf", "nn", "torch", "F") else ""
-        mend = mend or (f"write {name}(…)" if name in FUNCTIONS else "operators are called by their own names: relu(x)")
+        mend = f"write {name}({whole}, …)" if is_function(name) and whole not in ("np", "tf", "nn", "torch", "F") else ""
+        mend = mend or (f"write {name}(…)" if is_function(name) else "operators are called by their own names: relu(x)")
         return Problem("E0220", f".{name} can't be called: values have no methods", function.name.span, "", mend)
     value_ = evaluate(frame, function)
     shown = "this" if isinstance(value_, Poison) else describe(value_)
@@ -183,5 +183,5 @@ def _unknown(frame: Frame, function: ast.Name) -> Problem:
         value = frame.lookup(function)
         mend = f"a part of it is taken with square brackets: {name}[…]" if not isinstance(value, Poison) else ""
         return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", mend)
-    near = did_you_mean(name, {*frame.run.functions, *FUNCTIONS})
+    near = did_you_mean(name, {*frame.run.functions, *function_names()})
     return Problem("E0203", f"no function is named {name}", function.span, "not known here", PYTHON_FUNCTIONS.get(name) or near)

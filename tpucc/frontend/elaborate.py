@@ -9,7 +9,7 @@ from tpucc.diagnostics import CompileError, Diagnostic, Label, LimitError, Sourc
 from tpucc.frontend import ast
 from tpucc.frontend.calls import call
 from tpucc.frontend.directives import Directives, read_directives
-from tpucc.frontend.frame import FUNCTIONS, Frame, Run
+from tpucc.frontend.frame import Frame, Run, is_function
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
@@ -91,7 +91,7 @@ def _require_unique(module: ast.Module, run: Run) -> None:
         if not isinstance(item, ast.Param | ast.Def):
             continue
         name = item.name
-        if name.text in FUNCTIONS:
+        if is_function(name.text):
             mend = f"every call of {name.text} would mean yours; choose another name"
             run.reports.add(Problem("E0207", f"{name.text} is a function of the language", name.span, "taken", mend))
         elif name.text in seen:

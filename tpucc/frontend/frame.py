@@ -19,9 +19,22 @@ Hint = tuple[str, ...]
 """The names that the statement around an expression gives to its results; from them come the names of nodes."""
 
 STATIC_FUNCTIONS = ("len", "min", "max", "ceil_div", "range")
-OPERATORS = frozenset(OPS) - INTERNAL
-FUNCTIONS = OPERATORS | frozenset(STATIC_FUNCTIONS)
-"""The names that may be called without being defined."""
+
+
+def is_operator(name: str) -> bool:
+    """Whether a call may make this operator."""
+    return name in OPS and name not in INTERNAL
+
+
+def is_function(name: str) -> bool:
+    """Whether the language itself has a function of this name."""
+    return is_operator(name) or name in STATIC_FUNCTIONS
+
+
+def function_names() -> frozenset[str]:
+    """The names that may be called without being defined."""
+    return frozenset((*OPS, *STATIC_FUNCTIONS)) - INTERNAL
+
 
 PYTHON_NAMES = {
     "None": "every value of the language is a number, a string, True, False, a list or a tensor; an axis is added by reshape",
@@ -120,7 +133,7 @@ class Frame:
             note = Label(places[0], "it gets a value here" if places[0] > name.span else "it gets a value only here")
             mend = "give it a value on every way to this line"
             return Problem("E0202", f"{name.text} has no value yet", name.span, "used before it is assigned", mend, notes=(note,))
-        if name.text in self.run.functions or name.text in FUNCTIONS:
+        if name.text in self.run.functions or is_function(name.text):
             return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", f"call it: {name.text}(…)")
         near = did_you_mean(name.text, self.known_names() | {"True", "False"})
         return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, ""))

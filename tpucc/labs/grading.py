@@ -139,7 +139,7 @@ def run(test: Test, submission: Submission) -> Result:
     try:
         outcome = test.run(submission)
     except Failed as failure:
-        outcome = Outcome(0, _failed(failure))
+        outcome = Outcome(0, failure.words)
     except Error as error:
         outcome = Outcome(0, _refused(error))
     except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
@@ -147,19 +147,12 @@ def run(test: Test, submission: Submission) -> Result:
     return Result(test, outcome, monotonic() - start, fault)
 
 
-def _failed(failure: Failed) -> str:
-    where = f"line {failure.line}: " if failure.line else ""
-    if failure.kind in ("time", "ended", "result", "file"):
-        return f"{where}{failure.message}"
-    return f"{where}{failure.kind}: {failure.message}" if failure.message else f"{where}{failure.kind}"
-
-
 def _refused(error: Error) -> str:
     """What tpucc says of an answer; behind a stage that could not answer stands why."""
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, Failed):
-            return _failed(cause)
+            return cause.words
         cause = cause.__cause__ or cause.__context__
     return "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
 

@@ -26,6 +26,14 @@ class Failed(Exception):
         super().__init__(message)
         self.kind, self.message, self.line = kind, message, line
 
+    @property
+    def words(self) -> str:
+        """The line, what was raised, and its message."""
+        where = f"line {self.line}: " if self.line else ""
+        if self.kind in ("time", "ended", "result", "file"):
+            return f"{where}{self.message}"
+        return f"{where}{self.kind}: {self.message}" if self.message else f"{where}{self.kind}"
+
 
 class Submission(Protocol):
     """A student's work, as a test sees it."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any
 
@@ -21,19 +22,32 @@ _SHARED = frozenset({"axis", "batch", "erf", "evaluate", "facts", "fused", "opde
 """The files that define no operator."""
 
 
-def _load() -> Mapping[str, OpDef[Any]]:
+def _load() -> dict[str, OpDef[Any]]:
     found: dict[str, OpDef[Any]] = {}
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED):
         operator = getattr(importlib.import_module(f"{__name__}.{name}"), "OP", None)
         if not isinstance(operator, OpDef) or operator.name != name:
             raise TypeError(f"tpucc/ops/{name}.py must end in OP = OpDef(name={name!r}, ...)")
         found[name] = operator
-    return MappingProxyType(found)
+    return found
 
 
-OPS: Mapping[str, OpDef[Any]] = _load()
+_LOADED = _load()
+OPS: Mapping[str, OpDef[Any]] = MappingProxyType(_LOADED)
 
 _UNKNOWN = whole(batch=None)
+
+
+@contextmanager
+def also(operator: OpDef[Any]) -> Iterator[None]:
+    """While it lasts there is one operator more, for the whole process: for trying one that has no file here."""
+    if operator.name in _LOADED:
+        raise ValueError(f"there is an operator {operator.name} already")
+    _LOADED[operator.name] = operator
+    try:
+        yield
+    finally:
+        del _LOADED[operator.name]
 
 
 def facts_of(op: str) -> Facts:

@@ -32,6 +32,7 @@ class FuseActivation(Pass):
 
 def _fuse(rewriter: Rewriter, node: Node) -> bool:
     """Puts `linear` in the place of an activation, if it is one after a product."""
+    # lab 2 begin: put `linear` in the place of a function of a product
     if not is_function(node):
         return False
     (before,) = rewriter.operands(node)
@@ -43,11 +44,14 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     fused = with_activation(attributes, node.op, node.attributes, pre)
     rewriter.put(Node(node.name, op, before.operands, fused, node.type, node.origin), before)
     return True
+    # lab 2 end
 
 
 def _open_form(rewriter: Rewriter, node: Node) -> tuple[str, Fused] | None:
     """The operator that takes in an activation after `node`, and its attributes before it does; None when there is none."""
+    # lab 2 begin: say what takes in an activation
     if is_open_product(rewriter, node):
         return fused_form(node.op, node.attributes)
     alone = isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused) and rewriter.is_free(node)
     return fused_form(node.op, node.attributes) if alone else None
+    # lab 2 end

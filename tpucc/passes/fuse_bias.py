@@ -33,6 +33,7 @@ class FuseBias(Pass):
 
 def _fuse(rewriter: Rewriter, node: Node) -> bool:
     """Puts `linear` in the place of a sum, if it is one of a product and a bias."""
+    # lab 2 begin: put `linear` in the place of a sum of a product and a constant
     facts = facts_of(node.op)
     if not facts.signs:
         return False
@@ -50,19 +51,23 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     op, attributes = fused_form(product.op, product.attributes)
     rewriter.put(Node(node.name, op, operands, attributes, node.type, node.origin), product)
     return True
+    # lab 2 end
 
 
 def is_open_product(rewriter: Rewriter, node: Node) -> bool:
     """Whether something may be fused into the node: a product with constant weights, without activation, read once, and not pinned."""
+    # lab 2 begin: say which products take in what follows them
     if not is_product(node):
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
     return rewriter.is_free(node) and all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
+    # lab 2 end
 
 
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:
     """The bias as f32[N]: the added constant itself when it has that form already."""
+    # lab 2 begin: add the constant to the bias that is there
     present = [constant_of(rewriter.nodes[name]) for name in product.operands[2:]]
     _, sign = facts_of(node.op).signs
     if sign > 0 and not present and columns is constant_of(other):
@@ -71,3 +76,4 @@ def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: C
     for bias in present:
         values = values if bias is None else bias.data + values
     return rewriter.constant(other.name, Constant(values), other.origin)
+    # lab 2 end

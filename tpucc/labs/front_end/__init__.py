@@ -1,0 +1,118 @@
+"""Lab 1: an operator of the language: its rule, its reference, its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from tpucc.labs.front_end import cases
+from tpucc.labs.front_end.asking import groups_right
+from tpucc.labs.front_end.meaning import FUNCTIONS, Rules, rules, value
+from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, refused_there, source
+from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.ops.opdef import Array
+
+A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.float32)
+"""The operands of the handout's example."""
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    term_rules = rules(term)
+    repeated = "Along the axis, too, a size of 1 repeats, and so does a size that isn't there."
+    whole = (
+        "Along the axis nothing repeats: both operands must have the same size there, where an axis that isn't there counts as size 1. "
+        "Otherwise `lag` is refused with E0302, and both operands are to blame."
+    )
+    _, function, numpy_function = FUNCTIONS[term_rules.function]
+    return {
+        "formula": term_rules.formula,
+        "function": function,
+        "numpy_function": f"np.{numpy_function.__name__}",
+        "ahead": term_rules.ahead,
+        "behind": "ab".replace(term_rules.ahead, ""),
+        "by": str(term_rules.by),
+        "axis": str(term_rules.axis),
+        "repeats": str(term_rules.repeats),
+        "repeat_rule": repeated if term_rules.repeats else whole,
+        "a": _row(A),
+        "b": _row(B),
+        "a_read": term_rules.place("a"),
+        "b_read": term_rules.place("b"),
+        "result": _row(value(term_rules, 2, 0, A, B)),
+        "first": _first(term_rules),
+    }
+
+
+def _row(values: Array) -> str:
+    return " | ".join(f"{value:g}" for value in values)
+
+
+def _first(rules: Rules) -> str:
+    """The first value of the example, computed."""
+    operands = [f"{values[2 if name == rules.ahead else 0]:g}" for name, values in (("a", A), ("b", B))]
+    return f"{FUNCTIONS[rules.function][0].format(*operands)} = {value(rules, 2, 0, A, B)[0]:g}"
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    term_rules, draw = rules(term), Random(1)
+    return (
+        Test("defaults", 5, partial(defaults, term_rules)),
+        Test("one shape", 10, partial(groups_right, term_rules, list(cases.plain(draw)), "1")),
+        Test("two shapes", 10, partial(groups_right, term_rules, list(cases.broadcast(draw)), "2")),
+        Test("errors", 10, partial(groups_right, term_rules, list(cases.refused(draw)), "3")),
+        Test("a program", 10, partial(accepted, term_rules, Random(4), MODEL)),
+        Test("a program that is wrong", 5, partial(one_refused, term_rules)),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs: other shapes, every axis, results without elements."""
+    term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
+    return (
+        Test("hidden: broadcasting", 12, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key), True),
+        Test("hidden: axes", 10, partial(groups_right, term_rules, list(cases.axes(draw)), key), True),
+        Test("hidden: sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key), True),
+        Test("hidden: errors", 5, partial(groups_right, term_rules, list(cases.refused(draw)), key), True),
+        Test("hidden: types", 3, partial(groups_right, term_rules, list(cases.far(draw)), key), True),
+        Test("hidden: programs", 5, partial(all_accepted, term_rules, key), True),
+        Test("hidden: programs that are wrong", 5, partial(all_refused, term_rules, key), True),
+    )
+
+
+def defaults(rules: Rules, submission: Submission) -> Outcome:
+    """The attributes and their defaults, from which the call's form follows."""
+    found, expected = submission.call("defaults"), {"by": rules.by, "axis": rules.axis}
+    right = isinstance(found, dict) and list(found.items()) == list(expected.items()) and all(type(v) is int for v in found.values())
+    if not right:
+        return Outcome(0, "the attributes differ, or their order or their defaults do", "", str(expected), str(found)[:200])
+    return Outcome(1, f"the call is {rules.signature}")
+
+
+def one_refused(rules: Rules, submission: Submission) -> Outcome:
+    """A program with one error, whose neighbour without it is right."""
+    first = accepted(rules, Random(4), MODEL, submission)
+    if not first.passed:
+        return first
+    return refused_there(rules, Program(source("lag(x, y, axis=2)"), "E0304", "2"), submission)
+
+
+MODEL = source("lag(relu(x), y, by=2, axis=-1) * 2.0")
+
+LAB = Lab(
+    number=1,
+    name="front_end",
+    title="A new operator",
+    file="lag.py",
+    functions=("infer", "reference"),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    modules=("tpucc.ir.types", "tpucc.ops.opdef"),
+)

@@ -1,0 +1,204 @@
+"""Programs in tpucc's own language, compiled with a submission as one of its operators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, make_dataclass, replace
+from random import Random
+from typing import Any
+
+from tpucc.diagnostics import CompileError, Error, Source
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.parse import parse
+from tpucc.ir.graph import Graph
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.printer import print_graph
+from tpucc.ir.types import TensorType, f32
+from tpucc.labs.front_end.asking import MOST, array_of, drawn, refused, said, same_values
+from tpucc.labs.front_end.meaning import Rules, answer
+from tpucc.labs.lab import Failed, Outcome, Plain, Submission
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.ops import also
+from tpucc.ops.batch import Case, Division, MixedError
+from tpucc.ops.evaluate import evaluate
+from tpucc.ops.facts import whole
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.verify import verify_operators
+
+NAME = "lab1.tpu"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A source with an error: the error's code, and the words that are underlined."""
+
+    text: str
+    code: str
+    place: str
+
+
+def operator(rules: Rules, submission: Submission) -> OpDef[Any]:
+    """The operator `lag` whose rule and reference are the submission's."""
+    attributes: Any = make_dataclass(
+        "LagAttributes", [("by", int, field(default=rules.by)), ("axis", int, field(default=rules.axis))], frozen=True
+    )
+
+    def infer(given: Any, types: Any) -> TensorType:
+        return _type(submission.call("rule", _plain(given), list(types)))
+
+    def reference(given: Any, arrays: Any) -> Array:
+        try:
+            type_ = infer(given, [f32(*array.shape) for array in arrays])
+        except RuleError as error:
+            raise Failed("result", f"the rule refuses what it has accepted: {error.message}") from None
+        return array_of(submission.call("value", _plain(given), list(arrays)), type_)
+
+    return OpDef(
+        name="lag",
+        summary=rules.formula,
+        documentation="The operator of lab 1.",
+        operands=(Operand("a"), Operand("b")),
+        attributes=attributes,
+        infer=infer,
+        reference=reference,
+        legalisation=OnHost("it is the lab's"),
+        facts=whole(batch=_undivided),
+        examples=(Example("along the last axis", attributes(1, -1), (f32(2, 3), f32(2, 3))),),
+    )
+
+
+def _undivided(case: Case) -> Division:
+    raise MixedError("lag may work along the batch")
+
+
+def _plain(attributes: Any) -> Mapping[str, object]:
+    return {entry.name: getattr(attributes, entry.name) for entry in fields(attributes)}
+
+
+def _type(found: Plain) -> TensorType:
+    """The type that a submission's rule gives, or its `RuleError`. Raises `Failed` where it gives neither, or more than a test needs."""
+    if isinstance(found, dict):
+        raise refused(found)
+    words = said(found).removeprefix("f32[").removesuffix("]").split(", ")
+    if said(found) != f"f32[{', '.join(words)}]" or not all(word.isdecimal() for word in words) or len(words) > 8:
+        raise Failed("result", f"the rule gives {said(found)}, expected a type such as f32[2, 3]")
+    type_ = f32(*map(int, words))
+    if not 0 < type_.size <= MOST:
+        raise Failed("result", f"the rule gives {type_.brief}")
+    return type_
+
+
+def accepted(rules: Rules, draw: Random, text: str, submission: Submission) -> Outcome:
+    """A program without errors: its graph's text reads back as the same graph, and its values are those that are meant."""
+    made = operator(rules, submission)
+    with also(made):
+        try:
+            graph = elaborated(text)
+            again = parse_graph(print_graph(graph), "lab1.graph", {**ATTRIBUTES, "lag": made.attributes})
+            verify_operators(again)
+            if again != graph:
+                return Outcome(0, "the graph's text reads back as another graph", text, print_graph(graph), print_graph(again))
+            return _same_values(rules, draw, text, again)
+        except Error as error:
+            return Outcome(0, "a program that is right is refused", text, "", error.diagnostics[0].render(Source(NAME, text)))
+        except Failed as failure:
+            return Outcome(0, failure.words, text)
+
+
+def elaborated(text: str) -> Graph:
+    source = Source(NAME, text)
+    return elaborate(parse(source), source).graph
+
+
+def _same_values(rules: Rules, draw: Random, text: str, graph: Graph) -> Outcome:
+    inputs = {node.name: drawn(node.type.shape, draw) for node in graph.inputs}
+    found = evaluate(graph, inputs, keep=graph.by_name)
+    for node in graph:
+        if node.op == "lag":
+            given: Any = node.attributes
+            types = [graph[name].type for name in node.operands]
+            if str(node.type) != (expected := str(answer(rules, _plain(given), types))):
+                return Outcome(0, f"the type of {node.name} differs", text, expected, str(node.type))
+            a, b = (found[name] for name in node.operands)
+            outcome = same_values(rules, (given.by, given.axis), (a, b), found[node.name], text)
+            if not outcome.passed:
+                return outcome
+    return Outcome(1, f"compiled, read back and run: {len(graph)} nodes")
+
+
+def refused_there(rules: Rules, program: Program, submission: Submission) -> Outcome:
+    """A program with one error: its code, and the place that is underlined."""
+    expected = f"error {program.code} at `{program.place}`"
+    with also(operator(rules, submission)):
+        try:
+            elaborated(program.text)
+        except CompileError as error:
+            found = error.diagnostics[0]
+            place = excerpt(program.text, error)
+            message = found.render(Source(NAME, program.text))
+            if (found.code, place) == (program.code, program.place):
+                return Outcome(1, message)
+            return Outcome(0, "the wrong error, or at the wrong place", program.text, expected, message)
+        except Failed as failure:
+            return Outcome(0, failure.words, program.text, expected)
+    return Outcome(0, "a program that is wrong is accepted", program.text, expected)
+
+
+def excerpt(text: str, error: CompileError) -> str:
+    """The words of the source that the first diagnostic underlines."""
+    span = error.diagnostics[0].span
+    return text.splitlines()[span.line - 1][span.column - 1 : span.end_column - 1] if span else ""
+
+
+def source(call: str, x: str = "f32[4, 5]", y: str = "f32[4, 5]") -> str:
+    """A program that returns a call of the operator for `x` and `y`."""
+    return f"model lab1(x: {x}, y: {y}):\n    h = {call}\n    return h\n"
+
+
+def right_programs(rules: Rules, draw: Random) -> Iterator[str]:
+    """Programs that use attributes by position, by name and by default, and pass results on."""
+    m, n = draw.randrange(5, 8), draw.randrange(8, 11)
+    types = f"f32[{m}, {n}]", f"f32[{draw.randrange(2, 5)}, {m}, {n}]"
+    yield source("lag(x, y)", types[0], types[0])
+    yield source("lag(relu(x), y, axis=-2) * 2.0", *types)
+    yield source("lag(y, x, 2, -1)", *types)
+    yield source("lag(lag(x, x, axis=0, by=1), x[1:], by=0, axis=1)", *types)
+
+
+def wrong_programs(rules: Rules, draw: Random) -> Iterator[Program]:
+    """Programs with one error each."""
+    m, n = draw.randrange(5, 8), draw.randrange(8, 11)
+    types = f"f32[{m}, {n}]", f"f32[{m}, {n}]"
+    far, less = draw.randrange(2, 6), draw.randrange(3, 6)
+    yield Program(source(f"lag(x, y, axis={far})", *types), "E0304", str(far))
+    yield Program(source(f"lag(x, y, axis=-{less})", *types), "E0304", f"-{less}")
+    yield Program(source(f"lag(x, y, by={n}, axis=1)", *types), "E0308", str(n))
+    yield Program(source(f"relu(lag(x, y, {-far}, 0))", *types), "E0307", str(-far))
+    yield Program(source("lag(x, y, by=1)", types[0], f"f32[{n + 1}]"), "E0302", "lag(x, y, by=1)")
+    yield Program(source("lag(x, y, by=1)", types[0], f"i32[{m}, {n}] in [0, 3]"), "E0305", "y")
+    yield Program(source("lag(x, y)", "f32[1, 1]", "f32[1]"), "E0308", "lag(x, y)")
+
+
+def all_accepted(rules: Rules, seed: str, submission: Submission) -> Outcome:
+    """Programs that are right; each earns its share."""
+    draw = Random(seed)
+    return shared(
+        [accepted(rules, draw, text, submission) for text in right_programs(rules, draw)], "programs that are right were accepted"
+    )
+
+
+def all_refused(rules: Rules, seed: str, submission: Submission) -> Outcome:
+    """Programs that are wrong, each of which earns its share, once a program that is right is accepted."""
+    first = accepted(rules, Random(seed), source("lag(x, y, by=1, axis=-1)"), submission)
+    if not first.passed:
+        return first
+    found = [refused_there(rules, program, submission) for program in wrong_programs(rules, Random(seed))]
+    return shared(found, "programs that are wrong were refused, with the right code at the right place")
+
+
+def shared(found: list[Outcome], what: str) -> Outcome:
+    """What several outcomes earn together; the first failure is shown."""
+    failed = [outcome for outcome in found if not outcome.passed]
+    message = f"{len(found) - len(failed)} of {len(found)} {what}"
+    share = 1 - len(failed) / len(found)
+    return replace(failed[0], share=share, message=f"{message}; {failed[0].message}") if failed else Outcome(1, message)

@@ -1,0 +1,160 @@
+"""What a pass of a submission made of a graph: read as text, verified, compared node by node, and run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from random import Random
+
+import numpy as np
+
+from tpucc.diagnostics import Error
+from tpucc.ir.graph import Graph, Node
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.printer import print_graph, print_name
+from tpucc.labs.lab import Failed, Outcome, Submission
+from tpucc.labs.passes.rules import ANY, PASSES, Rules, Wanted, comparable
+from tpucc.layers.attributes import ATTRIBUTES
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.passes.running import verify_stage
+from tpucc.viz.pictures import graph_svg
+
+LONGEST = 100_000
+"""Characters of a result's text; the graphs of this lab have thousands."""
+NEAR = 1e-5
+"""How far a value may be from what it was, of the largest value: the sum of two biases is rounded in another order."""
+WIDTH, LINES = 76, 40
+
+
+def rewritten(function: str, rules: Rules, graph: Graph, key: str, submission: Submission) -> Outcome:
+    """One graph: what the pass leaves of it, the values, and that another run changes nothing more."""
+    wanted = PASSES[function](graph, rules)
+    try:
+        made = ask(function, graph, submission)
+        if problem := different(graph, made, wanted):
+            return _shown(graph, made, problem)
+        if problem := _other_values(graph, made, Random(key)):
+            return _shown(graph, made, problem)
+        if ask(function, made, submission) != made:
+            return _shown(graph, made, "the pass changes its own result: once it has run, there should be nothing left to do")
+    except Failed as failure:
+        return Outcome(0, f"{function}: {failure.words}", listing(graph))
+    return Outcome(1, f"{len(graph)} nodes became {len(made)}", picture=partial(graph_svg, made))
+
+
+def ask(function: str, graph: Graph, submission: Submission) -> Graph:
+    """What the submission's pass returns. Raises `Failed` where that is no graph, or one that breaks the rules of graphs."""
+    text = submission.call(function, graph)
+    if not isinstance(text, str) or not text.startswith("graph ") or len(text) > LONGEST:
+        raise Failed("result", "returned no graph" if not isinstance(text, str) or len(text) <= LONGEST else "returned a huge graph")
+    try:
+        made = parse_graph(text, "result.graph", ATTRIBUTES)
+        verify_stage(made)
+    except Error as error:
+        first = error.diagnostics[0]
+        raise Failed("result", f"made a graph that is not valid: {first.code}: {first.message}") from None
+    if made.inputs != graph.inputs:
+        raise Failed("result", "changed the inputs of the model")
+    if [output.name for output in made.outputs] != [output.name for output in graph.outputs]:
+        raise Failed("result", "changed the outputs of the model")
+    return made
+
+
+def different(graph: Graph, made: Graph, wanted: Wanted) -> str:
+    """The first node that isn't as it should be, in words; nothing when all are."""
+    needed = _needed(wanted, graph)
+    for name in needed:
+        if problem := _differs(name, made, wanted):
+            return problem
+    read = {operand for node in made for operand in node.operands} | made.output_nodes
+    for node in made:
+        if node.name not in read and not node.is_input:
+            return f"{node.name} is still there, and nobody reads it any more"
+        if node.name not in needed and node.op != "constant":
+            return f"{node.name} = {node.op}(…) should not be there" + ("" if node.name in graph.by_name else ": the pass made it")
+    if [output.node for output in made.outputs] != [output.node for output in graph.outputs]:
+        return "an output is another node than before"
+    return ""
+
+
+def _needed(wanted: Wanted, graph: Graph) -> list[str]:
+    """The names of the nodes that outputs need, inputs among them, in order."""
+    found = {output.node for output in graph.outputs}
+    for node in reversed(list(wanted.values())):
+        if node.name in found:
+            found.update(node.operands)
+    return [name for name in wanted if name in found]
+
+
+def _differs(name: str, made: Graph, wanted: Wanted) -> str:
+    expected = wanted[name]
+    found = made.by_name.get(name)
+    if found is None:
+        return f"{name} is gone; it should be {_words(expected)}"
+    if expected.op == "constant" and found.op == "constant":
+        return "" if expected.type == found.type else f"{name} is of type {found.type}, expected {expected.type}"
+    operands = tuple(ANY if of == ANY and _is_constant(made, name) else name for of, name in _pairs(expected, found))
+    if comparable(replace(found, operands=operands)) != comparable(expected):
+        return f"{name} is {_words(found)}\nand should be {_words(expected)}"
+    return ""
+
+
+def _pairs(expected: Node, found: Node) -> Iterator[tuple[str, str]]:
+    """The operands that are wanted beside those that there are."""
+    wanted = [*expected.operands, *[""] * len(found.operands)]
+    return zip(wanted, found.operands, strict=False)
+
+
+def _is_constant(graph: Graph, name: str) -> bool:
+    return graph[name].op == "constant"
+
+
+def _words(node: Node) -> str:
+    """A node as the text form has it, without a constant's value."""
+    operands = ", ".join("a constant" if name == ANY else print_name(name) for name in node.operands)
+    if node.op == "constant":
+        return f"a constant : {node.type}"
+    more = {key: getattr(node.attributes, key) for key in node.attributes.__dataclass_fields__}
+    said = "".join(f", {key}={value!r}" for key, value in more.items() if value not in ("", (), None))
+    return f"{node.op}({operands}{said}) : {node.type}"
+
+
+def _other_values(graph: Graph, made: Graph, draw: Random) -> str:
+    """The first output whose values differ, on inputs that are drawn now."""
+    inputs = drawn(graph, draw)
+    before, after = evaluate(graph, inputs), evaluate(made, inputs)
+    for old, new in zip(graph.outputs, made.outputs, strict=True):
+        expected, found = before[old.node], after[new.node]
+        near = np.abs(found - expected) <= NEAR * max(1.0, float(np.abs(expected).max()))
+        if not near.all():
+            place = tuple(int(k) for k in np.argwhere(~near)[0])
+            return f"the output {old.name} differs: at {list(place)} it was {expected[place]:g} and is {found[place]:g}"
+    return ""
+
+
+def drawn(graph: Graph, draw: Random) -> Mapping[str, AnyArray]:
+    """Values for the inputs of a graph."""
+    generator = np.random.default_rng(draw.randrange(2**32))
+    return {node.name: generator.standard_normal(node.type.shape, np.float32) for node in graph.inputs}
+
+
+def _shown(graph: Graph, made: Graph, problem: str) -> Outcome:
+    """A failure with the graph before and after."""
+    return Outcome(0, problem, listing(graph), "", "the same graph" if made == graph else listing(made), picture=partial(graph_svg, made))
+
+
+def _cut(line: str) -> str:
+    """A line of at most `WIDTH` characters, which loses values first."""
+    if len(line) > WIDTH:
+        line = re.sub(r"\{(.{0,9}).*\}", r"{\1…}", line)
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
+
+
+def listing(graph: Graph) -> str:
+    """The nodes of a graph as lines. Long constants are cut."""
+    text = print_graph(graph, origins=False, with_data=False).partition("\n\ndata ")[0]
+    lines = [_cut(line) for line in text.splitlines() if line]
+    return "\n".join(lines[:LINES] + ["…"] * (len(lines) > LINES))
