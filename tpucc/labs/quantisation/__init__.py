@@ -105,7 +105,8 @@ def all_ranges(rule: Rules, cases: Sequence[tuple[float, float]], seed: int, sub
         reach = max(-(rule.low - zero) * scale, (rule.high - zero) * scale)
         if not 0.5 * largest <= reach <= 2.1 * largest:
             message = f"the integers reach to ±{reach:.3g}; the finite samples to ±{largest:g}"
-            return Outcome(0, message, f"calibrate({samples[:4].tolist()} … {samples.size} samples)", "", f"scale {scale:g}, zero point {zero}")
+            given = f"calibrate({samples[:4].tolist()} … {samples.size} samples)"
+            return Outcome(0, message, given, "", f"scale {scale:g}, zero point {zero}")
     for samples in (np.zeros((5, 3), np.float32), np.full(3, np.inf, np.float32), np.zeros((0, 4), np.float32)):
         answer = pair(submission.call("calibrate", samples), rule)
         if answer != rule.parameters(0, 0):
@@ -169,13 +170,13 @@ def _halves(draw: Random, rule: Rules, zero: int) -> Case:
     """Values whose quotient with the scale is a half more than an integer, and a few beyond the ends."""
     scale = 2.0 ** draw.randrange(-6, 4)
     steps = np.array([draw.randrange(-rule.high, rule.high) for _ in range(40)], np.float32)
-    return np.append((steps + np.float32(0.5)) * np.float32(scale), np.float32([0, 1e9, -1e9])), scale, zero
+    return np.append((steps + np.float32(0.5)) * np.float32(scale), np.array([0, 1e9, -1e9], np.float32)), scale, zero
 
 
 def _half_sums(draw: Random, rule: Rules, zero: int) -> Case:
     """The same of accumulators, with a multiplier for each column."""
     sums = np.array([2 * draw.randrange(-rule.high, rule.high) + 1 for _ in range(40)], np.int32).reshape(10, 4)
-    return sums * np.int32([1, 1, 4, 16]), np.float32([0.5, 0.5, 0.125, 0.03125]), zero
+    return sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero
 
 
 def _plain_values(draw: Random) -> Case:
@@ -208,7 +209,7 @@ def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
         yield "quantise", (np.array([np.inf, -np.inf, largest, -largest, 0, -0.0, 1e-45], np.float32), scale, zero)
     ends = np.array([[-(2**31)], [2**31 - 1], [2**31 - 64], [-1], [0], [1]], np.int32)
     for factors in ([1e-9, 1.0, 3e38], [2.0**-31, 2.0**-26, 1e-38]):
-        yield "requantise", (np.broadcast_to(ends, (6, 3)).copy(), np.float32(factors), draw.randrange(rule.low, rule.high))
+        yield "requantise", (np.broadcast_to(ends, (6, 3)).copy(), np.array(factors, np.float32), draw.randrange(rule.low, rule.high))
     # float32(2**25 - 1) is 2**25, and float32(2**24 + 1) is 2**24: in float32 these products are ties, in float64 they aren't
     steps = np.array([draw.randrange(rule.high // 2) for _ in range(12)], np.float32) + np.float32(0.5)
     for sums, power in ((2**25 - 1, 25), (2**24 + 1, 24), (1 - 2**25, 25), (-(2**24) - 1, 24), (2**31 - 1, 31)):

@@ -67,7 +67,8 @@ def integers(answer: Plain, shape: tuple[int, ...], what: str) -> Int64:
         raise Failed("result", f"{what}: returned no array of integers") from None
     if found.shape != shape or (found.dtype.kind not in "iu" and found.size):
         raise Failed("result", f"{what}: returned {found.dtype} of shape {list(found.shape)}, expected integers of shape {list(shape)}")
-    return np.clip(found, -(2**62), 2**62).astype(np.int64)
+    whole: Int64 = np.clip(found, -(2**62), 2**62).astype(np.int64)
+    return whole
 
 
 def _floats(answer: Plain, shape: tuple[int, ...]) -> AnyArray:
@@ -77,5 +78,7 @@ def _floats(answer: Plain, shape: tuple[int, ...]) -> AnyArray:
     except (ValueError, TypeError, OverflowError):
         raise Failed("result", "returned a scale that is no number") from None
     if found.shape != shape or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
-        raise Failed("result", f"returned scales of {found.dtype} of shape {list(found.shape)}, expected finite numbers of shape {list(shape)}")
+        shown = f"scales of {found.dtype} of shape {list(found.shape)}" if found.ndim else f"the scale {str(answer)[:40]}"
+        expected = f"finite numbers of shape {list(shape)}" if shape else "a finite number"
+        raise Failed("result", f"returned {shown}, expected {expected}")
     return found

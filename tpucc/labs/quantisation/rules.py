@@ -26,12 +26,12 @@ class Rules:
     @property
     def low(self) -> int:
         """The smallest integer."""
-        return -(2 ** (self.bits - 1))
+        return -(1 << self.bits - 1)
 
     @property
     def high(self) -> int:
         """The largest integer; weights are integers from -high to high."""
-        return 2 ** (self.bits - 1) - 1
+        return (1 << self.bits - 1) - 1
 
     def parameters(self, low: float, high: float) -> tuple[float, float]:
         """Scale and zero point of a range, in float64: the zero point before it is rounded."""

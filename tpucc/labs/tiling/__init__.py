@@ -22,6 +22,8 @@ from tpucc.lowering.written import read_product
 FULL, NONE = 1.1, 1.6
 """The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that
 earns none."""
+WHOSE = "E0525"
+"""Says only which stage made an invalid program; other diagnostics say what is wrong with it."""
 
 
 @dataclass(slots=True)
@@ -40,7 +42,7 @@ class Stage:
         except ProgramError as error:
             first = error.diagnostics[0]
             text = f"`{lines[first.span.line - 1].strip()}`: " if first.span else ""
-            raise Failed("result", f"{described(layer)}\n{text}{first.code}: {first.message}") from None
+            raise Failed("result", f"{text}{first.code}: {first.message}\n{described(layer)}") from None
         if sum(product.groups) > MOST_ROWS:
             raise Failed("result", f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
         self.written.append((layer, lines, product))
@@ -135,7 +137,8 @@ def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, 
     except tpucc.Error as error:
         if not stage.written or _failed(error):
             raise
-        return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)), stage, model), 0
+        told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics
+        return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), 0
     if not verdict.equal:
         words = "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
         return _shown(Outcome(0, f"an integer is wrong: {words}"), stage, model), 0
@@ -154,7 +157,7 @@ def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
     """An outcome with the order of the tiles of the first layer, and for a failure with the layer and its lines."""
     layer, lines, product = stage.written[0]
     visits = visits_of(layer, product)
-    drawn = replace(outcome, drawing=order_text(layer, visits), picture=partial(order_svg, layer, visits, outcome.message)) if visits else outcome
+    drawn = replace(outcome, drawing=order_text(layer, visits), picture=partial(order_svg, layer, visits)) if visits else outcome
     if outcome.passed:
         return drawn
     given = f"{described(layer)}\nof the model\n{model.source}"

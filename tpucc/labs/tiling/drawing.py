@@ -30,7 +30,7 @@ def order_text(layer: ProductLayer, visits: Sequence[Visit]) -> str:
     """The tables in characters, side by side as far as they fit."""
     every = panels(visits)
     deep, wide = _shown(layer)
-    cell = max(3, len(str(len(visits))) + 1)
+    cell = max(4, len(str(len(visits))) + 1)
     width = max(wide * cell, len("rows 000-000")) + 2
     fit = every[: max(1, (COLUMNS - 6) // width)]
     lines = [" " * 6 + "".join(_title(panel).ljust(width) for panel in fit)]
@@ -42,8 +42,9 @@ def order_text(layer: ProductLayer, visits: Sequence[Visit]) -> str:
     return "\n".join(line.rstrip() for line in lines)
 
 
-def order_svg(layer: ProductLayer, visits: Sequence[Visit], words: str) -> str:
+def order_svg(layer: ProductLayer, visits: Sequence[Visit]) -> str:
     """The tables as an SVG."""
+    words = "a table for each chunk of rows: levels k, column blocks n, and the order of the multiplies"
     head = heading(f"The order of tiles: layer {layer.name}", words, ())
     every, (deep, wide) = panels(visits), _shown(layer)
     fit = every[:MOST_PANELS]

@@ -11,11 +11,12 @@ from tpucc.labs.lab import Failed, Term
 from tpucc.lowering.products import ProductLayer, WrittenProduct
 from tpucc.lowering.tiletext import MULTIPLIES
 
-
 MOST_LINES = 5000
 """Lines of one layer."""
+MOST_SHOWN = 6
+"""Levels of a layer that a message shows."""
 MOST_ROWS = 2**16
-"""Rows of all accumulator groups of one layer."""
+"""Rows of all accumulator groups of one layer, and rows that its lines may walk to be drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ class _Sums:
 
 
 def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
-    """The multiplies of a layer's lines in their order, as far as they are activated."""
+    """The multiplies of a layer's lines in their order, as far as they are activated; none of lines that walk no end of rows."""
+    code = product.records
+    if (code["outer"].astype(float) * code["inner"]).sum() > MOST_ROWS:
+        return []
     return _walked(layer, product, None)[0]
 
 
@@ -84,11 +88,15 @@ def _walked(layer: ProductLayer, product: WrittenProduct, rules: Rules | None) -
                 sums.tiles.setdefault(place, []).append(tile)
             sums.visits.setdefault(places[0], []).append((index, rows))
         elif opcode == Opcode.ACTIVATE:
-            n = layer.results.index(names[code["dest_buffer"][index]])
+            name = names[code["dest_buffer"][index]]
+            if name not in layer.results:
+                continue
+            n = layer.results.index(name)
             expected = _tiles(layer, n, rules is not None and rules.levels_down)
             for at, place in enumerate(places):
                 o, i = divmod(at, int(code["inner"][index]))
                 row = int(code["dest"][index]) + o * int(code["dest_pitch"][index]) + i * int(code["dest_stride"][index]) - layer.start
+                row //= 1 + layer.wide
                 found = sums.tiles.pop(place, [])
                 if rules is not None and not problem and found != [tile for _, tile in expected]:
                     problem = _of_levels(n, found, [tile for _, tile in expected])
@@ -129,10 +137,14 @@ def _of_columns(count: int, last: int, n: int, down: bool) -> str:
 
 
 def described(layer: ProductLayer) -> str:
-    """A layer in a line, for a message."""
-    tiles = [list(level.tiles) for level in layer.levels[:6]]
-    more = " …" if len(layer.levels) > 6 else ""
-    return f"a layer of kind {layer.kind}: shape={layer.shape}, {len(layer.levels)} levels, {len(layer.results)} column blocks, tiles={tiles}{more}"
+    """A layer in a few lines, for a message."""
+    shown = [
+        f"level {k}: {part.buffer}+{part.start} steps={part.steps} tiles={list(part.tiles)}"
+        for k, part in enumerate(layer.levels[:MOST_SHOWN])
+    ]
+    more = [f"… {len(layer.levels)} levels"] if len(layer.levels) > MOST_SHOWN else []
+    results = f"shape={layer.shape} results={list(layer.results)} start={layer.start} steps={layer.steps} blocks={list(layer.blocks)}"
+    return "\n".join([f"a layer of kind {layer.kind}: {results}{' wide' * layer.wide}", *shown, *more])
 
 
 def lines_of(answer: object) -> list[str]:
@@ -144,5 +156,3 @@ def lines_of(answer: object) -> list[str]:
     if len(lines) > MOST_LINES:
         raise Failed("result", f"returned {len(lines):,} lines; {MOST_LINES:,} are the most")
     return lines
-
-

@@ -35,7 +35,7 @@ lower_conv = lower_fc
 
 def row(where, place):
     """The row that holds a place of the result's leading sizes."""
-    return where.start + sum(i * step for i, step in zip(place, where.steps))
+    return where.start + sum(i * step for i, step in zip(place, where.steps, strict=True))
 
 
 def bunches(layer):

@@ -10,8 +10,9 @@ def lower_fc(layer):
 
     This one is right for a layer of one tile and at most MOST rows.
     """
-    (rows,) = layer.shape
-    (level,) = layer.levels
+    (rows,), level = layer.shape, layer.levels[0]
+    if len(layer.levels) > 1 or len(layer.results) > 1:
+        raise NotImplementedError("several tiles")
     return [
         f".groups [{rows}]",
         f"matrix_multiply ub={level.buffer}+{level.start} acc=g0 rows={rows} tile={level.tiles[0]}, switch",

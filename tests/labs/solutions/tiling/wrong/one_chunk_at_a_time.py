@@ -35,7 +35,7 @@ lower_conv = lower_fc
 
 def row(where, place):
     """The row that holds a place of the result's leading sizes."""
-    return where.start + sum(i * step for i, step in zip(place, where.steps))
+    return where.start + sum(i * step for i, step in zip(place, where.steps, strict=True))
 
 
 def bunches(layer):
@@ -44,7 +44,6 @@ def bunches(layer):
     deep = max(sum(level.tiles[n] is not None for level in layer.levels) for n in range(len(layer.results)))
     if deep == 1:
         return [list(chunks(layer.shape, 0, total))]
-    room = layer.target.accumulator_rows
     return [[chunk] for chunk in chunks(layer.shape, 0, total)]
 
 
