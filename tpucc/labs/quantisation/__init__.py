@@ -43,7 +43,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "hand_zero": str(int(rule.rounded(np.array(high)))),
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
         **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
-        "full": f"{full:g}",
+        "all": f"{full:g}",
         "none": f"{none:g}",
         "defects": f"{DEFECTS:,}",
     }

@@ -9,7 +9,7 @@ from random import Random
 import numpy as np
 
 from tpucc.interop.programs import example
-from tpucc.labs.lab import Submission
+from tpucc.labs.lab import Failed, Submission
 from tpucc.labs.quantisation.answers import asked, pair, weights_asked
 from tpucc.labs.quantisation.rules import Rules
 from tpucc.numerics import AnyArray, Float32
@@ -73,7 +73,13 @@ def run(rules: Rules, net: Network, samples: tuple[Float32, ...], submission: Su
         weights, weight_scales = weights_asked(rules, submission, net.weights[n])
         bias = np.rint(net.biases[n] / (np.float64(scale) * weight_scales))
         sums = np.clip((values - zero) @ weights + bias, -(2**31), 2**31 - 1).astype(np.int32)
-        multiplier = (np.float32(scale) * weight_scales / np.float32(result_scale)).astype(np.float32)
+        with np.errstate(over="ignore", under="ignore"):
+            multiplier = (np.float32(scale) * weight_scales / np.float32(result_scale)).astype(np.float32)
+        if not np.isfinite(multiplier).all():
+            message = (
+                f"the scales {scale:g} of {TENSORS[n]} and {result_scale:g} of {TENSORS[n + 1]} are so far apart that no float32 multiplies"
+            )
+            raise Failed("result", message)
         values = asked(rules, "requantise", submission, sums, multiplier, result_zero)
         if n < len(others) - 1:
             values = np.maximum(values, result_zero)  # ReLU

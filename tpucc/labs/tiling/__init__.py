@@ -73,7 +73,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "columns_step": "-1" if rule.columns_down else "1",
         "levels_step": "-1" if rule.levels_down else "1",
         "hand": "\n".join([".groups [3 3]", *lines]),
-        "full": f"{FULL:g}",
+        "all": f"{FULL:g}",
         "none": f"{NONE:g}",
     }
 

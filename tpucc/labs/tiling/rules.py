@@ -70,7 +70,8 @@ def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, line
     code = product.records
     for index, rows in enumerate((code["outer"].astype(int) * code["inner"].astype(int)).tolist()):
         if code["opcode"][index] in (*MULTIPLIES, Opcode.ACTIVATE) and rows > rules.most:
-            return f"`{lines[index]}` walks {rows} rows; {rules.most} are the most"
+            line = f"`{lines[index].strip()}`" if index < len(lines) else f"instruction {index}"
+            return f"{line} walks {rows} rows; {rules.most} are the most"
     return _walked(layer, product, rules)[1]
 
 
