@@ -24,6 +24,8 @@ FULL, NONE = 1.1, 1.6
 earns none."""
 WHOSE = "E0525"
 """Says only which stage made an invalid program; other diagnostics say what is wrong with it."""
+WIDEST = 200
+"""Characters of a line that a message shows."""
 
 
 @dataclass(slots=True)
@@ -41,7 +43,7 @@ class Stage:
             product = read_product(layer, lines)
         except ProgramError as error:
             first = error.diagnostics[0]
-            text = f"`{lines[first.span.line - 1].strip()}`: " if first.span else ""
+            text = f"`{lines[first.span.line - 1].strip()[:WIDEST]}`: " if first.span else ""
             raise Failed("result", f"{text}{first.code}: {first.message}\n{described(layer)}") from None
         if sum(product.groups) > MOST_ROWS:
             raise Failed("result", f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
@@ -161,7 +163,7 @@ def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
     if outcome.passed:
         return drawn
     given = f"{described(layer)}\nof the model\n{model.source}"
-    return replace(drawn, given=given, found="\n".join([*lines[:20], *(["…"] if len(lines) > 20 else [])]))
+    return replace(drawn, given=given, found="\n".join([*(line[:WIDEST] for line in lines[:20]), *(["…"] if len(lines) > 20 else [])]))
 
 
 LAB = Lab(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpucc.diagnostics import counted
 from tpucc.labs.tiling.rules import Visit
 from tpucc.lowering.products import ProductLayer
 from tpucc.viz.heading import EDGE, heading
@@ -92,6 +93,6 @@ def _mark(layer: ProductLayer, panel: Panel, k: int, n: int) -> str:
 
 def _left_out(layer: ProductLayer, chunks: int) -> list[str]:
     deep, wide = _shown(layer)
-    counts = [(chunks, "chunks"), (len(layer.levels) - deep, "levels"), (len(layer.results) - wide, "column blocks")]
-    told = [f"{count} more {what}" for count, what in counts if count > 0]
+    counts = [(chunks, "more chunk"), (len(layer.levels) - deep, "more level"), (len(layer.results) - wide, "more column block")]
+    told = [counted(count, what) for count, what in counts if count > 0]
     return [f"not shown: {', '.join(told)}"] if told else []

@@ -13,6 +13,7 @@ from tpucc.lowering.tiletext import MULTIPLIES
 
 MOST_LINES = 5000
 """Lines of one layer."""
+MOST_CHARACTERS = 2**20
 MOST_SHOWN = 6
 """Levels of a layer that a message shows."""
 MOST_ROWS = 2**16
@@ -154,6 +155,8 @@ def lines_of(answer: object) -> list[str]:
     if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
         raise Failed("result", "returned no lines: expected strings")
     lines = [part for line in found for part in line.splitlines() if part.strip()]
-    if len(lines) > MOST_LINES:
-        raise Failed("result", f"returned {len(lines):,} lines; {MOST_LINES:,} are the most")
+    characters = sum(map(len, lines))
+    if len(lines) > MOST_LINES or characters > MOST_CHARACTERS:
+        limits = f"{MOST_LINES:,} and {MOST_CHARACTERS:,} are the most"
+        raise Failed("result", f"returned {len(lines):,} lines of {characters:,} characters; {limits}")
     return lines
