@@ -37,9 +37,11 @@ def round_half_even(x: AnyArray) -> AnyArray:
 
 def quantise(x: AnyArray, scale: float, zero_point: int, to: IntegerFormat = I8) -> DeviceInts:
     """`saturate(round_half_even(float32(x) / float32(scale)) + zero_point)`; any shape. ONNX: QuantizeLinear."""
+    # lab 3 begin: divide by the scale, round, add the zero point, saturate
     with np.errstate(over="ignore"):
         q = np.rint(x.astype(np.float32, copy=False) / np.float32(scale))
     return saturate(q, zero_point, to.low, to.high, to)
+    # lab 3 end
 
 
 def dequantise(q: AnyArray, scale: float, zero_point: int) -> Float32:
@@ -52,9 +54,11 @@ def saturate(rounded: AnyArray, zero_point: int, low: int, high: int, to: Intege
 
     The clamp comes first, moved by the zero point: then the sum is exact however large the rounded value is.
     """
+    # lab 3 begin: add the zero point and saturate
     clamped = np.clip(rounded, np.float32(low - zero_point), np.float32(high - zero_point))
     held: DeviceInts = (clamped + np.float32(zero_point)).astype(to.numpy)
     return held
+    # lab 3 end
 
 
 def requantise(
@@ -64,8 +68,10 @@ def requantise(
 
     `accumulator` is int32 [..., N] with the bias already added; `multiplier` is float32 [N] or a scalar.
     """
+    # lab 3 begin: multiply, round, add the zero point, saturate
     product = accumulator.astype(np.float32) * np.asarray(multiplier, np.float32)
     return saturate(np.rint(product), zero_point, low, high, to)
+    # lab 3 end
 
 
 def requantise_in_place(
@@ -75,12 +81,14 @@ def requantise_in_place(
 
     `sums` must be float32(acc), the accumulators rounded once. Zero point and bounds are integers, or one for each column [N].
     """
+    # lab 3 begin: multiply, round, add the zero point, saturate
     np.multiply(sums, multiplier, out=sums)
     np.rint(sums, out=sums)
     np.maximum(sums, np.asarray(low - zero_point, np.float32), out=sums)
     np.minimum(sums, np.asarray(high - zero_point, np.float32), out=sums)
     if not isinstance(zero_point, int) or zero_point:
         np.add(sums, np.asarray(zero_point, np.float32), out=sums)
+    # lab 3 end
 
 
 def weight_scales(weights: AnyArray, per_channel: bool) -> Float32:
@@ -88,18 +96,22 @@ def weight_scales(weights: AnyArray, per_channel: bool) -> Float32:
 
     A column of zeros has the scale 1, and no scale is so small that it isn't a normal float32.
     """
+    # lab 3 begin: choose the scale of each column
     largest = np.abs(weights).max(axis=0, initial=0.0)
     if not per_channel:
         largest = np.full_like(largest, largest.max(initial=0.0))
     scales = (largest.astype(np.float64) / WEIGHT_MAX).astype(np.float32)
     return np.where(scales < np.finfo(np.float32).tiny, np.float32(1), scales).astype(np.float32)
+    # lab 3 end
 
 
 def quantise_weights(weights: AnyArray, scales: Float32) -> Int8:
     """Symmetric int8 weights in -127…127: `saturate(round_half_even(w / scale))`."""
+    # lab 3 begin: round weights to symmetric integers
     q = np.rint(weights.astype(np.float32, copy=False) / scales)
     clipped: Int8 = np.clip(q, -WEIGHT_MAX, WEIGHT_MAX).astype(np.int8)
     return clipped
+    # lab 3 end
 
 
 def quantise_bias(bias: AnyArray, weight_scales: Float32, x_scale: float, x_zero: int, weights: Int8) -> Int64:
@@ -149,11 +161,13 @@ def affine_parameters(low: float, high: float, to: IntegerFormat = I8) -> tuple[
 
     Zero is always representable, so that padding and ReLU are exact. A range of nothing but zero gets `ZERO_SCALE`.
     """
+    # lab 3 begin: choose scale and zero point of a range
     low, high = min(low, 0.0), max(high, 0.0)
     scale = np.float32(max(-low, high) / to.high if to.symmetric else (high - low) / (to.high - to.low))
     if not scale >= np.finfo(np.float32).tiny:
         return ZERO_SCALE, 0
     return float(scale), 0 if to.symmetric else int(np.clip(np.rint(to.low - low / float(scale)), to.low, to.high))
+    # lab 3 end
 
 
 def column_bound(weights: Int8, largest_input: int) -> Int64:

@@ -18,10 +18,12 @@ from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab
 from tpucc.labs.submissions import submitted
 
-EXPLOITS = sorted((Path(__file__).parent / "exploits").glob("*.py"))
+FOLDER = Path(__file__).parent / "exploits"
+EXPLOITS = sorted(FOLDER.glob("*.py"))
+BUILT_IN = sorted(FOLDER.glob("*/built_in.py"))
 LAB = find("allocation")
 posix = pytest.mark.skipif(os.name != "posix", reason="jails are POSIX's")
 
@@ -42,10 +44,10 @@ def jail(shared: Path) -> Jail:
     return working[0]
 
 
-def points(jail: Jail, shared: Path, text: str) -> float:
+def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB) -> float:
     """What a submission earns with all tests of the lab."""
-    with cell(shared, {LAB.file: text.encode()}, LAB.file) as made, Child(jail, made, LAB.modules) as submission:
-        return sum(run(test, submission).score for test in (*LAB.public(AS_WRITTEN), *LAB.hidden(AS_WRITTEN, SEED)))
+    with cell(shared, {lab.file: text.encode()}, lab.file) as made, Child(jail, made, lab.modules) as submission:
+        return sum(run(test, submission).score for test in (*lab.public(AS_WRITTEN), *lab.hidden(AS_WRITTEN, SEED)))
 
 
 @posix
@@ -56,6 +58,11 @@ def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, sha
     assert points(jail, shared, path.read_text("utf-8")) == 0
     assert left_behind() == []
     assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+
+
+@pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: path.parent.name)
+def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
+    assert points(jails.NONE, shared, path.read_text("utf-8"), find(path.parent.name)) == 0
 
 
 def left_behind() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -56,8 +57,7 @@ class Here:
 
 def results(lab: Lab, text: str, term: Term, only: str = "") -> list[Result]:
     submission = Here(lab.filled(text, term))
-    tests = (*lab.public(term), *lab.hidden(term, SEED))
-    found = [run(test, submission) for test in tests if not only or test.name == only]
+    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if only in ("", test.name)]
     assert [result.fault for result in found if result.fault] == []
     return found
 
@@ -84,6 +84,8 @@ def test_the_reference_gets_all_points(lab: Lab, term: Term) -> None:
     assert len({test.name for test in tests}) == len(tests)
     found = results(lab, (SOLUTIONS / lab.name / "reference.py").read_text("utf-8"), term)
     assert [(result.test.name, result.outcome.message) for result in found if not result.outcome.passed] == []
+    assert max((len(line) for result in found for line in result.outcome.drawing.split("\n")), default=0) <= 78
+    assert all(ElementTree.fromstring(result.outcome.picture()) is not None for result in found if result.outcome.picture)
 
 
 @pytest.mark.parametrize(("lab", "term"), PAIRS)

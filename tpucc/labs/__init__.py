@@ -12,7 +12,7 @@ from importlib import import_module
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Lab
 
-NAMES = {1: "front_end", 2: "passes", 5: "allocation"}
+NAMES = {1: "front_end", 2: "passes", 3: "quantisation", 4: "tiling", 5: "allocation"}
 """The module of each lab, by its number."""
 
 

@@ -65,14 +65,17 @@ class _StepEmission:
 
     def _product(self, work: Product) -> None:
         """Row groups, column blocks, levels, chunks: see `blocking`. Each chunk is activated as soon as its last tile is through."""
+        # lab 4 begin: write the lines of a product, tile by tile
         loops, blocking = product_nest(self._step), self._layout.plan.blocking(self._step, work)
         for chunks in blocking.groups:
             for n, result in enumerate(self._results):
                 self._column_block(work, loops, chunks, n)
                 if chunks is blocking.groups[-1]:
                     self._complete(result)
+        # lab 4 end
 
     def _column_block(self, work: Product, loops: ProductNest, chunks: Sequence[Chunk], n: int) -> None:
+        # lab 4 begin: write the lines of a product, tile by tile
         emitter = self._emitter
         sums = [(part_walks(loops.loops, first, count), emitter.group(count)) for first, count in chunks]
         levels = [(level, pattern) for level, pattern in zip(work.levels, loops.patterns, strict=True) if level.tiles[n] != SKIPPED]
@@ -84,21 +87,26 @@ class _StepEmission:
                 if depth == len(levels) - 1:
                     emitter.configure(work.blocks[n])
                     self._activate(pieces, group, self._results[n])
+        # lab 4 end
 
     def _multiply(self, level: Level, pattern: int, x: int, pieces: Iterable[Walk], group: int, tile: int, accumulate: bool) -> None:
         """One multiply for each piece; the first one switches to the tile, unless that is in use (-1)."""
+        # lab 4 begin: write the lines of a product, tile by tile
         acc = 0
         for piece in pieces:
             start = level.x.start + piece.starts[pattern]
             self._emitter.multiply(x, start, piece, pattern, group, acc, tile, accumulate)
             tile = SKIPPED
             acc += piece.rows
+        # lab 4 end
 
     def _activate(self, pieces: Iterable[Walk], group: int, result: int) -> None:
+        # lab 4 begin: write the lines of a product, tile by tile
         acc = 0
         for piece in pieces:
             self._emitter.activate(group, acc, result, self._step.y.start + piece.starts[0], piece)
             acc += piece.rows
+        # lab 4 end
 
     def _written(self, work: Product, lower: Lowerer) -> None:
         """A product whose lowering was replaced: its lines, with what they need from the host before and what the host gets after."""

@@ -1,0 +1,75 @@
+"""Lab 3: as it is written, its arithmetic is the machine's own; ties go where a term says; scales that nothing multiplies are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tpucc import numerics
+from tpucc.labs.lab import Failed, Plain, Term
+from tpucc.labs.quantisation.network import network, run
+from tpucc.labs.quantisation.rules import Rules, rules
+
+AS_WRITTEN = rules(Term())
+
+
+class Exact:
+    """A submission that answers what the rules say, but for the scales of tensors."""
+
+    def __init__(self, scales: tuple[float, ...]) -> None:
+        self._scales = list(scales)
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        if function == "calibrate":
+            return [self._scales.pop(0), 0]
+        found = getattr(AS_WRITTEN, function)(*arguments)
+        return list(found) if isinstance(found, tuple) else found
+
+    def text(self, name: str) -> str:
+        raise Failed("file", name)
+
+
+def test_the_lab_as_written_has_the_machines_arithmetic() -> None:
+    draw = np.random.default_rng(3)
+    x = np.append(draw.normal(0, 3, 400), [np.inf, -np.inf, 0.5, 1.5, -2.5]).astype(np.float32)
+    sums = np.append(draw.integers(-(2**31), 2**31, 400), [2**31 - 1, -(2**31), 2**24 + 1]).astype(np.int32)
+    weights = draw.normal(0, 1, (30, 7)).astype(np.float32)
+    weights[:, 2], weights[:, 4] = 0, 1e-42
+    for zero in (-7, 0, 4):
+        assert (AS_WRITTEN.quantise(x, 0.5, zero) == numerics.quantise(x, 0.5, zero)).all()
+        for factor in (2.0**-24, 3e-9, 1.0):
+            assert (AS_WRITTEN.requantise(sums, factor, zero) == numerics.requantise(sums, np.float32(factor), zero)).all()
+    integers, scales = AS_WRITTEN.quantise_weights(weights)
+    assert (scales == numerics.weight_scales(weights, True)).all()
+    assert (integers == numerics.quantise_weights(weights, scales)).all()
+    for low, high in ((-1.0, 3.0), (0.0, 0.0), (-3e38, 3e38), (2.0, 5.0), (-1e-44, 0.0), (-7.0, -3.0)):
+        scale, zero_point = AS_WRITTEN.parameters(low, high)
+        assert (scale, round(zero_point)) == numerics.affine_parameters(low, high)
+
+
+@pytest.mark.parametrize(
+    ("ties", "expected"),
+    [("even", [-2, -2, 0, 0, 0, 2, 2]), ("away", [-3, -2, -1, 0, 1, 2, 3]), ("zero", [-2, -1, 0, 0, 0, 1, 2])],
+)
+def test_ties_go_where_the_term_says(ties: Any, expected: list[int]) -> None:
+    halves = np.array([-2.5, -1.5, -0.5, 0.49999997, 0.5, 1.5, 2.5], np.float32)
+    assert Rules(8, ties, False).rounded(halves).tolist() == expected
+
+
+def test_no_terms_ties_are_the_machines() -> None:
+    assert all(rules(Term(str(n))).ties != "even" for n in range(20))
+
+
+@pytest.mark.parametrize("scales", [(3e38, 3e38, 3e38, 3e38), (1.2e-38, 1.0, 3e38, 3e38)])
+def test_scales_of_any_size_have_a_ratio(scales: tuple[float, ...]) -> None:
+    net = network()
+    assert run(AS_WRITTEN, net, net.samples, Exact(scales)).ratio < 1
+
+
+@pytest.mark.parametrize("scales", [(1e38, 1.2e-38, 1.0, 1.0), (1.2e-38, 1e38, 1e38, 1.2e-38)])
+def test_scales_that_no_float32_joins_are_refused(scales: tuple[float, ...]) -> None:
+    net = network()
+    with pytest.raises(Failed, match="so far apart"):
+        run(AS_WRITTEN, net, net.samples, Exact(scales))

@@ -1,0 +1,61 @@
+"""Lab 4: the handout's example obeys its term's rules, rules are found broken where they are, and pictures number every multiply."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tpucc.labs import find
+from tpucc.labs.lab import Term
+from tpucc.labs.tiling.drawing import order_svg, order_text
+from tpucc.labs.tiling.rules import broken_rule, rules, visits_of
+from tpucc.lowering.products import ProductLayer, ProductLevel
+from tpucc.lowering.tileprogram import VirtualBuffer
+from tpucc.lowering.written import read_product
+from tpucc.target import load_target
+
+LAYER = ProductLayer(
+    name="y",
+    kind="fc",
+    shape=(3,),
+    levels=(ProductLevel("x.0", 0, (1,), (0, 1)), ProductLevel("x.1", 0, (1,), (2, 3))),
+    results=("y.0", "y.1"),
+    start=0,
+    steps=(1,),
+    blocks=(0, 1),
+    wide=False,
+    target=load_target("tiny"),
+    buffers=tuple(VirtualBuffer(name, 3, 0) for name in ("x.0", "x.1", "y.0", "y.1")),
+    builtin=list,
+)
+
+
+def by_hand(term: Term) -> list[str]:
+    return find("tiling").words(term)["hand"].split("\n")
+
+
+@pytest.mark.parametrize("term", [Term(), *(Term(str(n)) for n in range(6))])
+def test_the_example_by_hand_obeys_its_terms_rules_and_no_others(term: Term) -> None:
+    lines, rule = by_hand(term), rules(term)
+    product = read_product(LAYER, lines)
+    assert broken_rule(LAYER, product, rule, lines[1:]) == ""
+    assert "3 rows; 2 are the most" in broken_rule(LAYER, product, replace(rule, most=2), lines[1:])
+    assert "takes the tiles" in broken_rule(LAYER, product, replace(rule, levels_down=not rule.levels_down), lines[1:])
+    assert "is activated first" in broken_rule(LAYER, product, replace(rule, columns_down=not rule.columns_down), lines[1:])
+
+
+def test_no_terms_order_is_the_built_in_one() -> None:
+    assert all(rules(Term(str(n))).columns_down or rules(Term(str(n))).levels_down for n in range(20))
+
+
+def test_the_order_is_drawn() -> None:
+    visits = visits_of(LAYER, read_product(LAYER, by_hand(Term())))
+    assert order_text(LAYER, visits).split("\n") == ["      rows 0-2", "       n=0 n=1", "k=0      1   3", "k=1      2   4"]
+    svg = order_svg(LAYER, visits)
+    assert all(f">{number}<" in svg for number in (1, 2, 3, 4))
+
+
+def test_lines_that_walk_no_end_of_rows_are_not_drawn() -> None:
+    line = "convolve ub=x.0 ub_pitch=4294967295 acc=g0 outer=4294967295 inner=4294967295 tile=0, switch"
+    assert visits_of(LAYER, read_product(LAYER, [".groups [3]", line])) == []

@@ -1,0 +1,230 @@
+"""Lab 3: real numbers as integers, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.quantisation.answers import asked, pair, weights_asked
+from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
+from tpucc.labs.quantisation.network import DEFECTS, TENSORS, Network, network, run, spoilt
+from tpucc.labs.quantisation.rules import TIE_WORDS, Rules, rules
+from tpucc.numerics import AnyArray, Float32
+
+RATIOS = {8: (28.0, 15.0), 7: (27.0, 12.0), 6: (25.0, 8.0)}
+"""For integers of so many bits, the decibels that earn all points for a network, and those that earn none."""
+Case = tuple[AnyArray, AnyArray | float, int]
+"""Values or accumulators, scale or multiplier, and zero point."""
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    rule = rules(term)
+    full, none = RATIOS[rule.bits]
+    steps = rule.high if rule.symmetric else rule.high - rule.low
+    scale = f"max(-low, high) / {rule.high}" if rule.symmetric else f"(high - low) / {steps}"
+    zero = "the zero point is always 0" if rule.symmetric else f"the zero point is round({rule.low} - low / scale), at most {rule.high}"
+    low, high = rule.parameters(-1.0, 3.0)
+    hand = rule.quantise(np.array([1.25, 1.75, -1.25], np.float32), 0.5, 3)
+    return {
+        "bits": str(rule.bits),
+        "low": str(rule.low),
+        "high": str(rule.high),
+        "steps": str(steps),
+        "ties": TIE_WORDS[rule.ties],
+        "scale_rule": scale,
+        "zero_rule": zero,
+        "hand_scale": f"{low:.6f}",
+        "hand_zero": str(int(rule.rounded(np.array(high)))),
+        **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},
+        **{f"hand_{n}_rounded": str(value - 3) for n, value in enumerate(hand.tolist())},
+        "all": f"{full:g}",
+        "none": f"{none:g}",
+        "defects": f"{DEFECTS:,}",
+    }
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    rule, draw = rules(term), Random(3)
+    net = network()
+    column = np.array([[0.5, -2.0, 0.0], [-1.0, 0.25, 3.0], [0.75, 1.5, -1.0]], np.float32)
+    return (
+        Test("ranges", 6, partial(ranges, rule, [(-1.0, 3.0), (0.0, 6.0), (-2.5, 2.5), (-4.0, 0.0), (2.0, 5.0)])),
+        Test("quantise", 8, partial(exact, rule, "quantise", [_halves(draw, rule, 4), _plain_values(draw)])),
+        Test("requantise", 8, partial(exact, rule, "requantise", [_sums(draw, 4), _sums(draw, 0)])),
+        Test("weights", 6, partial(weights, rule, [column, _matrix(draw)])),
+        Test("a network", 10, partial(digits, rule, net, net.samples)),
+        Test("samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw))),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs."""
+    rule, draw = rules(term), Random(f"{seed}/quantisation")
+    net = network(draw)
+    ties: list[tuple[str, Case]] = []
+    for zero in _odd(draw, rule):
+        ties += [("quantise", _halves(draw, rule, zero)), ("requantise", _half_sums(draw, rule, zero))]
+    return (
+        Test("hidden: ranges", 8, partial(all_ranges, rule, list(_ranges(draw)), draw.randrange(2**32)), True),
+        Test("hidden: ties", 12, partial(mixed, rule, ties), True),
+        Test("hidden: dead channels", 8, partial(dead, rule, draw.randrange(2**32)), True),
+        Test("hidden: extremes", 10, partial(mixed, rule, list(_extremes(draw, rule))), True),
+        Test("hidden: samples with defects", 12, partial(digits, rule, net, _spoilt(net, draw)), True),
+    )
+
+
+def ranges(rule: Rules, cases: Sequence[tuple[float, float]], submission: Submission) -> Outcome:
+    """`parameters` of ranges: the scale to a millionth, the zero point to half a step and a little."""
+    for low, high in cases:
+        scale, zero = pair(submission.call("parameters", low, high), rule)
+        expected, exact_zero = rule.parameters(low, high)
+        if abs(scale - expected) > 1e-6 * expected or abs(zero - exact_zero) > 0.501:
+            nearest = int(rule.rounded(np.array(exact_zero)))
+            given, wanted = f"parameters({low:g}, {high:g})", f"scale {expected:.8g}, zero point {nearest}"
+            return Outcome(0, "another scale or zero point", given, wanted, f"scale {scale:.8g}, zero point {zero}")
+    return Outcome(1, f"{len(cases)} ranges")
+
+
+def all_ranges(rule: Rules, cases: Sequence[tuple[float, float]], seed: int, submission: Submission) -> Outcome:
+    """`parameters` of ranges of all sizes, and `calibrate` of samples that say little."""
+    found = ranges(rule, cases, submission)
+    if not found.passed:
+        return found
+    values = np.random.default_rng(seed).uniform(-2, 2, 3000).astype(np.float32)
+    unbounded = values.copy()
+    unbounded[7::1500] = np.inf, -np.inf
+    for samples, largest in ((values, 2.0), (unbounded, 2.0), (np.full(40, 3.0, np.float32), 3.0), (-np.abs(values), 2.0)):
+        scale, zero = pair(submission.call("calibrate", samples), rule)
+        reach = max(-(rule.low - zero) * scale, (rule.high - zero) * scale)
+        if not 0.5 * largest <= reach <= 2.1 * largest:
+            message = f"the integers reach to ±{reach:.3g}; the finite samples to ±{largest:g}"
+            given = f"calibrate({samples[:4].tolist()} … {samples.size} samples)"
+            return Outcome(0, message, given, "", f"scale {scale:g}, zero point {zero}")
+    for samples in (np.zeros((5, 3), np.float32), np.full(3, np.inf, np.float32), np.zeros((0, 4), np.float32)):
+        answer = pair(submission.call("calibrate", samples), rule)
+        if answer != rule.parameters(0, 0):
+            return Outcome(0, "a range of nothing but zero", f"calibrate({samples.tolist()})", "scale 2**-24, zero point 0", str(answer))
+    return Outcome(1, f"{len(cases)} ranges, and samples of 7 kinds")
+
+
+def exact(rule: Rules, function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
+    """Integers that must be exact."""
+    return mixed(rule, [(function, case) for case in cases], submission)
+
+
+def mixed(rule: Rules, cases: Sequence[tuple[str, Case]], submission: Submission) -> Outcome:
+    """Integers that must be exact, of either function."""
+    count = 0
+    for function, (values, factor, zero) in cases:
+        count += asked(rule, "quantise" if function == "quantise" else "requantise", submission, values, factor, zero).size
+    return Outcome(1, f"{count:,} integers are exact")
+
+
+def weights(rule: Rules, cases: Sequence[Float32], submission: Submission) -> Outcome:
+    """Integers and scales of weights."""
+    for matrix in cases:
+        weights_asked(rule, submission, matrix)
+    return Outcome(1, f"{sum(matrix.size for matrix in cases):,} weights are exact")
+
+
+def dead(rule: Rules, seed: int, submission: Submission) -> Outcome:
+    """Weights with columns of nothing but zeros, or too small for a scale."""
+    matrix = np.random.default_rng(seed).normal(0, 1, (12, 9)).astype(np.float32)
+    matrix[:, 2], matrix[:, 5], matrix[:, 6] = 0, 1e-42, matrix[:, 6] * np.float32(1e-30)
+    return weights(rule, [matrix, np.zeros((4, 3), np.float32), np.zeros((0, 3), np.float32)], submission)
+
+
+def digits(rule: Rules, net: Network, samples: tuple[Float32, ...], submission: Submission) -> Outcome:
+    """The digits network, with ranges that the submission takes from samples."""
+    found = run(rule, net, samples, submission)
+    full, none = RATIOS[rule.bits]
+    message = f"signal-to-noise ratio {found.ratio:.1f} dB; {full:g} dB earn all points, {none:g} none"
+    share = min(1.0, max(0.0, (found.ratio - none) / (full - none)))
+    drawn = (samples[1], found.ranges[1])
+    return Outcome(
+        share,
+        message,
+        drawing=ranges_text(*drawn, TENSORS[1]),
+        picture=partial(ranges_svg, *drawn, TENSORS[1], message),
+        measures={"noise (dB)": -found.ratio},
+    )
+
+
+def _spoilt(net: Network, draw: Random) -> tuple[Float32, ...]:
+    return tuple(spoilt(held, draw) for held in net.samples)
+
+
+def _odd(draw: Random, rule: Rules) -> list[int]:
+    """Zero points that are odd, of both signs."""
+    return [2 * draw.randrange(rule.high // 4) + 1, -2 * draw.randrange(rule.high // 4) - 1]
+
+
+def _halves(draw: Random, rule: Rules, zero: int) -> Case:
+    """Values whose quotient with the scale is a half more than an integer, and a few beyond the ends."""
+    scale = 2.0 ** draw.randrange(-6, 4)
+    steps = np.array([draw.randrange(-rule.high, rule.high) for _ in range(40)], np.float32)
+    return np.append((steps + np.float32(0.5)) * np.float32(scale), np.array([0, 1e9, -1e9], np.float32)), scale, zero
+
+
+def _half_sums(draw: Random, rule: Rules, zero: int) -> Case:
+    """The same of accumulators, with a multiplier for each column."""
+    sums = np.array([2 * draw.randrange(-rule.high, rule.high) + 1 for _ in range(40)], np.int32).reshape(10, 4)
+    return sums * np.array([1, 1, 4, 16], np.int32), np.array([0.5, 0.5, 0.125, 0.03125], np.float32), zero
+
+
+def _plain_values(draw: Random) -> Case:
+    values = np.array([[draw.uniform(-2, 3) for _ in range(8)] for _ in range(6)], np.float32)
+    return values, 0.019607843831181526, draw.randrange(-9, 9) * 2
+
+
+def _sums(draw: Random, zero: int) -> Case:
+    sums = np.array([[draw.randrange(-90_000, 90_000) for _ in range(5)] for _ in range(6)], np.int32)
+    return sums, np.array([draw.uniform(1e-4, 2e-3) for _ in range(5)], np.float32), zero
+
+
+def _matrix(draw: Random) -> Float32:
+    return np.array([[draw.gauss(0, 0.3 * (n + 1)) for n in range(5)] for _ in range(7)], np.float32)
+
+
+def _ranges(draw: Random) -> Iterator[tuple[float, float]]:
+    """Ranges of all sizes: those of zero alone, the largest, and ones too small for a scale."""
+    yield from ((0.0, 0.0), (-3.0e38, 3.0e38), (0.0, 3.4e38), (0.0, 1e-41), (-1e-44, 0.0), (-7.0, -3.0))
+    for _ in range(20):
+        size = 10.0 ** draw.uniform(-12, 12)
+        yield -size * draw.random(), size * draw.random()
+
+
+def _extremes(draw: Random, rule: Rules) -> Iterator[tuple[str, Case]]:
+    """Infinite values; accumulators at their ends; sums that a float32 doesn't hold, next to a tie."""
+    zero = draw.choice(_odd(draw, rule))
+    largest = float(np.finfo(np.float32).max)
+    for scale in (1e-30, 2.0**-24, 1.0, 1e30):
+        yield "quantise", (np.array([np.inf, -np.inf, largest, -largest, 0, -0.0, 1e-45], np.float32), scale, zero)
+    ends = np.array([[-(2**31)], [2**31 - 1], [2**31 - 64], [-1], [0], [1]], np.int32)
+    for factors in ([1e-9, 1.0, 3e38], [2.0**-31, 2.0**-26, 1e-38]):
+        yield "requantise", (np.broadcast_to(ends, (6, 3)).copy(), np.array(factors, np.float32), draw.randrange(rule.low, rule.high))
+    # float32(2**25 - 1) is 2**25, and float32(2**24 + 1) is 2**24: in float32 these products are ties, in float64 they aren't
+    steps = np.array([draw.randrange(rule.high // 2) for _ in range(12)], np.float32) + np.float32(0.5)
+    for sums, power in ((2**25 - 1, 25), (2**24 + 1, 24), (1 - 2**25, 25), (-(2**24) - 1, 24), (2**31 - 1, 31)):
+        yield "requantise", (np.full((1, 12), sums, np.int32), steps * np.float32(2.0**-power), zero)
+
+
+LAB = Lab(
+    number=3,
+    name="quantisation",
+    title="Real numbers as integers",
+    file="quantisation.py",
+    functions=("parameters", "calibrate", "quantise", "requantise", "quantise_weights"),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    ranks="noise (dB)",
+)

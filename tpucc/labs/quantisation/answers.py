@@ -1,0 +1,84 @@
+"""What a submission answers, checked: each of these raises `Failed` with the first difference."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from tpucc.labs.lab import Failed, Plain, Submission
+from tpucc.labs.quantisation.rules import SMALLEST, Rules
+from tpucc.numerics import AnyArray, Float32, Int64, place_of_largest
+
+
+def asked(
+    rules: Rules, function: Literal["quantise", "requantise"], submission: Submission, values: AnyArray, factor: AnyArray | float, zero: int
+) -> Int64:
+    """The integers of `quantise` or `requantise`, which must be exact."""
+    expected: Int64 = getattr(rules, function)(values, factor, zero)
+    found = integers(submission.call(function, values, factor, zero), values.shape, function)
+    if (found != expected).any():
+        place = place_of_largest(found != expected)
+        by = factor if isinstance(factor, float) else np.broadcast_to(factor, values.shape)[place]
+        words = ("value", "scale") if function == "quantise" else ("accumulator", "multiplier")
+        given = f"{words[0]} {values[place]!s}, {words[1]} {by!s}, zero point {zero}"
+        raise Failed("result", f"{function}, element {list(place)}: {given}: expected {expected[place]}, found {found[place]}")
+    return expected
+
+
+def weights_asked(rules: Rules, submission: Submission, weights: Float32) -> tuple[Int64, Float32]:
+    """The integers and scales of `quantise_weights`, which must be exact."""
+    expected, scales = rules.quantise_weights(weights)
+    answer = submission.call("quantise_weights", weights)
+    if not isinstance(answer, list) or len(answer) != 2:
+        raise Failed("result", "quantise_weights returned no pair (integers, scales)")
+    found_scales = _floats(answer[1], scales.shape)
+    if (found_scales != scales).any():
+        n = int(np.argmax(found_scales != scales))
+        largest = np.abs(weights[:, n]).max()
+        raise Failed("result", f"scale of column {n}, whose largest magnitude is {largest}: expected {scales[n]}, found {found_scales[n]}")
+    found = integers(answer[0], weights.shape, "quantise_weights")
+    if (found != expected).any():
+        place = place_of_largest(found != expected)
+        given = f"weight {weights[place]} at {list(place)}, scale {scales[place[1]]}"
+        raise Failed("result", f"{given}: expected {expected[place]}, found {found[place]}")
+    return expected, scales
+
+
+def pair(answer: Plain, rules: Rules) -> tuple[float, int]:
+    """A scale and a zero point that integers of these bits can have."""
+    if not isinstance(answer, list) or len(answer) != 2:
+        raise Failed("result", "returned no pair (scale, zero_point)")
+    scale, zero = float(_floats(answer[0], ())), int(integers(answer[1], (), "the zero point"))
+    if not SMALLEST <= scale <= np.finfo(np.float32).max:
+        raise Failed("result", f"returned the scale {scale:g}; a scale is a normal float32, from {SMALLEST:.4g}")
+    if not rules.low <= zero <= rules.high:
+        raise Failed("result", f"returned the zero point {zero}; integers are {rules.low} to {rules.high}")
+    if rules.symmetric and zero != 0:
+        raise Failed("result", f"returned the zero point {zero}; ranges are symmetric, so that it is 0")
+    return float(np.float32(scale)), zero
+
+
+def integers(answer: Plain, shape: tuple[int, ...], what: str) -> Int64:
+    """An array of integers of this shape."""
+    try:
+        found = np.asarray(answer)
+    except (ValueError, TypeError, OverflowError):
+        raise Failed("result", f"{what}: returned no array of integers") from None
+    if found.shape != shape or (found.dtype.kind not in "iu" and found.size):
+        raise Failed("result", f"{what}: returned {found.dtype} of shape {list(found.shape)}, expected integers of shape {list(shape)}")
+    whole: Int64 = np.clip(found, -(2**62), 2**62).astype(np.int64)
+    return whole
+
+
+def _floats(answer: Plain, shape: tuple[int, ...]) -> AnyArray:
+    """Finite numbers of this shape."""
+    try:
+        found = np.asarray(answer)
+    except (ValueError, TypeError, OverflowError):
+        raise Failed("result", "returned a scale that is no number") from None
+    if found.shape != shape or found.dtype.kind not in "iuf" or not np.isfinite(found).all():
+        shown = f"scales of {found.dtype} of shape {list(found.shape)}" if found.ndim else f"the scale {str(answer)[:40]}"
+        expected = f"finite numbers of shape {list(shape)}" if shape else "a finite number"
+        raise Failed("result", f"returned {shown}, expected {expected}")
+    return found

@@ -1,0 +1,182 @@
+"""Lab 4: a product layer as the machine's multiplies, tile by tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+import tpucc
+from tpucc.diagnostics import ProgramError
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.tiling.drawing import order_svg, order_text
+from tpucc.labs.tiling.models import Model, built_in_cycles, conv, convolutions, fc, ragged, square, with_zeros
+from tpucc.labs.tiling.rules import MOST_ROWS, Rules, broken_rule, described, lines_of, rules, visits_of
+from tpucc.lowering.products import ProductLayer, WrittenProduct
+from tpucc.lowering.written import read_product
+
+FULL, NONE = 1.1, 1.6
+"""The quotient of a program's cycles and those of the built-in lowering, as a geometric mean, that earns all points, and the one that
+earns none."""
+WHOSE = "E0525"
+"""Says only which stage made an invalid program; other diagnostics say what is wrong with it."""
+WIDEST = 200
+"""Characters of a line that a message shows."""
+
+
+@dataclass(slots=True)
+class Stage:
+    """The submission as the stages `lower_fc` and `lower_conv`; keeps the layers that it was asked for, and its lines."""
+
+    submission: Submission
+    written: list[tuple[ProductLayer, list[str], WrittenProduct]] = field(default_factory=list)
+
+    def lower(self, function: str, layer: ProductLayer) -> list[str]:
+        """The lines of one layer, which can be read. Raises `Failed`."""
+        given = replace(layer, builtin=list)  # the built-in lowering stays here: this one has no lines
+        lines = lines_of(self.submission.call(function, given))
+        try:
+            product = read_product(layer, lines)
+        except ProgramError as error:
+            first = error.diagnostics[0]
+            text = f"`{lines[first.span.line - 1].strip()[:WIDEST]}`: " if first.span else ""
+            raise Failed("result", f"{text}{first.code}: {first.message}\n{described(layer)}") from None
+        if sum(product.groups) > MOST_ROWS:
+            raise Failed("result", f"asked for {sum(product.groups):,} accumulator rows; the machine has {layer.target.accumulator_rows:,}")
+        self.written.append((layer, lines, product))
+        return lines
+
+    def stages(self) -> tpucc.Stages:
+        """These two stages, and else the built-in ones."""
+        return tpucc.Stages(lower_fc=partial(self.lower, "lower_fc"), lower_conv=partial(self.lower, "lower_conv"))
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    rule = rules(term)
+    columns = "from the last to the first" if rule.columns_down else "from the first to the last"
+    levels = "from the last to the first" if rule.levels_down else "from the first to the last"
+    n, k = (1, 0) if rule.columns_down else (0, 1), (1, 0) if rule.levels_down else (0, 1)
+    lines = []
+    for block in n:
+        for turn, level in enumerate(k):
+            more = ", accumulate" if turn else ""
+            lines.append(f"matrix_multiply ub=x.{level} acc=g{n.index(block)} rows=3 tile={2 * level + block}, switch{more}")
+        lines += [f"set_configuration block={block}", f"activate acc=g{n.index(block)} ub=y.{block} inner=3"]
+    return {
+        "most": str(rule.most),
+        "accumulators": str(rule.accumulators),
+        "columns": columns,
+        "levels": levels,
+        "columns_step": "-1" if rule.columns_down else "1",
+        "levels_step": "-1" if rule.levels_down else "1",
+        "hand": "\n".join([".groups [3 3]", *lines]),
+        "all": f"{FULL:g}",
+        "none": f"{NONE:g}",
+    }
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    rule = rules(term)
+    return (
+        Test("one tile", 5, partial(lowered, rule, [fc(rule, 5, 4, 4)])),
+        Test("several tiles", 10, partial(lowered, rule, [fc(rule, 5, 12, 6)])),
+        Test("many rows", 10, partial(lowered, rule, [fc(rule, 2 * rule.accumulators + 5, 6, 7)])),
+        Test("a convolution", 10, partial(lowered, rule, [conv(rule, (1, 5, 6, 3), 5, 3)])),
+        Test("cycles", 15, partial(quick, rule, [fc(rule, 3 * rule.accumulators, 10, 11)])),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs."""
+    rule, draw = rules(term), Random(f"{seed}/tiling")
+    return (
+        Test("hidden: ragged sizes", 8, partial(lowered, rule, list(ragged(draw, rule))), True),
+        Test("hidden: tile order", 7, partial(lowered, rule, [square(draw, rule)]), True),
+        Test("hidden: convolutions", 12, partial(lowered, rule, list(convolutions(draw, rule))), True),
+        Test("hidden: tiles of zeros", 5, partial(lowered, rule, [with_zeros(rule, draw.randrange(3, 20))]), True),
+        Test("hidden: 16-bit values", 5, partial(lowered, rule, [fc(rule, draw.randrange(6, 12), 6, 5, bits=16)]), True),
+        Test("hidden: cycles", 13, partial(quick, rule, [_large(draw, rule)]), True),
+    )
+
+
+def _large(draw: Random, rule: Rules) -> Model:
+    return fc(rule, rule.accumulators * draw.randrange(2, 4) + draw.randrange(1, 9), draw.randrange(9, 13), draw.randrange(9, 13))
+
+
+def lowered(rule: Rules, models: Sequence[Model], submission: Submission) -> Outcome:
+    """Models of one layer, compiled with the submission and judged. All must be right."""
+    for model in models:
+        found, _ = judged(rule, model, submission)
+        if not found.passed:
+            return found
+    return found
+
+
+def quick(rule: Rules, models: Sequence[Model], submission: Submission) -> Outcome:
+    """How many cycles models take, against the built-in lowering. One wrong program loses all points."""
+    quotients = []
+    for model in models:
+        found, cycles = judged(rule, model, submission)
+        if not found.passed:
+            return found
+        quotients.append(cycles / built_in_cycles(model))
+    mean = float(np.exp(np.mean(np.log(quotients))))
+    message = f"{mean:.3f} of the built-in lowering's cycles ({cycles:,}); {FULL:g} earns all points, {NONE:g} none"
+    return replace(found, share=min(1.0, max(0.0, (NONE - mean) / (NONE - FULL))), message=message, measures={"cycles ÷ reference": mean})
+
+
+def judged(rule: Rules, model: Model, submission: Submission) -> tuple[Outcome, int]:
+    """One model with the submission's lowering: its integers, then the term's rules; and its cycles."""
+    stage = Stage(submission)
+    try:
+        verdict = tpucc.judge(model.compiled(stage.stages()))
+    except tpucc.Error as error:
+        if not stage.written or _failed(error):
+            raise
+        told = [found for found in error.diagnostics if found.code != WHOSE] or error.diagnostics
+        return _shown(Outcome(0, "\n".join(f"{found.code}: {found.message}" for found in told)), stage, model), 0
+    if not verdict.equal:
+        words = "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
+        return _shown(Outcome(0, f"an integer is wrong: {words}"), stage, model), 0
+    for layer, lines, product in stage.written:
+        if problem := broken_rule(layer, product, rule, [line for line in lines if line.strip()[0] not in ".;"]):
+            return _shown(Outcome(0, problem), stage, model), 0
+    return _shown(Outcome(1, f"equal; {verdict.cycles:,} cycles"), stage, model), verdict.cycles
+
+
+def _failed(error: BaseException | None) -> bool:
+    """Whether the submission gave no lines."""
+    return error is not None and (isinstance(error, Failed) or _failed(error.__cause__ or error.__context__))
+
+
+def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
+    """An outcome with the order of the tiles of the first layer, and for a failure with the layer and its lines."""
+    layer, lines, product = stage.written[0]
+    visits = visits_of(layer, product)
+    drawn = replace(outcome, drawing=order_text(layer, visits), picture=partial(order_svg, layer, visits)) if visits else outcome
+    if outcome.passed:
+        return drawn
+    given = f"{described(layer)}\nof the model\n{model.source}"
+    return replace(drawn, given=given, found="\n".join([*(line[:WIDEST] for line in lines[:20]), *(["…"] if len(lines) > 20 else [])]))
+
+
+LAB = Lab(
+    number=4,
+    name="tiling",
+    title="Products, tile by tile",
+    file="tiling.py",
+    functions=("lower_fc", "lower_conv"),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    floor=5,
+    ranks="cycles ÷ reference",
+    modules=("tpucc.lowering.products", "tpucc.target", "tpucc.lowering.tileprogram"),
+)

@@ -1,0 +1,98 @@
+"""The order in which a lowering visits tiles: a table for each chunk of rows, levels downwards, column blocks to the right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpucc.diagnostics import counted
+from tpucc.labs.tiling.rules import Visit
+from tpucc.lowering.products import ProductLayer
+from tpucc.viz.heading import EDGE, heading
+from tpucc.viz.palette import Kind
+from tpucc.viz.svg import Markup, joined, kind_rect, label, picture, title
+
+WIDTH, COLUMNS = 900.0, 78
+BOX, LINE, GAP = 38.0, 24.0, 26.0
+MOST_PANELS, MOST_LEVELS, MOST_BLOCKS = 12, 18, 8
+Panel = tuple[int, int, dict[tuple[int, int], list[int]]]
+"""A chunk of rows of the result: its first row, how many it has, and the numbers of the visits of each tile (k, n)."""
+
+
+def panels(visits: Sequence[Visit]) -> list[Panel]:
+    """The chunks in the order of their rows, with the visits numbered from 1."""
+    found: dict[int, Panel] = {}
+    for number, visit in enumerate(visits, 1):
+        _, _, numbers = found.setdefault(visit.row, (visit.row, visit.rows, {}))
+        numbers.setdefault((visit.k, visit.n), []).append(number)
+    return [found[row] for row in sorted(found)]
+
+
+def order_text(layer: ProductLayer, visits: Sequence[Visit]) -> str:
+    """The tables in characters, side by side as far as they fit."""
+    every = panels(visits)
+    deep, wide = _shown(layer)
+    cell = max(4, len(str(len(visits))) + 1)
+    width = max(wide * cell, len("rows 000-000")) + 2
+    fit = every[: max(1, (COLUMNS - 6) // width)]
+    lines = [" " * 6 + "".join(_title(panel).ljust(width) for panel in fit)]
+    lines.append(" " * 6 + "".join("".join(f"n={n}".rjust(cell) for n in range(wide)).ljust(width) for _ in fit))
+    for k in range(deep):
+        parts = ["".join(_mark(layer, panel, k, n).rjust(cell) for n in range(wide)).ljust(width) for panel in fit]
+        lines.append(f"k={k}".ljust(6) + "".join(parts))
+    lines += _left_out(layer, len(every) - len(fit))
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def order_svg(layer: ProductLayer, visits: Sequence[Visit]) -> str:
+    """The tables as an SVG."""
+    words = "a table for each chunk of rows: levels k, column blocks n, and the order of the multiplies"
+    head = heading(f"The order of tiles: layer {layer.name}", words, ())
+    every, (deep, wide) = panels(visits), _shown(layer)
+    fit = every[:MOST_PANELS]
+    width, height = max(wide * BOX, 84.0) + 40 + GAP, (deep + 2) * LINE + GAP
+    across = max(1, int((WIDTH - 2 * EDGE) // width))
+    top = EDGE + head.height + 12
+    parts = [_panel(layer, panel, EDGE + i % across * width, top + i // across * height) for i, panel in enumerate(fit)]
+    bottom = top + -(-len(fit) // across) * height
+    texts = [label(text, EDGE, bottom + 16 * i) for i, text in enumerate(_left_out(layer, len(every) - len(fit)))]
+    return picture("order", words, WIDTH, bottom + 16 * len(texts) + 8, head.markup, *parts, *texts)
+
+
+def _panel(layer: ProductLayer, panel: Panel, left: float, top: float) -> Markup:
+    deep, wide = _shown(layer)
+    row, rows, numbers = panel
+    parts = [label(_title(panel), left + 40, top + 12)]
+    parts += [label(f"n={n}", left + 40 + (n + 0.5) * BOX, top + LINE + 12, anchor="middle") for n in range(wide)]
+    for k in range(deep):
+        y = top + (k + 2) * LINE
+        parts.append(label(f"k={k}", left, y + 15))
+        for n in range(wide):
+            seen, x = numbers.get((k, n), []), left + 40 + n * BOX
+            said = title(f"rows {row}–{row + rows - 1} · level {k} · column block {n} · tile {layer.levels[k].tiles[n]} · visits {seen}")
+            parts.append(kind_rect(Kind.MATRIX if seen else Kind.MOVE, x, y, BOX - 3, LINE - 3, said))
+            parts.append(label(_mark(layer, panel, k, n), x + (BOX - 3) / 2, y + 15, anchor="middle"))
+    return joined(parts)
+
+
+def _shown(layer: ProductLayer) -> tuple[int, int]:
+    return min(len(layer.levels), MOST_LEVELS), min(len(layer.results), MOST_BLOCKS)
+
+
+def _title(panel: Panel) -> str:
+    row, rows, _ = panel
+    return f"rows {row}-{row + rows - 1}" if rows > 1 else f"row {row}"
+
+
+def _mark(layer: ProductLayer, panel: Panel, k: int, n: int) -> str:
+    """The number of the visit; `0` for a tile of zeros; `-` for none, and a `+` for more than one."""
+    seen = panel[2].get((k, n), [])
+    if not seen:
+        return "0" if layer.levels[k].tiles[n] is None else "-"
+    return f"{seen[0]}" + "+" * (len(seen) > 1)
+
+
+def _left_out(layer: ProductLayer, chunks: int) -> list[str]:
+    deep, wide = _shown(layer)
+    counts = [(chunks, "more chunk"), (len(layer.levels) - deep, "more level"), (len(layer.results) - wide, "more column block")]
+    told = [counted(count, what) for count, what in counts if count > 0]
+    return [f"not shown: {', '.join(told)}"] if told else []

@@ -1,0 +1,94 @@
+"""Models of one layer, to be lowered by a submission; and how many cycles they take with the built-in lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from random import Random
+
+import tpucc
+from tpucc.labs.tiling.rules import Rules
+
+BUFFER_ROWS = 1024
+"""Rows of the unified buffer: enough, so that only accumulators are scarce."""
+WEIGHT_BANDWIDTH = 1e6
+"""Bytes a second: a tile takes 16 cycles, as long as 16 rows."""
+OMITTED = ("pack-patches",)
+"""Passes that are left out: with this one, the host would put the rows of a convolution with a stride side by side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model's source, the rows of the machine's accumulators, and the bits of its values."""
+
+    source: str
+    accumulators: int
+    bits: int = 8
+
+    def compiled(self, stages: tpucc.Stages) -> tpucc.Executable:
+        """The model for the 4×4 machine with other accumulators."""
+        numbers = {"accumulator_rows": self.accumulators, "unified_buffer_rows": BUFFER_ROWS, "weight_bandwidth": WEIGHT_BANDWIDTH}
+        return tpucc.compile_source(self.source, target="tiny", overrides=numbers, stages=stages, activation_bits=self.bits, omit=OMITTED)
+
+
+@lru_cache(maxsize=64)
+def built_in_cycles(model: Model) -> int:
+    """The cycles of a model with tpucc's own lowering, which knows no rules of a term."""
+    return tpucc.judge(model.compiled(tpucc.Stages())).cycles
+
+
+def fc(rules: Rules, rows: int, deep: int, wide: int, bits: int = 8) -> Model:
+    """`rows` rows times `deep` × `wide` weights, with a bias and a ReLU."""
+    source = f"""\
+weights random(seed={rows + 100 * deep + wide})
+model fc(x: f32[1, {rows}, {deep}] in [-1.0, 1.0]):
+    weight w: f32[{deep}, {wide}] = "w"
+    weight b: f32[{wide}] = "b"
+    return relu(x @ w + b)
+"""
+    return Model(source, rules.accumulators, bits)
+
+
+def conv(rules: Rules, shape: tuple[int, int, int, int], filters: int, size: int, stride: int = 1, padding: str = "same") -> Model:
+    """A convolution of images (how many, lines, columns, channels) with a kernel of `size` × `size`, and a ReLU."""
+    images, lines, columns, channels = shape
+    source = f"""\
+weights random(seed={lines + 10 * columns + 100 * channels + filters})
+model conv(x: f32[{images}, {lines}, {columns}, {channels}] in [-1.0, 1.0]):
+    weight w: f32[{size}, {size}, {channels}, {filters}] = "w"
+    weight b: f32[{filters}] = "b"
+    return relu(conv2d(x, w, stride={stride}, padding="{padding}") + b)
+"""
+    return Model(source, rules.accumulators)
+
+
+def with_zeros(rules: Rules, rows: int) -> Model:
+    """Weights with tiles of nothing but zeros, at the begin and at the end of sums."""
+    source = f"""\
+weights random(seed={rows})
+model zeros(x: f32[1, {rows}, 15] in [-1.0, 1.0]):
+    weight a: f32[4, 8] = "a"
+    weight b: f32[11, 4] = "b"
+    w = concat([pad(a, ((0, 0), (0, 4))), pad(b, ((0, 0), (8, 0)))], axis=0)
+    return relu(x @ w)
+"""
+    return Model(source, rules.accumulators)
+
+
+def ragged(draw: Random, rules: Rules) -> Iterator[Model]:
+    """Fully connected layers whose sizes are no multiples of 4."""
+    for rows in (draw.randrange(2, 12), rules.accumulators + draw.randrange(3, 9)):
+        yield fc(rules, rows, 4 * draw.randrange(2, 4) + draw.randrange(1, 4), 4 * draw.randrange(1, 3) + draw.randrange(1, 4))
+
+
+def square(draw: Random, rules: Rules) -> Model:
+    """As many blocks of rows as of columns: a tile that is taken for another one is there too."""
+    blocks = draw.randrange(2, 4)
+    return fc(rules, draw.randrange(3, 9), 4 * blocks, 4 * blocks)
+
+
+def convolutions(draw: Random, rules: Rules) -> Iterator[Model]:
+    """Two images with a stride, and one whose lines are as long as the accumulators or longer."""
+    yield conv(rules, (2, draw.randrange(6, 9), draw.randrange(5, 9), draw.randrange(4, 8)), 3, 3, stride=2)
+    yield conv(rules, (1, 3, rules.accumulators + draw.randrange(2, 8), 2), draw.randrange(5, 8), 2, padding="valid")

@@ -1,0 +1,162 @@
+"""The term's rules for a layer's lines, and in which order lines visit the tiles of a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from tpucc.isa.instructions import Flag, Opcode
+from tpucc.isa.listing.words import name_text
+from tpucc.labs.lab import Failed, Term
+from tpucc.lowering.products import ProductLayer, WrittenProduct
+from tpucc.lowering.tiletext import MULTIPLIES
+
+MOST_LINES = 5000
+"""Lines of one layer."""
+MOST_CHARACTERS = 2**20
+MOST_SHOWN = 6
+"""Levels of a layer that a message shows."""
+MOST_ROWS = 2**16
+"""Rows of all accumulator groups of one layer, and rows that its lines may walk to be drawn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """An instruction walks at most `most` rows. Column blocks are activated from the first to the last or from the last to the first
+    (`columns_down`), and a sum takes its levels likewise (`levels_down`). The machine has `accumulators` rows of accumulators."""
+
+    most: int
+    columns_down: bool
+    levels_down: bool
+    accumulators: int
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term; no two orders of terms are the built-in lowering's."""
+    draw = term.draw("tiling")
+    if draw is None:
+        return Rules(8, False, False, 16)
+    columns_down, levels_down = draw.choice(((True, False), (False, True), (True, True)))
+    return Rules(draw.choice((5, 6, 7, 9, 10)), columns_down, levels_down, draw.choice((16, 20, 24)))
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """A multiply: `rows` rows of the result from row `row` on, of column block `n`, gain the products of level `k`."""
+
+    row: int
+    rows: int
+    k: int
+    n: int
+
+
+@dataclass(slots=True)
+class _Sums:
+    """What the accumulators hold, one entry for each row of each group: the levels' tiles, and the visits, that were summed."""
+
+    tiles: dict[tuple[int, int], list[int]] = field(default_factory=dict)
+    visits: dict[tuple[int, int], list[tuple[int, int]]] = field(default_factory=dict)
+
+
+def visits_of(layer: ProductLayer, product: WrittenProduct) -> list[Visit]:
+    """The multiplies of a layer's lines in their order, as far as they are activated; none of lines that walk no end of rows."""
+    code = product.records
+    if (code["outer"].astype(float) * code["inner"]).sum() > MOST_ROWS:
+        return []
+    return _walked(layer, product, None)[0]
+
+
+def broken_rule(layer: ProductLayer, product: WrittenProduct, rules: Rules, lines: Sequence[str]) -> str:
+    """The first of the term's rules that lines break, or nothing. The lines make a valid program, whose integers are right."""
+    code = product.records
+    for index, rows in enumerate((code["outer"].astype(int) * code["inner"].astype(int)).tolist()):
+        if code["opcode"][index] in (*MULTIPLIES, Opcode.ACTIVATE) and rows > rules.most:
+            line = f"`{lines[index].strip()}`" if index < len(lines) else f"instruction {index}"
+            return f"{line} walks {rows} rows; {rules.most} are the most"
+    return _walked(layer, product, rules)[1]
+
+
+def _walked(layer: ProductLayer, product: WrittenProduct, rules: Rules | None) -> tuple[list[Visit], str]:
+    """The visits, and the first rule about order that is broken."""
+    code, names = product.records, [name_text(buffer.name) for buffer in layer.buffers]
+    sums, visits, problem = _Sums(), dict[int, Visit](), ""
+    tile, last = -1, -1
+    for index, opcode in enumerate(code["opcode"].tolist()):
+        start, rows = int(code["acc"][index]), int(code["outer"][index]) * int(code["inner"][index])
+        places = [(int(code["group"][index]), start + row) for row in range(rows)]
+        if opcode in MULTIPLIES:
+            tile = int(code["index"][index]) if code["flags"][index] & Flag.SWITCH else tile
+            for place in places:
+                sums.tiles.setdefault(place, []).append(tile)
+            sums.visits.setdefault(places[0], []).append((index, rows))
+        elif opcode == Opcode.ACTIVATE:
+            name = names[code["dest_buffer"][index]]
+            if name not in layer.results:
+                continue
+            n = layer.results.index(name)
+            expected = _tiles(layer, n, rules is not None and rules.levels_down)
+            for at, place in enumerate(places):
+                o, i = divmod(at, int(code["inner"][index]))
+                row = int(code["dest"][index]) + o * int(code["dest_pitch"][index]) + i * int(code["dest_stride"][index]) - layer.start
+                row //= 1 + layer.wide
+                found = sums.tiles.pop(place, [])
+                if rules is not None and not problem and found != [tile for _, tile in expected]:
+                    problem = _of_levels(n, found, [tile for _, tile in expected])
+                levels = [k for k, _ in expected]
+                for turn, (multiply, count) in enumerate(sums.visits.pop(place, [])):
+                    visits[multiply] = Visit(row, count, _level(layer, n, found, turn, levels), n)
+            if rules is not None and not problem and n != last:
+                problem = _of_columns(len(layer.results), last, n, rules.columns_down)
+            last = n
+    return [visits[index] for index in sorted(visits)], problem
+
+
+def _tiles(layer: ProductLayer, n: int, down: bool) -> list[tuple[int, int]]:
+    """The levels of a column block with their tiles, without those of zeros, in the order in which they are summed."""
+    tiles = [(k, tile) for k, level in enumerate(layer.levels) if (tile := level.tiles[n]) is not None]
+    return tiles[::-1] if down else tiles
+
+
+def _level(layer: ProductLayer, n: int, found: list[int], turn: int, levels: list[int]) -> int:
+    """Which level the tile is of that was multiplied with in this turn; -1 when it is of none."""
+    tile = found[turn] if turn < len(found) else -1
+    among = [k for k in levels if layer.levels[k].tiles[n] == tile]
+    return among[min(found[:turn].count(tile), len(among) - 1)] if among else -1
+
+
+def _of_levels(n: int, found: list[int], expected: list[int]) -> str:
+    return f"a sum of column block {n} takes the tiles {found}; in this term's order they are {expected}"
+
+
+def _of_columns(count: int, last: int, n: int, down: bool) -> str:
+    """What is wrong with activating column block `n` after `last` (-1: as the first), or nothing."""
+    first = count - 1 if down else 0
+    expected = first if last < 0 else (last + (-1 if down else 1)) % count
+    if n == expected:
+        return ""
+    before = "first" if last < 0 else f"after column block {last}"
+    return f"column block {n} is activated {before}; in this term's order it is column block {expected}"
+
+
+def described(layer: ProductLayer) -> str:
+    """A layer in a few lines, for a message."""
+    shown = [
+        f"level {k}: {part.buffer}+{part.start} steps={part.steps} tiles={list(part.tiles)}"
+        for k, part in enumerate(layer.levels[:MOST_SHOWN])
+    ]
+    more = [f"… {len(layer.levels)} levels"] if len(layer.levels) > MOST_SHOWN else []
+    results = f"shape={layer.shape} results={list(layer.results)} start={layer.start} steps={layer.steps} blocks={list(layer.blocks)}"
+    return "\n".join([f"a layer of kind {layer.kind}: {results}{' wide' * layer.wide}", *shown, *more])
+
+
+def lines_of(answer: object) -> list[str]:
+    """A lowering's answer as lines. Raises `Failed`."""
+    found = [answer] if isinstance(answer, str) else answer
+    if not isinstance(found, list) or not all(isinstance(line, str) for line in found):
+        raise Failed("result", "returned no lines: expected strings")
+    lines = [part for line in found for part in line.splitlines() if part.strip()]
+    characters = sum(map(len, lines))
+    if len(lines) > MOST_LINES or characters > MOST_CHARACTERS:
+        limits = f"{MOST_LINES:,} and {MOST_CHARACTERS:,} are the most"
+        raise Failed("result", f"returned {len(lines):,} lines of {characters:,} characters; {limits}")
+    return lines
