@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,13 @@ SEED = 20
 
 
 class Here:
-    """A submission in this process: for code of our own only."""
+    """A submission in this process: for code of our own only. Of its files, the Python ones are executed."""
 
-    def __init__(self, text: str) -> None:
-        self._text, self._module = text, {"__name__": "submission", "__file__": "submission.py"}
-        exec(compile(text, "submission.py", "exec"), self._module)
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files, self._module = files, {"__name__": "submission", "__file__": "submission.py"}
+        for name, text in files.items():
+            if name.endswith(".py"):
+                exec(compile(text, "submission.py", "exec"), self._module)
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         if function not in self._module:
@@ -39,12 +42,29 @@ class Here:
             raise Failed(type(error).__name__, str(error)) from None
 
     def text(self, name: str) -> str:
-        raise Failed("result", f"{name} isn't here")
+        if name not in self._files:
+            raise Failed("file", f"{name} isn't here")
+        return self._files[name]
 
 
-def results(lab: Lab, text: str, term: Term) -> list[Result]:
-    submission = Here(lab.filled(text, term))
-    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED))]
+def files_of(lab: Lab, path: Path) -> dict[str, str]:
+    """The files of a solution: a folder, the lab's main file, or one file (`puzzle03_why.asm` for `puzzle03.asm`) of the reference's."""
+    if path.is_dir():
+        return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
+    if path.suffix == ".py":
+        return {lab.file: path.read_text("utf-8")}
+    return files_of(lab, reference(lab)) | {f"{path.stem.split('_')[0]}{path.suffix}": path.read_text("utf-8")}
+
+
+def reference(lab: Lab) -> Path:
+    """The reference solution: a file or a folder."""
+    return SOLUTIONS / lab.name / ("reference.py" if lab.functions else "reference")
+
+
+def results(lab: Lab, files: Mapping[str, str], term: Term, only: str = "") -> list[Result]:
+    """What the tests find, or the one of this name."""
+    submission = Here({name: lab.filled(text, term) for name, text in files.items()})
+    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []
     return found
 
@@ -58,7 +78,7 @@ PAIRS = [pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}") f
 
 def mistakes(lab: Lab) -> list[Path]:
     """The wrong solutions of a lab."""
-    return sorted((SOLUTIONS / lab.name / "wrong").glob("*.py"))
+    return sorted((SOLUTIONS / lab.name / "wrong").glob("*.*"))
 
 
 MISTAKES = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab)]
@@ -69,13 +89,13 @@ def test_the_reference_gets_all_points(lab: Lab, term: Term) -> None:
     tests = (*lab.public(term), *lab.hidden(term, SEED))
     assert sum(test.points for test in tests) == 100
     assert len({test.name for test in tests}) == len(tests)
-    found = results(lab, (SOLUTIONS / lab.name / "reference.py").read_text("utf-8"), term)
+    found = results(lab, files_of(lab, reference(lab)), term)
     assert [(result.test.name, result.outcome.message) for result in found if not result.outcome.passed] == []
 
 
 @pytest.mark.parametrize(("lab", "term"), PAIRS)
 def test_the_skeleton_gets_its_floor(lab: Lab, term: Term) -> None:
-    assert score(results(lab, lab.material("skeleton.py", term), term)) <= lab.floor
+    assert score(results(lab, lab.files(term), term)) <= lab.floor
 
 
 @pytest.mark.parametrize(("lab", "path"), MISTAKES)
@@ -83,8 +103,8 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path) -> 
     named = re.search(r"Fails `(?P<test>[^`]+)`", path.read_text("utf-8"))
     assert named is not None
     for term in TERMS:
-        found = {result.test.name: result.outcome.passed for result in results(lab, path.read_text("utf-8"), term)}
-        assert not found[named["test"]]
+        (found,) = results(lab, files_of(lab, path), term, named["test"])
+        assert not found.outcome.passed
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
@@ -94,12 +114,12 @@ def test_there_are_five_wrong_solutions(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("lab", "term"), PAIRS)
 def test_texts_are_complete(lab: Lab, term: Term) -> None:
-    for name in ("handout.md", "skeleton.py"):
-        text = lab.material(name, term)
+    handout, files = lab.material("handout.md", term), lab.files(term)
+    for text in (handout, *files.values()):
         assert "{{" not in text
         assert text.isprintable() or "\n" in text
-    assert lab.file in lab.material("handout.md", term)
-    assert all(f"def {function}(" in lab.material("skeleton.py", term) for function in lab.functions)
+    assert lab.file in handout
+    assert all(f"def {function}(" in files[lab.file] for function in lab.functions)
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
