@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
 from tpucc.labs.lab import Failed, Lab, Plain, Term
 
-SOLUTIONS = Path(__file__).parent / "solutions"
+SOLUTIONS, EXPLOITED = (Path(__file__).parent / name for name in ("solutions", "exploits"))
 TERMS = [Term(), Term("spring"), Term("2027 autumn")]
 SEED = 20
 
@@ -34,7 +35,8 @@ class Here:
         if function not in self._module:
             raise Failed("result", f"defines no function {function}")
         try:
-            answer: Any = self._module[function](*arguments)  # type: ignore[operator]
+            copies = pickle.loads(pickle.dumps(arguments))
+            answer: Any = self._module[function](*copies)  # type: ignore[operator]
             return _read(_plain(answer))
         except (tpucc.TooLarge, ArithmeticError, LookupError, TypeError, ValueError, NotImplementedError, AssertionError) as error:
             raise Failed(type(error).__name__, str(error)) from None
@@ -48,11 +50,13 @@ class Here:
 
 
 def files_of(lab: Lab, path: Path) -> dict[str, str]:
-    """The files of a solution: a folder, the lab's main file, or one file (`puzzle03_why.asm` for `puzzle03.asm`) of the reference's."""
+    """The files of a solution: a folder; the lab's main file; what follows the reference's text (`and_why.py`), where it replaces
+    functions; or a file in the place of one of the reference's (`puzzle03_why.asm`)."""
     if path.is_dir():
         return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
     if path.suffix == ".py":
-        return {lab.file: path.read_text("utf-8")}
+        before = reference(lab).read_text("utf-8") if path.stem.startswith("and_") else ""
+        return {lab.file: before + path.read_text("utf-8")}
     return files_of(lab, reference(lab)) | {f"{path.stem.split('_')[0]}{path.suffix}": path.read_text("utf-8")}
 
 
@@ -105,6 +109,15 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path) -> 
     for term in TERMS:
         (found,) = results(lab, files_of(lab, path), term, named["test"])
         assert not found.outcome.passed
+
+
+EXPLOITS = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]
+EXPLOITS += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
+
+
+@pytest.mark.parametrize(("lab", "path"), [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in EXPLOITS])
+def test_an_exploit_of_a_lab_gets_its_floor(lab: Lab, path: Path) -> None:
+    assert score(results(lab, files_of(lab, path), Term())) <= lab.floor
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)

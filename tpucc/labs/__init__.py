@@ -17,7 +17,7 @@ from tpucc.labs.lab import Lab, Term
 if TYPE_CHECKING:
     from tpucc.labs.puzzles.puzzle import Puzzle
 
-NAMES = {0: "puzzles", 5: "allocation"}
+NAMES = {0: "puzzles", 5: "allocation", 8: "break_it"}
 """The module of each lab, by its number."""
 
 

@@ -317,7 +317,7 @@ def _tiles(number: int, held: Rules) -> Puzzle:
         "groups of accumulators are g0, g1, …, and tpucc adds fetches, waits, addresses and the end. Declare the buffers and groups "
         "that you need: `.buffer NAME rows=R`, and one `.groups [R …]` with a number for each group."
     )
-    return Puzzle(number, "a product of four tiles", task, draw, 11, _TILED.format(rows=held.rows), "tile", directives=("buffer", "groups"))
+    return Puzzle(number, "a product of four tiles", task, draw, 10, _TILED.format(rows=held.rows), "tile", directives=("buffer", "groups"))
 
 
 def _fewest(number: int, held: Rules) -> Puzzle:

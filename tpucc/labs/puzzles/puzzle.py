@@ -106,7 +106,7 @@ class Puzzle:
         """The memories at the start and the goal, for one draw of numbers."""
         setting = self.draw(Random(0))
         for name, values in setting.inputs.items():
-            yield f"host memory, input {name}, {self._rows(name, values.shape)}"
+            yield f"host memory, input {name}: {self._rows(name, values.shape)}"
             yield from matrix_lines(values)
         for name, rows in setting.scratch.items():
             yield f"host memory, {counted(rows, 'row')} to use: {name}"
@@ -116,15 +116,15 @@ class Puzzle:
         for number, block in enumerate(setting.blocks):
             yield f"parameter block {number}: {block.line.removeprefix('.block').strip() or block.words or 'multiplier=1'}"
         for name, values in setting.goal.items():
-            yield f"the goal: output {name}, {self._rows(name, values.shape)}"
+            yield f"the goal, output {name}: {self._rows(name, values.shape)}"
             yield from matrix_lines(values)
         yield "(other numbers are drawn whenever a program is checked)"
 
     def _rows(self, name: str, shape: tuple[int, ...]) -> str:
-        """Where a port's rows lie: a column block each four columns."""
-        blocks = [f"{name}.{block}" for block in range(-(-shape[1] // self.target.mxu))]
-        columns = [f"columns {4 * block} to {4 * block + 3} at {place}" for block, place in enumerate(blocks)]
-        return f"{counted(shape[0], 'row')} at {blocks[0]}" if len(blocks) == 1 else f"{counted(shape[0], 'row')}: {', '.join(columns)}"
+        """Where a port's rows lie: each four columns at a place of their own."""
+        places = [f"{name}.{block}" for block in range(-(-shape[1] // self.target.mxu))]
+        each = ", four columns each" if len(places) > 1 else ""
+        return f"{counted(shape[0], 'row')} at {listed(places)}{each}"
 
 
 @cache
