@@ -51,6 +51,7 @@ WRONG = {
     ),
     "no such instruction": (1, "; hm\n  reed x\n  halt", 2, "", "line 2 `reed x`: no instruction is named reed"),
     "a directive": (1, "halt\n.target tpu_v1", 2, "", ".target is part of the puzzle"),
+    "a directive after a byte-order mark": (1, "\ufeff.target tpu_v1\nhalt", 1, "", ".target is part of the puzzle"),
     "nothing": (1, "", 0, "A program ends with halt", "doesn't end in halt"),
     "too long": (1, "nop\n" * 300 + "halt", 0, "", "more than 200 lines"),
     "an overflow": (7, ".block bias=[2147483647 0 0 0]\n" + solution(7).split("\n", 1)[1], 9, "int32", "line 9 `activate"),
@@ -98,7 +99,7 @@ def test_a_puzzle_shows_itself() -> None:
         assert max(len(line) for line in text.splitlines() if line) <= 78
         assert f"Puzzle {puzzle.number}" in text
         assert "the goal, output y" in text
-        assert "<pre>" in puzzle._repr_html_()
+        assert "<pre " in puzzle._repr_html_()
         assert max(map(len, puzzle.begun.splitlines())) <= 140
     with pytest.raises(tpucc.UsageError, match="no puzzle 99"):
         tpucc.lab.puzzle(99)

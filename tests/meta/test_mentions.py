@@ -6,12 +6,15 @@ import importlib
 import re
 from pathlib import Path
 
+from tpucc.labs import labs
+
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("tpucc", "tests", "docs", "benchmarks", "programs")
 KINDS = ("*.py", "*.md", "*.lark", "*.js", "*.css", "*.html", "*.toml")
 EXAMPLES = {
     *("FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"),
     *("tpucc/ops/abs.py", "tpucc/passes/drop_clamps.py"),
+    *(lab.file for lab in labs()),
 }
 """Names that stand for the reader's own files."""
 

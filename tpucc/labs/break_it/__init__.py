@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
+from textwrap import fill
 
 from tpucc.diagnostics import Error, counted
 from tpucc.isa.assembler import assemble
@@ -23,6 +24,8 @@ PROGRAMS, LETTERS = 20, 5_000
 """The most programs that a submission may have, and the characters of one."""
 HOST_ROWS = 1000
 """The most rows of inputs and outputs of one."""
+RANKED = "bugs missed + false alarms"
+"""What a leaderboard sorts by, the least first: the bugs, less those caught minus false alarms."""
 NEAR = 6
 """Instructions that are shown before and after one that matters."""
 
@@ -38,6 +41,7 @@ def _words(term: Term) -> Mapping[str, str]:
     return {
         "rule": rule.name,
         "says": rule.says,
+        "told": fill(rule.says, 120),
         "codes": ", ".join(rule.codes),
         "full": f"{FULL:g}",
         "none": f"{NONE:g}",
@@ -50,8 +54,8 @@ def _words(term: Term) -> Mapping[str, str]:
 def _public(term: Term) -> Sequence[Test]:
     rule = rule_of(term)
     return (
-        Test("sound programs", 5, partial(caught, _sound)),
-        Test("one change", 20, partial(caught, partial(_changed, rule, "public", SIZES, 12))),
+        Test("sound programs", 5, partial(caught, _sound, False)),
+        Test("one change", 20, partial(caught, partial(_changed, rule, "public", SIZES, 12), True)),
         Test("programs", 5, partial(readable, rule)),
         *(_exposing(rule, number, 8) for number in range(SHOWN)),
     )
@@ -61,8 +65,8 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     rule, draw = rule_of(term), Random(f"{seed}/break_it")
     sizes = [(draw.randint(2, 5), draw.randint(3, 9), draw.randint(3, 9)) for _ in SIZES]
     return (
-        Test("hidden: one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20)), True),
-        Test("hidden: short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40)), True),
+        Test("hidden: one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True), True),
+        Test("hidden: short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False), True),
         *(_exposing(rule, number, 8) for number in range(SHOWN, len(DETECTORS[rule.name]))),
     )
 
@@ -101,8 +105,11 @@ def reported(submission: Submission, program: Plain) -> set[int]:
     return set(found)
 
 
-def caught(drawn: Callable[[], Sequence[Case]], submission: Submission) -> Outcome:
-    """Bugs caught minus false alarms. A bug is caught when its first fault is reported; an alarm is false when it names what is none."""
+def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submission) -> Outcome:
+    """Bugs caught minus false alarms. A bug is caught when its first fault is reported; an alarm is false when it names what is none.
+
+    `ranked`: the result counts for the leaderboard.
+    """
     cases = drawn()
     bugs = sum(bool(case.faults) for case in cases)
     score, alarms, first = 0, 0, Outcome(1, "")
@@ -113,10 +120,10 @@ def caught(drawn: Callable[[], Sequence[Case]], submission: Submission) -> Outco
         alarms += bool(false)
         if (false or missed) and first.passed:
             first = _shown(case, found, min(case.faults) if missed else false[0])
-    words = f"{score} of {counted(bugs, 'bug')} caught, false alarms in {alarms} of {counted(len(cases), 'program')}"
-    left = bugs - (score - alarms)
+    words = f"false alarms in {alarms} of {counted(len(cases), 'program')}"
+    words = f"{score} of {counted(bugs, 'bug')} caught, {words}" if bugs else words
     share = float(alarms == 0) if not bugs else min(1.0, max(0.0, ((score - alarms) / bugs - NONE) / (FULL - NONE)))
-    measures = {"bugs missed + false alarms": left} if bugs else None
+    measures = {RANKED: bugs - score + alarms} if ranked else None
     return Outcome(share, words, first.given, first.expected, first.found, first.drawing, measures=measures)
 
 
@@ -163,7 +170,7 @@ def _read(rule: Rule, number: int, text: str) -> Plain:
 def readable(rule: Rule, submission: Submission) -> Outcome:
     """The submission's programs: some break the rule, and some don't."""
     faults = [bool(rule.faults(program)) for _, program in texts(rule, submission)]
-    words = f"{sum(faults)} of {counted(len(faults), 'program')} {'breaks' if sum(faults) == 1 else 'break'} the rule"
+    words = f"programs that break the rule: {sum(faults)} of {len(faults)}"
     right = any(faults) and not all(faults)
     return Outcome(float(right), words, expected="" if right else "some that break it, and some that don't")
 
@@ -193,5 +200,5 @@ LAB = Lab(
     words=_words,
     folder=Path(__file__).parent,
     floor=5,
-    ranks="bugs missed + false alarms",
+    ranks=RANKED,
 )

@@ -121,9 +121,9 @@ RULES = {
         ),
         Rule(
             "lost",
-            "A multiply without `accumulate` begins new sums. It is at fault when one of its accumulator rows holds a sum that was begun "
-            "or added to, and not activated since. An instruction that reads sums and writes none activates them. After a multiply that is "
-            "at fault its new sums wait to be activated, as after any other.",
+            "A multiply writes sums. One without `accumulate`, which reads none, begins new sums: it is at fault when one of its "
+            "accumulator rows holds a sum that was begun or added to, and not activated since. An instruction that reads sums and writes "
+            "none activates them. After a multiply that is at fault its new sums wait to be activated, as after any other.",
             ("V0502",),
             lost,
         ),

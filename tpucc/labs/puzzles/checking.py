@@ -27,7 +27,7 @@ from tpucc.runtime.blame import maker_of
 from tpucc.schedule.pipeline import schedule
 from tpucc.sim.interpret import Interpreter
 from tpucc.sim.timing import time_program
-from tpucc.viz.svg import escaped, joined, tag
+from tpucc.viz.svg import escaped, tag
 
 if TYPE_CHECKING:
     from tpucc.labs.puzzles.puzzle import Puzzle
@@ -37,6 +37,7 @@ ROUNDS = 2
 """How often numbers are drawn."""
 LINES, LETTERS = 200, 20_000
 """The longest solution that is read."""
+WRAPPED = "white-space: pre-wrap"
 _SHOWN = re.compile(r"instruction (?P<number>[\d,]+) `[^`]*`")
 _TILE = re.compile(r"tile instruction [\d,]+ (`[^`]*` )?")
 _WORD = re.compile(r"\.(?P<name>\w*)")
@@ -71,7 +72,7 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         head, *lines = str(self).splitlines()
-        return tag("div", tag("strong", escaped(head)), joined([tag("pre", escaped("\n".join(lines)))]))
+        return tag("div", tag("strong", escaped(head)), tag("pre", escaped("\n".join(lines)), style=WRAPPED))
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +112,8 @@ def judged(puzzle: Puzzle, text: str, seed: int | None = None) -> Verdict:
 
 def _require_plain(puzzle: Puzzle, text: str) -> None:
     """Instructions, and only the directives that the puzzle leaves to the student. Raises `Wrong`."""
-    lines = text.splitlines()
-    code = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip() and line.strip()[0] not in ";|"]
+    lines = enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), 1)
+    code = [(number, line) for number, line in lines if line and line[0] not in ";|"]
     if len(code) > LINES or len(text) > LETTERS:
         raise Wrong(f"the program has more than {LINES} lines, and needs far fewer")
     for number, line in code:
@@ -148,7 +149,7 @@ def _scheduled_lines(opcodes: AnyArray, program: Program, spans: tuple[Span, ...
 
 def _unread(found: Diagnostic, text: str) -> Wrong:
     """A line that can't be read, or that the checker of tile programs refuses."""
-    line = found.span.line if found.span and found.span.line <= len(text.splitlines()) else 0
+    line = found.span.line if found.span and found.span.line <= text.count("\n") + 1 else 0
     message = _TILE.sub("", found.message, count=1) if line else found.message
     why = "\n".join(part for part in (WHY.get(found.code, ""), *found.help[:1]) if part)
     return Wrong(f"{_at(line, text)}: {message}" if line else message, why, line)
@@ -235,7 +236,7 @@ def _changed(puzzle: Puzzle, solution: Solution) -> str | None:
     """The first instruction of the given text that isn't one of the solution's, in its place among those that aren't waits."""
     given = read_listing(puzzle.text + puzzle.draw(Random(0)).directives(puzzle.target_line), puzzle.file)[0].instructions
     own = solution.program.instructions
-    left, right = (code[code["opcode"] != Opcode.SYNCHRONIZE] for code in (given, own))
+    left, right = (code[~np.isin(code["opcode"], (Opcode.SYNCHRONIZE, Opcode.SYNCHRONIZE_HOST))] for code in (given, own))
     lines: Callable[[int], str] = [line.strip() for line in puzzle.text.splitlines() if line.strip() and line.strip()[0] != ";"].__getitem__
     for index, record in enumerate(left):
         if index >= len(right) or right[index] != record:

@@ -10,7 +10,7 @@ from textwrap import fill
 
 from tpucc.diagnostics import counted, listed
 from tpucc.isa.listing.data import matrix_lines
-from tpucc.labs.puzzles.checking import Verdict, judged
+from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
 from tpucc.labs.puzzles.setting import Setting
 from tpucc.target import Target, load_target, number_fields
 from tpucc.viz.svg import Markup, escaped, joined, tag
@@ -85,7 +85,7 @@ class Puzzle:
 
     def _repr_html_(self) -> str:
         head = tag("strong", escaped(f"{self.title[0].upper()}{self.title[1:]}"))
-        memories = tag("pre", escaped("\n".join(self._memories())))
+        memories = tag("pre", escaped("\n".join(self._memories())), style=WRAPPED)
         return tag("div", tag("p", head), tag("p", _code(self.task)), tag("p", escaped(self._machine())), memories)
 
     def _lines(self) -> Iterator[str]:
@@ -105,6 +105,7 @@ class Puzzle:
     def _memories(self) -> Iterator[str]:
         """The memories at the start and the goal, for one draw of numbers."""
         setting = self.draw(Random(0))
+        yield "At the start, for example:"
         for name, values in setting.inputs.items():
             yield f"host memory, input {name}: {self._rows(name, values.shape)}"
             yield from matrix_lines(values)
@@ -116,9 +117,11 @@ class Puzzle:
         for number, block in enumerate(setting.blocks):
             yield f"parameter block {number}: {block.line.removeprefix('.block').strip() or block.words or 'multiplier=1'}"
         for name, values in setting.goal.items():
+            yield ""
             yield f"the goal, output {name}: {self._rows(name, values.shape)}"
             yield from matrix_lines(values)
-        yield "(other numbers are drawn whenever a program is checked)"
+        yield ""
+        yield "Whenever a program is checked, other numbers are drawn."
 
     def _rows(self, name: str, shape: tuple[int, ...]) -> str:
         """Where a port's rows lie: each four columns at a place of their own."""

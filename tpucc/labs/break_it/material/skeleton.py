@@ -1,6 +1,8 @@
 """Lab 8: break it. Write `violations` and `programs`; helpers of your own are welcome in this file.
 
-The term's rule is "{{rule}}": {{says}}
+The term's rule is "{{rule}}":
+
+{{told}}
 """
 
 
