@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 
 import tpucc
 from tests.labs.test_labs import SEED, files_of, reference, results
+from tpucc.isa.assembler import assemble
 from tpucc.isa.instructions import Flag, Opcode
 from tpucc.isa.program import Program
 from tpucc.isa.verify import definitions, fifo, hazards, verify
@@ -119,6 +121,12 @@ def test_the_verifier_is_not_in_a_childs_copy(module: ModuleType, said: str) -> 
     text = Path(module.__file__).read_text("utf-8")
     assert said in text
     assert said not in stripped(text)
+
+
+def test_the_handouts_example_breaks_what_it_says() -> None:
+    (code,) = re.findall(r"```\n(.*?)```", find("break_it").material("handout.md", Term()), re.DOTALL)
+    program = plain(assemble(code, "handout.asm"))
+    assert {name: list(rule.faults(program)) for name, rule in RULES.items()} == {"unwritten": [3], "lost": [4], "fifo": [], "race": [6]}
 
 
 def test_hidden_programs_are_the_seeds() -> None:

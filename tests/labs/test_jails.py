@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.test_labs import SEED, SOLUTIONS
-from tpucc.labs import child, find, jails
+from tests.labs.test_labs import EXPLOITED, SEED, SOLUTIONS
+from tpucc.labs import child, find, jails, labs
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
 from tpucc.labs.jails import JAILS, Cell, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab
 
 EXPLOITS = sorted((Path(__file__).parent / "exploits").glob("*.py"))
 LAB = find("allocation")
@@ -39,10 +39,10 @@ def jail(shared: Path) -> Jail:
     return working[0]
 
 
-def points(jail: Jail, shared: Path, text: str) -> float:
-    """What a submission earns with all tests of the lab."""
-    with cell(shared, {LAB.file: text.encode()}, LAB.file) as made, Child(jail, made, LAB.modules) as submission:
-        return sum(run(test, submission).score for test in (*LAB.public(AS_WRITTEN), *LAB.hidden(AS_WRITTEN, SEED)))
+def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB) -> float:
+    """What a submission earns with all tests of a lab."""
+    with cell(shared, {lab.file: lab.filled(text, AS_WRITTEN).encode()}, lab.file) as made, Child(jail, made, lab.modules) as submission:
+        return sum(run(test, submission).score for test in (*lab.public(AS_WRITTEN), *lab.hidden(AS_WRITTEN, SEED)))
 
 
 @posix
@@ -65,10 +65,18 @@ def left_behind() -> list[str]:
     return found
 
 
+ASKING = [pytest.param(lab, path, id=path.stem) for lab in labs() for path in (EXPLOITED / lab.name / "jailed").glob("*.py")]
+
+
+@posix
+@pytest.mark.parametrize(("lab", "path"), ASKING)
+def test_what_a_lab_asks_for_is_out_of_reach(lab: Lab, path: Path, jail: Jail, shared: Path) -> None:
+    assert points(jail, shared, path.read_text("utf-8"), lab) <= lab.floor
+
+
 @posix
 def test_the_reference_gets_all_points_in_a_jail(jail: Jail, shared: Path) -> None:
-    text = LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN)
-    assert points(jail, shared, text) == 100
+    assert points(jail, shared, (SOLUTIONS / LAB.name / "reference.py").read_text("utf-8")) == 100
 
 
 SEES = """

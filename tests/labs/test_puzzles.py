@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from html import unescape
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import tpucc
 from tests.labs.test_labs import SOLUTIONS
 from tpucc.cli import lab_command
+from tpucc.isa.assembler import assemble
+from tpucc.isa.verify import check as check_program
 from tpucc.labs import find
 from tpucc.labs.grading import check
 from tpucc.labs.lab import Term
 from tpucc.labs.puzzles.dozen import puzzles
+from tpucc.sim.interpret import Interpreter
 
 LAB = find("puzzles")
 
@@ -107,6 +112,14 @@ def test_a_puzzle_shows_itself() -> None:
 
 def test_terms_have_their_own_puzzles() -> None:
     assert str(tpucc.lab.puzzle(7)) != str(tpucc.lab.puzzle(7, "spring"))
+
+
+def test_the_handouts_example_is_what_the_machine_does() -> None:
+    (tile, code) = re.findall(r"```\n(.*?)```", LAB.material("handout.md", Term()), re.DOTALL)
+    listing = f"{code}.target tiny\n.input x 1x4\n.output y 1x4\n.tile\n{tile}.block multiplier=0.5\n"
+    program = assemble(listing, "handout.asm")
+    check_program(program)
+    assert Interpreter(program).run({"x": np.array([[1, 2, 0, 1]], np.int8)})["y"].tolist() == [[2, 1, 2, 0]]
 
 
 def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:
