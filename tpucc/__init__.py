@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tpucc import labs as lab
     from tpucc.api import Executable, InputWarning, compile, compile_source, judge, load, resume
     from tpucc.diagnostics import (
         CheckError,
@@ -52,6 +53,7 @@ _HOMES = {
     "tpucc.target": ("Target", "load_target"),
 }  # fmt: skip
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_PACKAGES = {"lab": "tpucc.labs"}
 
 __version__ = "0.1.0"
 __all__ = [
@@ -84,6 +86,7 @@ __all__ = [
     "compile",
     "compile_source",
     "judge",
+    "lab",
     "load",
     "load_target",
     "resume",
@@ -91,9 +94,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOME_OF:
+    if name not in _HOME_OF and name not in _PACKAGES:
         raise AttributeError(f"module 'tpucc' has no attribute {name!r}")
-    value = getattr(import_module(_HOME_OF[name]), name)
+    value = import_module(_PACKAGES[name]) if name in _PACKAGES else getattr(import_module(_HOME_OF[name]), name)
     globals()[name] = value
     return value
 

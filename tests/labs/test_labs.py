@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,29 +12,32 @@ from xml.etree import ElementTree
 import pytest
 
 import tpucc
-from tpucc.labs import find, labs
+from tpucc.labs import labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
 from tpucc.labs.lab import Failed, Lab, Plain, Term
 
-SOLUTIONS = Path(__file__).parent / "solutions"
+SOLUTIONS, EXPLOITED = (Path(__file__).parent / name for name in ("solutions", "exploits"))
 TERMS = [Term(), Term("spring"), Term("2027 autumn")]
 SEED = 20
 
 
 class Here:
-    """A submission in this process: for code of our own only."""
+    """A submission in this process: for code of our own only. Of its files, the Python ones are executed."""
 
-    def __init__(self, text: str) -> None:
-        self._text, self._module = text, {"__name__": "submission", "__file__": "submission.py"}
-        exec(compile(text, "submission.py", "exec", dont_inherit=True), self._module)
+    def __init__(self, files: Mapping[str, str]) -> None:
+        self._files, self._module = files, {"__name__": "submission", "__file__": "submission.py"}
+        for name, text in files.items():
+            if name.endswith(".py"):
+                exec(compile(text, "submission.py", "exec", dont_inherit=True), self._module)
 
     def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
         if function not in self._module:
             raise Failed("result", f"defines no function {function}")
         try:
-            answer: Any = self._module[function](*arguments)  # type: ignore[operator]
+            copies = pickle.loads(pickle.dumps(arguments))
+            answer: Any = self._module[function](*copies)  # type: ignore[operator]
             return _read(_plain(answer))
         except (
             tpucc.TooLarge,
@@ -52,12 +57,31 @@ class Here:
         return tuple(sorted(name for name, value in self._module.items() if callable(value) and not name.startswith("_")))
 
     def text(self, name: str) -> str:
-        raise Failed("result", f"{name} isn't here")
+        if name not in self._files:
+            raise Failed("file", f"{name} isn't here")
+        return self._files[name]
 
 
-def results(lab: Lab, text: str, term: Term, only: str = "") -> list[Result]:
-    submission = Here(lab.filled(text, term))
-    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if only in ("", test.name)]
+def files_of(lab: Lab, path: Path) -> dict[str, str]:
+    """The files of a solution: a folder; the lab's main file; what follows the reference's text (`and_why.py`), where it replaces
+    functions; or a file in the place of one of the reference's (`puzzle03_why.asm`)."""
+    if path.is_dir():
+        return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
+    if path.suffix == ".py":
+        before = reference(lab).read_text("utf-8") if path.stem.startswith("and_") else ""
+        return {lab.file: before + path.read_text("utf-8")}
+    return files_of(lab, reference(lab)) | {f"{path.stem.split('_')[0]}{path.suffix}": path.read_text("utf-8")}
+
+
+def reference(lab: Lab) -> Path:
+    """The reference solution: a file or a folder."""
+    return SOLUTIONS / lab.name / ("reference.py" if lab.functions else "reference")
+
+
+def results(lab: Lab, files: Mapping[str, str], term: Term, only: str = "") -> list[Result]:
+    """What the tests find, or the one of this name."""
+    submission = Here({name: lab.filled(text, term) for name, text in files.items()})
+    found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []
     return found
 
@@ -71,7 +95,7 @@ PAIRS = [pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}") f
 
 def mistakes(lab: Lab) -> list[Path]:
     """The wrong solutions of a lab."""
-    return sorted((SOLUTIONS / lab.name / "wrong").glob("*.py"))
+    return sorted((SOLUTIONS / lab.name / "wrong").glob("*.*"))
 
 
 MISTAKES = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in mistakes(lab)]
@@ -82,7 +106,7 @@ def test_the_reference_gets_all_points(lab: Lab, term: Term) -> None:
     tests = (*lab.public(term), *lab.hidden(term, SEED))
     assert sum(test.points for test in tests) == 100
     assert len({test.name for test in tests}) == len(tests)
-    found = results(lab, (SOLUTIONS / lab.name / "reference.py").read_text("utf-8"), term)
+    found = results(lab, files_of(lab, reference(lab)), term)
     assert [(result.test.name, result.outcome.message) for result in found if not result.outcome.passed] == []
     assert max((len(line) for result in found for line in result.outcome.drawing.split("\n")), default=0) <= 78
     assert all(ElementTree.fromstring(result.outcome.picture()) is not None for result in found if result.outcome.picture)
@@ -90,7 +114,7 @@ def test_the_reference_gets_all_points(lab: Lab, term: Term) -> None:
 
 @pytest.mark.parametrize(("lab", "term"), PAIRS)
 def test_the_skeleton_gets_its_floor(lab: Lab, term: Term) -> None:
-    assert score(results(lab, lab.material("skeleton.py", term), term)) <= lab.floor
+    assert score(results(lab, lab.files(term), term)) <= lab.floor
 
 
 @pytest.mark.parametrize(("lab", "path"), MISTAKES)
@@ -98,8 +122,18 @@ def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path) -> 
     named = re.search(r"Fails `(?P<test>[^`]+)`", path.read_text("utf-8"))
     assert named is not None
     for term in TERMS:
-        (found,) = results(lab, path.read_text("utf-8"), term, named["test"])
+        (found,) = results(lab, files_of(lab, path), term, named["test"])
         assert not found.outcome.passed
+
+
+EXPLOITS = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]
+EXPLOITS += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
+
+
+@pytest.mark.parametrize(("lab", "path"), [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab, path in EXPLOITS])
+def test_an_exploit_of_a_lab_gets_its_floor(lab: Lab, path: Path) -> None:
+    """Answers that would fool a careless test."""
+    assert score(results(lab, files_of(lab, path), Term())) <= lab.floor
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
@@ -109,12 +143,12 @@ def test_there_are_five_wrong_solutions(lab: Lab) -> None:
 
 @pytest.mark.parametrize(("lab", "term"), PAIRS)
 def test_texts_are_complete(lab: Lab, term: Term) -> None:
-    for name in ("handout.md", "skeleton.py"):
-        text = lab.material(name, term)
+    handout, files = lab.material("handout.md", term), lab.files(term)
+    for text in (handout, *files.values()):
         assert "{{" not in text
         assert text.isprintable() or "\n" in text
-    assert lab.file in lab.material("handout.md", term)
-    assert all(f"def {function}(" in lab.material("skeleton.py", term) for function in lab.functions)
+    assert lab.file in handout
+    assert all(f"def {function}(" in files[lab.file] for function in lab.functions)
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
@@ -132,22 +166,8 @@ def test_hidden_tests_come_from_the_seed(lab: Lab) -> None:
     assert not any(test.hidden for test in lab.public(Term()))
 
 
-def exploits(lab: Lab) -> list[Path]:
-    """What would fool a careless test of this lab, and needs no jail."""
-    return sorted((Path(__file__).parent / "exploits" / lab.name).glob("*.py"))
-
-
-EXPLOITS = [pytest.param(lab, path, id=f"{lab.name}-{path.stem}") for lab in labs() for path in exploits(lab)]
-
-
-@pytest.mark.parametrize(("lab", "path"), EXPLOITS)
-def test_an_exploit_of_a_lab_earns_no_more_than_its_floor(lab: Lab, path: Path) -> None:
-    assert score(results(lab, path.read_text("utf-8"), Term())) <= lab.floor
-
-
-@pytest.mark.parametrize("name", ["front_end", "passes"])
-def test_a_solution_for_another_term_fails(name: str) -> None:
-    lab = find(name)
-    text = lab.filled((SOLUTIONS / name / "reference.py").read_text("utf-8"), Term("spring"))
-    for term in TERMS[::2]:
-        assert score(results(lab, text, term)) < 100
+@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions], ids=lambda lab: lab.name)
+def test_a_solution_for_another_term_fails(lab: Lab) -> None:
+    solution = files_of(lab, reference(lab))
+    spring = {name: lab.filled(text, Term("spring")) for name, text in solution.items()}
+    assert score(results(lab, spring, TERMS[2])) < 100

@@ -10,13 +10,14 @@ import click
 
 from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
-from tpucc.files import write_file, write_files
-from tpucc.labs import find, labs
+from tpucc.files import read_file, write_file, write_files
+from tpucc.labs import find, labs, puzzle
 from tpucc.labs.classes import Row, as_csv, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.results import report, write_json
+from tpucc.labs.start import FILE as LAB_FILE
 from tpucc.labs.start import place, start
 
 term_option = click.option("--term", metavar="NAME", default=None, help="The term: its labs have their own numbers and rules.")
@@ -32,7 +33,13 @@ def command() -> None:
 def list_labs() -> None:
     """The labs, and the file that each asks for."""
     for lab in labs():
-        click.echo(f"{lab.number:>2}  {lab.name:<14}  {lab.title}; you write {', '.join(lab.functions)} in {lab.file}")
+        click.echo(f"{lab.number:>2}  {lab.name:<14}  {lab.title}; you write {_asked_for(lab)}")
+
+
+def _asked_for(lab: Lab) -> str:
+    if not lab.functions:
+        return f"{lab.file} and so on"
+    return f"{', '.join(lab.functions)} in {lab.file}"
 
 
 @command.command("start")
@@ -44,7 +51,8 @@ def start_lab(which: str, folder: Path, term: str | None) -> None:
     lab = find(which)
     files = start(lab, folder, Term(term or ""))
     click.echo(f"{printable(str(folder))}: {', '.join(files)}")
-    click.echo(f"\nread {printable(str(folder / 'handout.md'))}, write {lab.file}, and run\ntpucc lab check {printable(str(folder))}")
+    shown = printable(str(folder))
+    click.echo(f"\nread {printable(str(folder / 'handout.md'))}, write {_asked_for(lab)}, and run\ntpucc lab check {shown}")
 
 
 @command.command("check")
@@ -60,6 +68,25 @@ def check_lab(path: Path, which: str | None, term: str | None, only: str, json_f
     folder = path if path.is_dir() else path.parent
     _pictures(done, folder)
     return _end(done)
+
+
+@command.command("puzzle")
+@click.argument("number", type=int, metavar="N")
+@click.argument("path", type=FILE, default=None, required=False, metavar="[FILE]")
+@term_option
+@click.option("--seed", type=click.IntRange(0), help="Draws the numbers (default: other ones each time).")
+def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed: int | None) -> int:
+    """Show puzzle N of lab 0; with FILE, check a solution. The term is that of the lab's folder, here or FILE's, unless it is given."""
+    folder = Path() if path is None else path.parent
+    said = term if term is not None else place(folder).term.name if (folder / LAB_FILE).is_file() else ""
+    asked = puzzle(number, said)
+    if path is None:
+        click.echo(str(asked))
+        click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {asked.file}")
+        return 0
+    verdict = asked.check(read_file(path, most=2**20).decode("utf-8", "replace"), seed)
+    click.echo("\n".join(map(printable, str(verdict).splitlines())))
+    return 0 if verdict.solved else 1
 
 
 @command.command("grade")
@@ -81,13 +108,13 @@ def grade_lab(
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     lab, variant = _asked(path, which, term)
     try:
-        jail = NONE if trust else isolated()
+        jail = NONE if trust or not lab.functions else isolated()
     except UsageError as error:
         if json_file is not None:
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
         raise
     seed = random_seed() if seed is None else seed
-    click.echo(f"isolation: {jail.name}; --seed {seed}")
+    click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
     return _end(grade(lab, path, variant, seed, jail, lambda sofar: _follow(sofar, json_file)))

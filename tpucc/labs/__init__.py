@@ -1,18 +1,23 @@
 """Coursework: labs, each a stage of the compiler or a rule that a student writes, and a grader that needs no trust.
 
-tpucc.lab.labs()                         # what there is
-tpucc.lab.check(5, "allocation.py")      # the public tests
+tpucc.lab.labs()                # what there is
+tpucc.lab.puzzle(3)             # a puzzle of lab 0, which shows itself
+tpucc.lab.puzzle(3).check(text) # the verdict on a solution
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from tpucc.diagnostics import Diagnostic, UsageError, printable
-from tpucc.labs.lab import Lab
+from tpucc.labs.lab import Lab, Term
 
-NAMES = {1: "front_end", 2: "passes", 3: "quantisation", 4: "tiling", 5: "allocation"}
+if TYPE_CHECKING:
+    from tpucc.labs.puzzles.puzzle import Puzzle
+
+NAMES = {0: "puzzles", 1: "front_end", 2: "passes", 3: "quantisation", 4: "tiling", 5: "allocation", 8: "break_it"}
 """The module of each lab, by its number."""
 
 
@@ -29,6 +34,13 @@ def find(which: int | str) -> Lab:
         known = ", ".join(f"{n} {name}" for n, name in sorted(NAMES.items()))
         raise UsageError(Diagnostic("E0550", f"there is no lab {printable(str(which))}", help=(f"there are {known}",)))
     return _lab(number)
+
+
+def puzzle(number: int, term: str = "") -> Puzzle:
+    """A puzzle of lab 0 by its number, of a term or as written. Raises `UsageError` E0530 when there is none."""
+    from tpucc.labs.puzzles import puzzle as find_puzzle
+
+    return find_puzzle(number, Term(term))
 
 
 @cache

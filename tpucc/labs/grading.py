@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
-from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test
 from tpucc.labs.submissions import date, digest, submitted
 
 
@@ -80,8 +82,8 @@ def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, watch: Watch 
 
 
 def grades(lab: Lab, paths: Sequence[Path], term: Term, tests: Sequence[Test], jail: Jail, watch: Watch | None = None) -> Iterator[Grade]:
-    """The grade of each submission, one after the other, in one workshop."""
-    with workshop(lab.modules) as shared:
+    """The grade of each submission, one after the other, in one workshop; a lab without functions needs none."""
+    with workshop(lab.modules) if lab.functions else nullcontext() as shared:
         for path in paths:
             yield _graded(lab, path, Grade(lab, term, jail.name, tests=tuple(tests), origin=str(path)), shared, jail, watch)
 
@@ -112,23 +114,51 @@ def strongest() -> tuple[Jail, list[Finding]]:
     return NONE, findings
 
 
-def _graded(lab: Lab, path: Path, grade: Grade, shared: Path, jail: Jail, watch: Watch | None) -> Grade:
+@dataclass(frozen=True)
+class Texts:
+    """A submission of a lab without functions: files that nothing executes."""
+
+    files: Mapping[str, bytes]
+    printed: str = ""
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        raise Failed("result", f"no {function} can be called: the lab asks for texts")
+
+    def defines(self) -> tuple[str, ...]:
+        return ()
+
+    def text(self, name: str) -> str:
+        if name not in self.files:
+            raise Failed("file", f"the submission has no {name}")
+        try:
+            return self.files[name].decode("utf-8")
+        except UnicodeDecodeError:
+            raise Failed("file", f"{name} is no text in UTF-8") from None
+
+
+def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail, watch: Watch | None) -> Grade:
     try:
         grade = replace(grade, digest=digest(path), date=date(path))
         files = submitted(path)
         main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
-        if main not in files:
+        if lab.functions and main not in files:
             raise Failed("file", f"the submission has no {lab.file}")
     except (Failed, OSError) as failure:
         grade = replace(grade, problem=str(failure))
         if watch:
             watch(grade)
         return grade
+    if shared is None:
+        return _run_all(grade, Texts(files), watch)
     with cell(shared, files, main) as made, Child(jail, made, lab.modules) as child:
-        for test in grade.tests:
-            grade = replace(grade, results=(*grade.results, run(test, child)), printed=child.printed)
-            if watch:
-                watch(grade)
+        return _run_all(grade, child, watch)
+
+
+def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
+    for test in grade.tests:
+        grade = replace(grade, results=(*grade.results, run(test, submission)), printed=submission.printed)
+        if watch:
+            watch(grade)
     return grade
 
 

@@ -67,7 +67,8 @@ class Jail:
     def config(self, cell: Cell, library: Path, submission: Path, others: Sequence[str], more: Mapping[str, Any]) -> str:
         """What the child is told; the paths are those that it sees."""
         user = cell.user if self.keeps_secrets and cell.user >= 0 else None
-        given = {"paths": [str(library), *others], "file": str(submission / cell.file), "limits": LIMITS, "user": user, **more}
+        named = {"cell": cell.submission.name}  # says in a list of processes whose they are
+        given = named | {"paths": [str(library), *others], "file": str(submission / cell.file), "limits": LIMITS, "user": user, **more}
         return json.dumps(given)
 
 

@@ -100,9 +100,10 @@ AS_WRITTEN = Term()
 class Lab:
     """A lab: what the student writes, and the tests of it.
 
-    `file` is the submission's main file, `functions` are what it defines. `public(term)` are the tests that `check` runs, `hidden(term,
-    seed)` those that only `grade` runs. `words(term)` are put into the handout and the skeleton for `{{name}}`; both lie in `folder`, in
-    `material`. `ranks` names the measure by which a leaderboard sorts, the least first; empty for a lab without one.
+    `file` is the submission's main file, `functions` are what it defines. A lab without functions asks for texts only, and needs no child.
+    `public(term)` are the tests that `check` runs, `hidden(term, seed)` those that only `grade` runs. `words(term)` are put into the
+    handout and the skeleton for `{{name}}`; both lie in `folder`, in `material`. `ranks` names the measure by which a leaderboard sorts,
+    the least first; empty for a lab without one.
     """
 
     number: int
@@ -119,6 +120,12 @@ class Lab:
     """What the skeleton gets, and whoever has not understood the task."""
     modules: tuple[str, ...] = ()
     """Modules that a call needs: the child imports them before it loads the submission."""
+    begun: Callable[[Term], Mapping[str, str]] | None = None
+    """The files that a student begins with, by their names, where it isn't `file` with the text `skeleton.py`."""
+
+    def files(self, term: Term) -> Mapping[str, str]:
+        """The files that a student begins with."""
+        return self.begun(term) if self.begun else {self.file: self.material("skeleton.py", term)}
 
     def material(self, name: str, term: Term) -> str:
         """A text of the lab's folder `material`, with the term's words."""

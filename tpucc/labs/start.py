@@ -25,7 +25,8 @@ class Place:
 
 
 def start(lab: Lab, folder: Path, term: Term = AS_WRITTEN) -> tuple[str, ...]:
-    """Writes the handout and the skeleton into a new folder; returns the files' names. Raises `UsageError` where one is there already."""
+    """Writes the handout and the files to begin with into a new folder; returns their names. Raises `UsageError` where one is there
+    already."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UsageError(Diagnostic("E0528", f"{printable(str(folder))} is there already", help=("give another folder",)))
     files = starting_files(lab, term)
@@ -37,7 +38,7 @@ def starting_files(lab: Lab, term: Term) -> dict[str, str]:
     """The texts of a lab's folder, by their names."""
     return {
         "handout.md": lab.material("handout.md", term),
-        lab.file: lab.material("skeleton.py", term),
+        **lab.files(term),
         FILE: f"lab = {lab.number}\nterm = {json.dumps(term.name)}\n",
     }
 

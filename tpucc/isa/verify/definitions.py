@@ -44,10 +44,12 @@ def configuration(context: Context) -> Iterator[Violation]:
 
 def unified_buffer(context: Context, events: Events) -> Iterator[Violation]:
     """The violations of V0401."""
+    # lab 8 begin: find reads of rows that nothing has written
     reads, writes = events.kind == READ, events.kind == WRITE
     before = events.last(writes | (events.kind == BEGIN))
     undefined = reads & ((before < 0) | ~writes[before])
     yield from by_rows(context, events, undefined, "V0401", "reads row {row} of the unified buffer, which nothing has written")
+    # lab 8 end
 
 
 def accumulators(context: Context, events: Events) -> Iterator[Violation]:
@@ -69,6 +71,7 @@ def host(context: Context, events: Events) -> Iterator[Violation]:
 
 def sums(context: Context, events: Events) -> Iterator[Violation]:
     """The violations of group 5: V0501, V0502 and V0503."""
+    # lab 8 begin: find sums that are added to late, lost, or left
     writes, reads = events.kind == WRITE, events.kind == READ
     before = events.last(writes | reads)
     other = np.where(before >= 0, events.instruction[before], -1)
@@ -81,3 +84,4 @@ def sums(context: Context, events: Events) -> Iterator[Violation]:
     )
     idle = writes & events.ends_segment
     yield from by_rows(context, events, idle, "V0503", "leaves a sum in accumulator row {row} that nothing activates")
+    # lab 8 end

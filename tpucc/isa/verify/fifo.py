@@ -19,6 +19,7 @@ RULES = (
 
 def check(context: Context) -> Iterator[Violation]:
     """The violations of group 6."""
+    # lab 8 begin: count the tiles in the FIFO
     effects, depth = context.effects, context.program.target.weight_fifo_tiles
     waiting = np.cumsum(effects.pushes.astype(np.int64) - effects.pops)
     starved, over = effects.pops & (waiting < 0), effects.pushes & (waiting > depth)
@@ -29,6 +30,7 @@ def check(context: Context) -> Iterator[Violation]:
         yield from context.each("V0603", left, "asks for a tile that no multiply switches to")
     none = effects.multiplies & (np.cumsum(effects.pops) == 0)
     yield from context.each("V0604", none, "has no tile in use: no multiply up to it switches")
+    # lab 8 end
     yield from _foreign(context)
 
 

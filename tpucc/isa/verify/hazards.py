@@ -38,6 +38,7 @@ _AFTER_READ = ((WRITE, "V0802", "overwrites {memory} row {{row}}, but doesn't wa
 
 def check(context: Context, events: Events, known: Int64, memory: str) -> Iterator[Violation]:
     """The violations of group 8 in one memory; `known` are the `clocks` of all instructions."""
+    # lab 8 begin: find the accesses that no wait orders
     reads, writes = events.kind == READ, events.kind == WRITE
     engine = context.effects.engine[events.instruction]
     for unit in UNITS:
@@ -49,6 +50,7 @@ def check(context: Context, events: Events, known: Int64, memory: str) -> Iterat
             racing = (last > finished) & ~own
             for kind, code, what in rules if racing.any() else ():
                 yield from by_rows(context, events, racing & (events.kind == kind), code, what.format(memory=memory), last)
+    # lab 8 end
 
 
 Clock = tuple[int, ...]
@@ -79,6 +81,7 @@ class _Timelines:
 
 def clocks(records: Records, effects: Effects) -> Int64:
     """[instructions, engines]: the index of the last instruction of each engine that is finished when the instruction starts, or -1."""
+    # lab 8 begin: find what each engine has certainly waited for
     before = _last_before(effects)
     timelines = _Timelines()
     waits = np.flatnonzero(effects.engine == Engine.CONTROL)
@@ -88,6 +91,7 @@ def clocks(records: Records, effects: Effects) -> Int64:
         for engine, mask in SPECS[record[opcode]].waits(record[index], record[engines]):
             timelines.wait(engine, position, tuple(finished), mask)
     return _columns(timelines, effects)
+    # lab 8 end
 
 
 def _last_before(effects: Effects) -> Int64:

@@ -35,7 +35,7 @@ class Rules:
 def rules(term: Term) -> Rules:
     """The rules of a term; without one there is no alignment."""
     draw = term.draw("allocation")
-    return Rules(draw.choice((2, 4, 8, 16)) if draw else 1)
+    return Rules(draw.choice((3, 5, 6, 7, 9, 10, 11, 12, 13)) if draw else 1)
 
 
 def _words(term: Term) -> Mapping[str, str]:

@@ -1,0 +1,177 @@
+"""Lab 8, a solution: the four rules, and programs for each."""
+
+RULE = "{{rule}}"
+
+
+def violations(program):
+    """The numbers of the instructions that break the term's rule."""
+    return {"unwritten": unwritten, "lost": lost, "fifo": fifo, "race": race}[RULE](program)
+
+
+def unwritten(program):
+    written, found = set(), []
+    for number, each in enumerate(program["instructions"]):
+        if not written.issuperset(each["reads"]):
+            found.append(number)
+        written.update(each["writes"])
+    return found
+
+
+def lost(program):
+    waiting, found = set(), []
+    for number, each in enumerate(program["instructions"]):
+        if each["sums_written"]:
+            if not each["sums_read"] and waiting.intersection(each["sums_written"]):
+                found.append(number)
+            waiting.update(each["sums_written"])
+        else:
+            waiting.difference_update(each["sums_read"])
+    return found
+
+
+def fifo(program):
+    tiles, found = 0, []
+    for number, each in enumerate(program["instructions"]):
+        if each["tile"] is not None:
+            tiles += 1
+            if tiles > program["fifo"]:
+                found.append(number)
+        if each["switch"]:
+            if tiles:
+                tiles -= 1
+            else:
+                found.append(number)
+    return found
+
+
+def race(program):
+    """`before[n]` are the instructions that have finished when n starts, of other engines; an engine's own are before it anyway."""
+    code, found = program["instructions"], []
+    known = {engine: set() for engine in ("host", "weights", "matrix", "activation")}
+    last, before = {}, {}
+    done = {engine: [] for engine in known}
+    for number, each in enumerate(code):
+        for engine, others in each["waits"]:
+            for other in others:
+                known[engine] |= set(done[other]) | (before[last[other]] if other in last else set())
+        if each["engine"] == "control":
+            continue
+        before[number] = set(known[each["engine"]])
+        open_ = [m for m in range(number) if m not in before[number] and code[m]["engine"] not in (each["engine"], "control")]
+        if any(collide(code[m], each) for m in open_):
+            found.append(number)
+        last[each["engine"]] = number
+        done[each["engine"]].append(number)
+    return found
+
+
+def collide(one, other):
+    """Whether two instructions touch a row that one of them writes."""
+    return any(
+        set(a[writes]) & set(b[reads] + b[writes])
+        for a, b in ((one, other), (other, one))
+        for reads, writes in (("reads", "writes"), ("sums_read", "sums_written"))
+    )
+
+
+def programs():
+    """Texts that break the rule, and some that don't."""
+    return [HEAD.replace("ROWS", rows) + code for rows, code in TEXTS[RULE]]
+
+
+HEAD = """.target tiny
+.input x 4x4
+.output y ROWSx4
+.tile
+| 1
+.tile
+| 2
+.block
+"""
+START = """
+read_weights tile=0
+read_host_memory host=x.0 ub=0 rows=4
+set_configuration block=0
+synchronize engine=matrix wait=host
+"""
+END = """
+synchronize engine=host wait=activation
+write_host_memory ub=8 host=y.0 rows=1
+halt
+"""
+ACTIVATE = """
+synchronize engine=activation wait=matrix
+activate acc=ACC ub=8 inner=1
+synchronize engine=matrix wait=activation
+"""
+GOOD = START + "matrix_multiply ub=0 acc=0 rows=1, switch" + ACTIVATE.replace("ACC", "0") + END
+COPY = """
+read_host_memory host=x.0 ub=0 rows=2
+set_configuration block=0
+synchronize engine=activation wait=host
+"""
+
+
+def sums(*lines):
+    """Products on accumulator rows 0 and 1; rows 0 and 1 of the buffer are activated and written in the end."""
+    end = ACTIVATE.replace("ACC", "0").replace("inner=1", "inner=2") + END.replace("rows=1", "rows=2")
+    return "2", START + "\n".join(lines) + end
+
+
+def multiply(acc, rows=1, flags=""):
+    return f"matrix_multiply ub=0 acc={acc} rows={rows}{flags}"
+
+
+TEXTS = {
+    "unwritten": [
+        ("1", GOOD),
+        ("2", "read_host_memory host=x.0 ub=0 rows=1\nwrite_host_memory ub=0 host=y.0 rows=2\nhalt"),
+        ("3", COPY + "vector function=copy a=0 ub=8 ub_stride=2 inner=2" + END.replace("rows=1", "rows=3")),
+        ("1", COPY + "vector function=copy a=8 ub=8 inner=1" + END),
+        ("2", "write_host_memory ub=0 host=y.0 rows=1\nwrite_host_memory ub=0 host=y.0+1 rows=1\nhalt"),
+    ],
+    "lost": [
+        sums(multiply(0, 2, ", switch"), multiply(0, 2, ", accumulate")),
+        sums(multiply(1, 1, ", switch"), multiply(0, 2)),
+        sums(multiply(0, 2, ", switch"), ACTIVATE.replace("ACC", "0"), multiply(1), multiply(0)),
+        sums(multiply(0, 1, ", switch"), multiply(1), multiply(0)),
+        sums(multiply(0, 2, ", switch"), multiply(0, 2), multiply(0, 2)),
+    ],
+    "fifo": [
+        sums("read_weights tile=0", multiply(0, 2, ", switch"), multiply(0, 2, ", switch, accumulate")),
+        sums(multiply(0, 2, ", switch"), "read_weights tile=0", multiply(0, 2, ", switch, accumulate")),
+        sums("read_weights tile=1", "read_weights tile=1", *(multiply(0, 2, f", switch{also}") for also in ("", *[", accumulate"] * 2))),
+        sums(
+            "read_weights tile=1",
+            "convolve ub=0 acc=0 inner=2, switch",
+            "read_weights tile=0",
+            *[multiply(0, 2, ", switch, accumulate")] * 2,
+        ),
+        sums(
+            *(multiply(0, 2, f", switch{also}") for also in ("", *[", accumulate"])),
+            "read_weights tile=1",
+            multiply(0, 2, ", switch, accumulate"),
+        ),
+    ],
+    "race": [
+        ("1", START + multiply(0, 1, ", switch") + "\nactivate acc=0 ub=8 inner=1\n" + END),
+        ("1", START + multiply(0, 1, ", switch") + "\nsynchronize engine=activation wait=host\nactivate acc=0 ub=8 inner=1\n" + END),
+        (
+            "2",
+            START
+            + multiply(0, 1, ", switch")
+            + "\nsynchronize engine=activation wait=matrix\nactivate acc=0 ub=8 inner=1\nsynchronize engine=activation wait=matrix\n"
+            + multiply(0)
+            + "\nsynchronize engine=activation wait=matrix\nactivate acc=0 ub=9 inner=1\n"
+            + END.replace("rows=1", "rows=2"),
+        ),
+        (
+            "1",
+            START
+            + multiply(0, 1, ", switch")
+            + "\nsynchronize engine=host wait=matrix\nread_host_memory host=x.0 ub=0 rows=1\nsynchronize engine=activation wait=host\n"
+            + "activate acc=0 ub=8 inner=1\n"
+            + END,
+        ),
+    ],
+}

@@ -1,0 +1,14 @@
+    read_weights tile=0
+    read_host_memory host=x.0 ub=0 rows={{rows2}}
+    set_configuration block=0
+    synchronize engine=matrix wait=host
+    matrix_multiply ub=0 acc=0 rows={{rows}}, switch
+    synchronize engine=activation wait=matrix
+    activate acc=0 ub=0 inner={{rows}}
+    synchronize engine=matrix wait=activation
+    matrix_multiply ub={{rows}} acc=0 rows={{rows}}
+    synchronize engine=activation wait=matrix
+    activate acc=0 ub={{rows}} inner={{rows}}
+    synchronize engine=host wait=activation
+    write_host_memory ub=0 host=y.0 rows={{rows2}}
+    halt

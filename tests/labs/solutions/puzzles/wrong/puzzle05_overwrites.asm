@@ -1,0 +1,13 @@
+; Fails `puzzle 5: accumulate over two tiles`: the second product begins a new sum.
+    read_weights tile={{first}}
+    read_weights tile={{second}}
+    read_host_memory host=x.0 ub=0 rows={{rows2}}
+    set_configuration block=0
+    synchronize engine=matrix wait=host
+    matrix_multiply ub=0 acc=0 rows={{rows}}, switch
+    matrix_multiply ub={{rows}} acc=0 rows={{rows}}, switch
+    synchronize engine=activation wait=matrix
+    activate acc=0 ub=0 inner={{rows}}
+    synchronize engine=host wait=activation
+    write_host_memory ub=0 host=y.0 rows={{rows}}
+    halt

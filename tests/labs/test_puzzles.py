@@ -1,0 +1,148 @@
+"""Lab 0: what a verdict says, how a puzzle shows itself, and playing at the terminal."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import tpucc
+from tests.labs.test_labs import SOLUTIONS
+from tpucc.cli import lab_command
+from tpucc.isa.assembler import assemble
+from tpucc.isa.verify import check as check_program
+from tpucc.labs import find
+from tpucc.labs.grading import check
+from tpucc.labs.lab import Term
+from tpucc.labs.puzzles.dozen import puzzles
+from tpucc.sim.interpret import Interpreter
+
+LAB = find("puzzles")
+
+
+def solution(number: int, **changes: str) -> str:
+    """The reference's text, with other words in it."""
+    text = LAB.filled((SOLUTIONS / "puzzles" / "reference" / tpucc.lab.puzzle(number).file).read_text("utf-8"), Term())
+    for old, new in changes.items():
+        text = text.replace(old.replace("_is_", "="), new)
+    return text
+
+
+def test_a_solved_puzzle_says_its_size() -> None:
+    verdict = tpucc.lab.puzzle(4).check(solution(4))
+    assert verdict.solved
+    assert str(verdict).splitlines() == ["puzzle 4: one product: solved", "10 instructions, as few as the best known; 29 cycles"]
+
+
+@pytest.mark.parametrize("term", [Term(), Term("spring")], ids=["as written", "spring"])
+def test_the_best_known_is_what_the_reference_has(term: Term) -> None:
+    for puzzle in puzzles(term):
+        text = LAB.filled((SOLUTIONS / "puzzles" / "reference" / puzzle.file).read_text("utf-8"), term)
+        assert puzzle.check(text, 1).instructions == puzzle.best
+
+
+WRONG = {
+    "a wrong value": (1, "read_host_memory host=x.0 ub=0 rows=1\nwrite_host_memory ub=0 host=y.0 rows=1\nhalt", 1, "made it", "y[0, 0] is"),
+    "a race": (
+        2,
+        "\n\n" + solution(2).replace("synchronize engine=activation wait=host", ""),
+        6,
+        "Here the activation engine may start",
+        "line 6",
+    ),
+    "no such instruction": (1, "; hm\n  reed x\n  halt", 2, "", "line 2 `reed x`: no instruction is named reed"),
+    "a directive": (1, "halt\n.target tpu_v1", 2, "", ".target is part of the puzzle"),
+    "a directive after a byte-order mark": (1, "\ufeff.target tpu_v1\nhalt", 1, "", ".target is part of the puzzle"),
+    "nothing": (1, "", 0, "A program ends with halt", "doesn't end in halt"),
+    "too long": (1, "nop\n" * 300 + "halt", 0, "", "more than 200 lines"),
+    "an overflow": (7, ".block bias=[2147483647 0 0 0]\n" + solution(7).split("\n", 1)[1], 9, "int32", "line 9 `activate"),
+    "a tile program": (13, solution(13).replace("tile=3, switch, accumulate", "tile=3, switch"), 12, "A sum begins", "line 12"),
+    "one buffer too few": (13, solution(13).replace(".buffer right rows=3", ""), 7, "", "no buffer is named right"),
+    "more than waits": (
+        9,
+        solution(9).replace("ub=0 rows=3\n    set", "ub=6 rows=3\n    set").replace("b=0", "b=6"),
+        0,
+        "is `read_host",
+        "more than waits",
+    ),
+    "too many cycles": (8, tpucc.lab.puzzle(8).text, 0, "Somewhere an engine waits", "has 88 cycles, and 64 are allowed"),
+}
+
+
+@pytest.mark.parametrize(("number", "text", "line", "why", "message"), WRONG.values(), ids=WRONG)
+def test_a_verdict_says_why_not(number: int, text: str, line: int, why: str, message: str) -> None:
+    verdict = tpucc.lab.puzzle(number).check(text, 5)
+    assert not verdict.solved
+    assert verdict.line == line
+    assert why in f"{verdict.message}\n{verdict.why}"
+    assert message in verdict.message
+    assert message in unescape(verdict._repr_html_())
+
+
+def test_a_wrong_value_is_shown_with_what_was_given() -> None:
+    verdict = tpucc.lab.puzzle(4).check(solution(4, acc_is_0="acc=0").replace("ub=0 acc=0 rows=3", "ub=0 acc=0 rows=3, unsigned"), 5)
+    assert verdict.given.startswith("x = [[")
+    assert verdict.expected != verdict.found
+    assert "`activate acc=0 ub=0 inner=3` made it" in verdict.message
+
+
+def test_numbers_are_fresh() -> None:
+    """A block that gives the goal of one draw is wrong in the next."""
+    text = solution(7).replace("multiplier=0.0625", "multiplier=0")
+    assert not tpucc.lab.puzzle(7).check(text).right
+    draws = [tpucc.lab.puzzle(1).check("halt\n", seed) for seed in (1, 2)]
+    assert draws[0].message == draws[1].message
+
+
+def test_a_puzzle_shows_itself() -> None:
+    for puzzle in puzzles():
+        text = str(puzzle)
+        assert max(len(line) for line in text.splitlines() if line) <= 78
+        assert f"Puzzle {puzzle.number}" in text
+        assert "the goal, output y" in text
+        assert "<pre " in puzzle._repr_html_()
+        assert max(map(len, puzzle.begun.splitlines())) <= 140
+    with pytest.raises(tpucc.UsageError, match="no puzzle 99"):
+        tpucc.lab.puzzle(99)
+
+
+def test_terms_have_their_own_puzzles() -> None:
+    assert str(tpucc.lab.puzzle(7)) != str(tpucc.lab.puzzle(7, "spring"))
+
+
+def test_the_handouts_example_is_what_the_machine_does() -> None:
+    (tile, code) = re.findall(r"```\n(.*?)```", LAB.material("handout.md", Term()), re.DOTALL)
+    listing = f"{code}.target tiny\n.input x 1x4\n.output y 1x4\n.tile\n{tile}.block multiplier=0.5\n"
+    program = assemble(listing, "handout.asm")
+    check_program(program)
+    assert Interpreter(program).run({"x": np.array([[1, 2, 0, 1]], np.int8)})["y"].tolist() == [[2, 1, 2, 0]]
+
+
+def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "puzzle01.asm"
+    file.write_text(solution(1))
+    (tmp_path / "lab.toml").write_text('lab = 0\nterm = ""\n')
+    run = CliRunner().invoke
+    shown = run(lab_command.command, ["puzzle", "1", "--term", "spring"], standalone_mode=False)
+    assert shown.return_value == 0
+    assert "Puzzle 1: move a row" in shown.output
+    done = run(lab_command.command, ["puzzle", "1", str(file)], standalone_mode=False)
+    assert (done.return_value, done.output.splitlines()[0]) == (0, "puzzle 1: move a row: solved")
+    file.write_text("halt")
+    assert run(lab_command.command, ["puzzle", "1", str(file)], standalone_mode=False).return_value == 1
+
+
+def test_a_lab_of_texts_needs_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tpucc.labs.grading.workshop", None)
+    (tmp_path / "puzzle01.asm").write_text(solution(1))
+    (tmp_path / "puzzle02.asm").write_bytes(b"\xff")
+    grade = check(LAB, tmp_path, Term())
+    assert [result.score for result in grade.results][:3] == [3, 0, 0]
+    assert [result.outcome.message for result in grade.results][1:3] == [
+        "puzzle02.asm is no text in UTF-8",
+        "the submission has no puzzle03.asm",
+    ]

@@ -1,0 +1,204 @@
+"""Lab 8: a rule of the verifier, and programs that tell right detectors from wrong ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+from textwrap import fill
+
+from tpucc.diagnostics import Error, counted
+from tpucc.isa.assembler import assemble
+from tpucc.isa.verify import verify
+from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
+from tpucc.labs.break_it.mutants import Case, compiled, mutants, short
+from tpucc.labs.break_it.plain import Plain, line, plain
+from tpucc.labs.break_it.truth import RULES, Rule
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.target import load_target
+
+FULL, NONE = 1.0, 0.5
+"""Bugs caught minus false alarms, as a share of the bugs, that earns all points, and the one that earns none."""
+PROGRAMS, LETTERS = 20, 5_000
+"""The most programs that a submission may have, and the characters of one."""
+HOST_ROWS = 1000
+"""The most rows of inputs and outputs of one."""
+RANKED = "bugs missed + false alarms"
+"""What a leaderboard sorts by, the least first: the bugs, less those caught minus false alarms."""
+NEAR = 6
+"""Instructions that are shown before and after one that matters."""
+
+
+def rule_of(term: Term) -> Rule:
+    """The rule that a term asks for."""
+    draw = term.draw("break_it")
+    return RULES[draw.choice(tuple(RULES))] if draw else RULES["unwritten"]
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    rule = rule_of(term)
+    return {
+        "rule": rule.name,
+        "says": rule.says,
+        "told": fill(rule.says, 120),
+        "codes": ", ".join(rule.codes),
+        "full": f"{FULL:g}",
+        "none": f"{NONE:g}",
+        "detectors": "\n".join(f"- {detector.bug};" for detector in DETECTORS[rule.name][:SHOWN]),
+        "programs": str(PROGRAMS),
+        "others": str(len(DETECTORS[rule.name]) - SHOWN),
+    }
+
+
+def _public(term: Term) -> Sequence[Test]:
+    rule = rule_of(term)
+    return (
+        Test("sound programs", 5, partial(caught, _sound, False)),
+        Test("one change", 20, partial(caught, partial(_changed, rule, "public", SIZES, 12), True)),
+        Test("programs", 5, partial(readable, rule)),
+        *(_exposing(rule, number, 8) for number in range(SHOWN)),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    rule, draw = rule_of(term), Random(f"{seed}/break_it")
+    sizes = [(draw.randint(2, 5), draw.randint(3, 9), draw.randint(3, 9)) for _ in SIZES]
+    return (
+        Test("hidden: one change", 15, partial(caught, partial(_changed, rule, f"{seed}/break_it/changes", sizes, 20), True), True),
+        Test("hidden: short programs", 15, partial(caught, partial(_short, rule, f"{seed}/break_it/short", 40), False), True),
+        *(_exposing(rule, number, 8) for number in range(SHOWN, len(DETECTORS[rule.name]))),
+    )
+
+
+Size = tuple[int, int, int]
+"""Of a model: its batch, its inputs, its layers' columns."""
+SIZES: Sequence[Size] = ((3, 7, 5), (2, 4, 9))
+
+
+def _sound() -> Sequence[Case]:
+    return [Case(compiled(*size), "", {}) for size in SIZES]
+
+
+def _changed(rule: Rule, seed: str, sizes: Sequence[Size], count: int) -> Sequence[Case]:
+    """Compiled programs with one change each, half of which break the rule."""
+    return mutants(rule, Random(seed), [compiled(*size) for size in sizes], count, count)
+
+
+def _short(rule: Rule, seed: str, count: int) -> Sequence[Case]:
+    return short(rule, Random(seed), count, count)
+
+
+def _exposing(rule: Rule, number: int, points: float) -> Test:
+    hidden = number >= SHOWN
+    return Test(f"{'hidden: ' * hidden}detector {number + 1}", points, partial(exposed, rule, DETECTORS[rule.name][number]), hidden)
+
+
+def reported(submission: Submission, program: Plain) -> set[int]:
+    """The instructions that the submission reports. Raises `Failed`."""
+    found = submission.call("violations", program)
+    count = len(program["instructions"])
+    if not isinstance(found, list) or not all(type(number) is int and 0 <= number < count for number in found[: count + 1]):
+        raise Failed("result", f"returned {str(found)[:80]}, expected a list of numbers from 0 to {count - 1}")
+    if len(found) > count:
+        raise Failed("result", f"returned {len(found):,} numbers for {counted(count, 'instruction')}")
+    return set(found)
+
+
+def caught(drawn: Callable[[], Sequence[Case]], ranked: bool, submission: Submission) -> Outcome:
+    """Bugs caught minus false alarms. A bug is caught when its first fault is reported; an alarm is false when it names what is none.
+
+    `ranked`: the result counts for the leaderboard.
+    """
+    cases = drawn()
+    bugs = sum(bool(case.faults) for case in cases)
+    score, alarms, first = 0, 0, Outcome(1, "")
+    for case in cases:
+        found = reported(submission, case.program)
+        false, missed = sorted(found - set(case.faults)), bool(case.faults) and min(case.faults) not in found
+        score += bool(case.faults) and not missed
+        alarms += bool(false)
+        if (false or missed) and first.passed:
+            first = _shown(case, found, min(case.faults) if missed else false[0])
+    words = f"false alarms in {alarms} of {counted(len(cases), 'program')}"
+    words = f"{score} of {counted(bugs, 'bug')} caught, {words}" if bugs else words
+    share = float(alarms == 0) if not bugs else min(1.0, max(0.0, ((score - alarms) / bugs - NONE) / (FULL - NONE)))
+    measures = {RANKED: bugs - score + alarms} if ranked else None
+    return Outcome(share, words, first.given, first.expected, first.found, first.drawing, measures=measures)
+
+
+def _shown(case: Case, found: set[int], at: int) -> Outcome:
+    """The first program that was judged wrongly, around the instruction that matters."""
+    faults = "; ".join(f"{number}: {why}" for number, why in list(case.faults.items())[:3]) or "no instruction is at fault"
+    code = case.program["instructions"]
+    start, end = max(0, at - NEAR), min(len(code), at + NEAR + 1)
+    lines = [f"{'>' if number == at else ' '}{line(number, code[number])}"[:78] for number in range(start, end)]
+    told = "..." if start else ""
+    drawing = "\n".join(filter(None, (told, *lines, "..." if end < len(code) else "")))
+    given = f"{case.change or 'a program'}; the FIFO holds {case.program['fifo']}"
+    return Outcome(0, "", given, faults, str(sorted(found)), drawing)
+
+
+def texts(rule: Rule, submission: Submission) -> list[tuple[str, Plain]]:
+    """The submission's programs, each as text and as plain values. Raises `Failed` for one that isn't a program of the task."""
+    found = submission.call("programs")
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found[: PROGRAMS + 1]):
+        raise Failed("result", "returned no list of texts")
+    if not 0 < len(found) <= PROGRAMS:
+        raise Failed("result", f"returned {counted(len(found), 'program')}, expected 1 to {PROGRAMS}")
+    return [(text, _read(rule, number, text)) for number, text in enumerate(found)]
+
+
+def _read(rule: Rule, number: int, text: str) -> Plain:
+    """A program that breaks no other rule of the verifier than this one."""
+    if len(text) > LETTERS:
+        raise Failed("result", f"program {number} has more than {LETTERS:,} characters")
+    try:
+        program = assemble(text, f"program{number}.asm")
+    except Error as error:
+        raise Failed("result", f"program {number} can't be read: {error.diagnostics[0].render()}") from None
+    if program.target != load_target("tiny"):
+        raise Failed("result", f"program {number} is for {program.target.name}; it needs the line .target tiny")
+    if program.host_rows > HOST_ROWS:
+        raise Failed("result", f"program {number} has {program.host_rows:,} host rows; {HOST_ROWS} are enough")
+    for violation in verify(program):
+        if violation.code not in rule.codes:
+            raise Failed("result", f"program {number} breaks another rule, {violation.code}: {violation.message}")
+    return plain(program)
+
+
+def readable(rule: Rule, submission: Submission) -> Outcome:
+    """The submission's programs: some break the rule, and some don't."""
+    faults = [bool(rule.faults(program)) for _, program in texts(rule, submission)]
+    words = f"programs that break the rule: {sum(faults)} of {len(faults)}"
+    right = any(faults) and not all(faults)
+    return Outcome(float(right), words, expected="" if right else "some that break it, and some that don't")
+
+
+def exposed(rule: Rule, detector: Detector, submission: Submission) -> Outcome:
+    """Whether one of the submission's programs shows that a detector is wrong."""
+    told = f"a detector is wrong: {detector.bug}"
+    for number, (_, program) in enumerate(texts(rule, submission)):
+        wrong, right = detector.find(program), set(rule.faults(program))
+        if wrong != right:
+            return Outcome(1, f"{told}. Program {number} shows it: it reports {_list(wrong)}, and {_list(right)} are at fault")
+    return Outcome(0, told, expected="a program on which it reports something else than the rule", found="it is right on all of yours")
+
+
+def _list(numbers: set[int]) -> str:
+    return str(sorted(numbers)) if numbers else "none"
+
+
+LAB = Lab(
+    number=8,
+    name="break_it",
+    title="Break it",
+    file="break_it.py",
+    functions=("violations", "programs"),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    floor=5,
+    ranks=RANKED,
+)

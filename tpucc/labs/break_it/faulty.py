@@ -1,0 +1,212 @@
+"""Detectors with one bug each: a student's programs show that they are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from tpucc.labs.break_it.plain import Plain, PlainInstruction
+from tpucc.labs.break_it.truth import fifo, lost, race, unwritten
+
+
+class Detector(NamedTuple):
+    """A detector, and what is wrong with it. `find` gives the numbers that it reports."""
+
+    bug: str
+    find: Callable[[Plain], set[int]]
+
+
+def _seeing(rule: Callable[[Plain], Mapping[int, str]], change: Callable[[PlainInstruction], None]) -> Callable[[Plain], set[int]]:
+    """A rule that sees each instruction otherwise than it is."""
+
+    def find(program: Plain) -> set[int]:
+        seen = _copy(program)
+        for each in seen["instructions"]:
+            change(each)
+        return set(rule(seen))
+
+    return find
+
+
+def _copy(program: Plain) -> Plain:
+    return Plain(fifo=program["fifo"], instructions=[each.copy() for each in program["instructions"]])
+
+
+def _first_read(each: PlainInstruction) -> None:
+    each["reads"] = each["reads"][:1]
+
+
+def _dense_writes(each: PlainInstruction) -> None:
+    if each["writes"]:
+        each["writes"] = list(range(each["writes"][0], each["writes"][-1] + 1))
+
+
+def _only_the_host_writes(each: PlainInstruction) -> None:
+    if each["engine"] != "host":
+        each["writes"] = []
+
+
+def _no_own_reads(each: PlainInstruction) -> None:
+    each["reads"] = [row for row in each["reads"] if row not in each["writes"]]
+
+
+def _reports_a_row_once(program: Plain) -> set[int]:
+    written: set[int] = set()
+    found = set()
+    for number, each in enumerate(program["instructions"]):
+        if set(each["reads"]) - written:
+            found.add(number)
+        written |= set(each["writes"]) | set(each["reads"])
+    return found
+
+
+def _adds_begin(each: PlainInstruction) -> None:
+    if each["sums_written"]:
+        each["sums_read"] = []
+
+
+def _first_sum(each: PlainInstruction) -> None:
+    if each["sums_written"]:
+        each["sums_written"] = each["sums_written"][:1]
+
+
+def _activates_all(each: PlainInstruction) -> None:
+    if each["sums_read"] and not each["sums_written"]:
+        each["sums_read"] = list(range(64))
+
+
+def _remembers_the_last_multiply(program: Plain) -> set[int]:
+    waiting: set[int] = set()
+    found = set()
+    for number, each in enumerate(program["instructions"]):
+        added, written = set(each["sums_read"]), set(each["sums_written"])
+        if (written - added) & waiting:
+            found.add(number)
+        waiting = written or waiting - added
+    return found
+
+
+def _forgets_after_a_fault(program: Plain) -> set[int]:
+    waiting: set[int] = set()
+    found = set()
+    for number, each in enumerate(program["instructions"]):
+        added, written = set(each["sums_read"]), set(each["sums_written"])
+        gone = (written - added) & waiting
+        if gone:
+            found.add(number)
+        waiting = (waiting | written) - gone if written else waiting - added
+    return found
+
+
+def _any_room(program: Plain) -> set[int]:
+    return set(fifo({**program, "fifo": 10**9}))
+
+
+def _one_more_place(program: Plain) -> set[int]:
+    return set(fifo({**program, "fifo": program["fifo"] + 1}))
+
+
+def _counts_below_zero(program: Plain) -> set[int]:
+    waiting = 0
+    found = set()
+    for number, each in enumerate(program["instructions"]):
+        waiting += each["tile"] is not None
+        if each["tile"] is not None and waiting > program["fifo"]:
+            found.add(number)
+        waiting -= each["switch"]
+        if each["switch"] and waiting < 0:
+            found.add(number)
+    return found
+
+
+def _only_products_switch(each: PlainInstruction) -> None:
+    each["switch"] = each["switch"] and each["name"] != "convolve"
+
+
+def _asks_for_a_tile_once(program: Plain) -> set[int]:
+    seen, asked = _copy(program), set()
+    for each in seen["instructions"]:
+        if each["tile"] in asked:
+            each["tile"] = None
+        asked.add(each["tile"])
+    return set(fifo(seen))
+
+
+def _no_accumulators(each: PlainInstruction) -> None:
+    each["sums_read"] = each["sums_written"] = []
+
+
+def _waits_for_all(each: PlainInstruction) -> None:
+    each["waits"] = [(engine, ["host", "weights", "matrix", "activation"]) for engine, _ in each["waits"]]
+
+
+def _waits_both_ways(each: PlainInstruction) -> None:
+    each["waits"] = each["waits"] + [(other, [engine]) for engine, others in each["waits"] for other in others]
+
+
+def _reads_before_writes(program: Plain) -> set[int]:
+    """Looks for writes before reads and writes, and not for reads before writes."""
+    found = set()
+    for number in race(program):
+        earlier = _copy(program)
+        for each in earlier["instructions"][:number]:
+            each["reads"], each["sums_read"] = list(each["writes"]), list(each["sums_written"])
+        if number in race(earlier):
+            found.add(number)
+    return found
+
+
+def _no_chains(program: Plain) -> set[int]:
+    """A wait for an engine says nothing of those that this one has waited for."""
+    known: dict[tuple[str, str], int] = {}
+    seen: list[tuple[int, PlainInstruction]] = []
+    found = set()
+    for number, each in enumerate(program["instructions"]):
+        for engine, others in each["waits"]:
+            known |= {(engine, other): number for other in others}
+        for other, before in seen:
+            apart = known.get((each["engine"], before["engine"]), -1) < other
+            if before["engine"] != each["engine"] and apart and _collide(before, each):
+                found.add(number)
+        seen.append((number, each))
+    return found
+
+
+def _collide(before: PlainInstruction, each: PlainInstruction) -> bool:
+    buffer = {*before["writes"]} & {*each["reads"], *each["writes"]} or {*before["reads"]} & {*each["writes"]}
+    sums = {*before["sums_written"]} & {*each["sums_read"], *each["sums_written"]} or {*before["sums_read"]} & {*each["sums_written"]}
+    return bool(buffer or sums)
+
+
+DETECTORS: Mapping[str, tuple[Detector, ...]] = {
+    "unwritten": (
+        Detector("it looks at the first row that an instruction reads, not at the others", _seeing(unwritten, _first_read)),
+        Detector("it thinks that only the host engine writes rows", _seeing(unwritten, _only_the_host_writes)),
+        Detector("it thinks that rows are written which lie between two that are", _seeing(unwritten, _dense_writes)),
+        Detector("it takes an instruction's own writes for earlier ones", _seeing(unwritten, _no_own_reads)),
+        Detector("it reports a row once, and then takes it for written", _reports_a_row_once),
+    ),
+    "lost": (
+        Detector("it takes a multiply that accumulates for one that begins a sum", _seeing(lost, _adds_begin)),
+        Detector("it looks at the first accumulator row of a multiply, not at the others", _seeing(lost, _first_sum)),
+        Detector("it thinks that one activate activates all sums", _seeing(lost, _activates_all)),
+        Detector("it remembers the sums of the last multiply only", _remembers_the_last_multiply),
+        Detector("it forgets a row that it has reported", _forgets_after_a_fault),
+    ),
+    "fifo": (
+        Detector("it takes any number of tiles for few enough", _any_room),
+        Detector("it allows one tile more than the FIFO holds", _one_more_place),
+        Detector("it counts a tile that is asked for again only once", _asks_for_a_tile_once),
+        Detector("it doesn't see that convolve switches", _seeing(fifo, _only_products_switch)),
+        Detector("it lets a switch without a tile take the next one that is asked for", _counts_below_zero),
+    ),
+    "race": (
+        Detector("it doesn't look at accumulators", _seeing(race, _no_accumulators)),
+        Detector("it thinks that a wait for one engine is a wait for all", _seeing(race, _waits_for_all)),
+        Detector("it thinks that the engine that is waited for waits too", _seeing(race, _waits_both_ways)),
+        Detector("it sees no collision where a row is overwritten that was read", _reads_before_writes),
+        Detector("it thinks that a wait for an engine says nothing of those which that one has waited for", _no_chains),
+    ),
+}
+"""By the name of the rule. The first `SHOWN` are in the public tests."""
+SHOWN = 2

@@ -1,0 +1,218 @@
+"""Programs to look for bugs in: compiled ones, compiled ones with one change, and short random ones. All are plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+
+import tpucc
+from tpucc.labs.break_it.plain import Plain, PlainInstruction, plain
+from tpucc.labs.break_it.truth import Faults, Rule
+
+WAITS = 0.6
+"""How many instructions of short programs are waits, where these matter."""
+ENGINES = ("host", "weights", "matrix", "activation")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A program, what was done to it, and its faults."""
+
+    program: Plain
+    change: str
+    faults: Faults
+
+
+@cache
+def compiled(batch: int, inputs: int, middle: int) -> Plain:
+    """A network with a skip, as it is compiled for the small machine: no rule is broken."""
+    exe = tpucc.compile_source(MODEL, params={"batch": batch, "inputs": inputs, "middle": middle}, target="tiny")
+    return plain(exe.program.value)
+
+
+MODEL = """\
+param batch = 3
+param inputs = 7
+param middle = 5
+weights random(seed=8)
+
+model lab8(x: f32[batch, inputs] in [-1.0, 1.0]):
+    weight a: f32[inputs, middle]
+    weight b: f32[middle, middle]
+    weight c: f32[middle, 3]
+    h = relu(x @ a)
+    g = relu(h @ b) + h
+    return g @ c
+"""
+
+Numbers = list[PlainInstruction]
+Change = Callable[[Random, Numbers, int], str]
+"""Changes a program's instruction, and says what was done; an empty text where there was nothing to change. No list is changed in place."""
+
+
+def _drop(draw: Random, code: Numbers, at: int) -> str:
+    return f"instruction {at}, {code.pop(at)['name']}, was taken out" if code[at]["name"] != "halt" else ""
+
+
+def _double(draw: Random, code: Numbers, at: int) -> str:
+    code.insert(at, code[at].copy())
+    return f"instruction {at}, {code[at]['name']}, stands there twice"
+
+
+def _move(draw: Random, code: Numbers, at: int) -> str:
+    to = min(len(code) - 1, max(0, at + draw.choice((-3, -2, -1, 1, 2, 3))))
+    code.insert(to, code.pop(at))
+    return f"instruction {at}, {code[to]['name']}, was moved to {to}" if to != at else ""
+
+
+def _shift(draw: Random, code: Numbers, at: int) -> str:
+    each = code[at]
+    kind = draw.choice(("reads", "writes", "sums"))
+    by = draw.choice((-1, 1, 2))
+    if kind == "sums":
+        changed = each["sums_read"] + each["sums_written"]
+        each["sums_read"], each["sums_written"] = [r + by for r in each["sums_read"]], [r + by for r in each["sums_written"]]
+    elif kind == "reads":
+        changed = each["reads"]
+        each["reads"] = [row + by for row in changed]
+    else:
+        changed = each["writes"]
+        each["writes"] = [row + by for row in changed]
+    return f"the {kind} of instruction {at}, {each['name']}, were moved by {by} rows" if changed and min(changed) + by >= 0 else ""
+
+
+def _accumulate(draw: Random, code: Numbers, at: int) -> str:
+    each = code[at]
+    if not each["sums_written"]:
+        return ""
+    each["sums_read"] = [] if each["sums_read"] else list(each["sums_written"])
+    return f"the flag accumulate of instruction {at}, {each['name']}, was turned over"
+
+
+def _switch(draw: Random, code: Numbers, at: int) -> str:
+    each = code[at]
+    if not each["sums_written"]:
+        return ""
+    each["switch"] = not each["switch"]
+    return f"the flag switch of instruction {at}, {each['name']}, was turned over"
+
+
+def _wait(draw: Random, code: Numbers, at: int) -> str:
+    each = code[at]
+    if not each["waits"]:
+        return ""
+    engine, others = each["waits"][0]
+    other = draw.choice([name for name in ENGINES if name != engine and name not in others])
+    each["waits"] = [(engine, [other, *others[1:]]), *each["waits"][1:]]
+    return f"instruction {at} makes {engine} wait for {other} instead of {others[0]}"
+
+
+CHANGES: dict[str, Sequence[Change]] = {
+    "unwritten": (_drop, _move, _shift, _double),
+    "lost": (_drop, _move, _shift, _accumulate, _double),
+    "fifo": (_drop, _move, _switch, _double),
+    "race": (_drop, _move, _shift, _wait),
+}
+"""What is done to programs, by the name of the rule: what can break it."""
+
+
+def mutants(rule: Rule, draw: Random, bases: Sequence[Plain], bugs: int, harmless: int) -> list[Case]:
+    """Programs with one change each: so many that break the rule by it, and so many that don't."""
+    broken: list[Case] = []
+    sound: list[Case] = []
+    while len(broken) < bugs or len(sound) < harmless:
+        case = _mutant(rule, draw, draw.choice(bases))
+        kept, most = (broken, bugs) if case and case.faults else (sound, harmless)
+        if case and len(kept) < most:
+            kept.append(case)
+    return _shuffled(draw, broken + sound)
+
+
+def _mutant(rule: Rule, draw: Random, base: Plain) -> Case | None:
+    code = [each.copy() for each in base["instructions"]]
+    change = draw.choice(CHANGES[rule.name])
+    told = change(draw, code, draw.randrange(len(code)))
+    program = Plain(fifo=base["fifo"], instructions=code)
+    return Case(program, told, rule.faults(program)) if told else None
+
+
+def short(rule: Rule, draw: Random, bugs: int, harmless: int) -> list[Case]:
+    """Short random programs: so many that break the rule, and so many that don't."""
+    broken: list[Case] = []
+    sound: list[Case] = []
+    while len(broken) < bugs or len(sound) < harmless:
+        program = Plain(fifo=draw.choice((1, 2, 3)), instructions=list(_random(draw, WAITS if rule.name == "race" else 0)))
+        case = Case(program, "", rule.faults(program))
+        kept, most = (broken, bugs) if case.faults else (sound, harmless)
+        if len(kept) < most:
+            kept.append(case)
+    return _shuffled(draw, broken + sound)
+
+
+def _shuffled(draw: Random, cases: list[Case]) -> list[Case]:
+    draw.shuffle(cases)
+    return cases
+
+
+def _random(draw: Random, waits: float) -> Iterator[PlainInstruction]:
+    """Instructions on a few rows, so that they meet often; `waits` is the share of waits among them."""
+    yield _instruction("read_host_memory", "host", writes=list(range(draw.randint(1, 5))))
+    for _ in range(draw.randint(4, 14)):
+        yield _synchronize(draw) if draw.random() < waits else _any(draw)
+
+
+def _synchronize(draw: Random) -> PlainInstruction:
+    engine = draw.choice(ENGINES)
+    others = draw.sample([name for name in ENGINES if name != engine], draw.choice((1, 1, 2)))
+    return _instruction("synchronize", "control", waits=[(engine, others)])
+
+
+def _any(draw: Random) -> PlainInstruction:
+    rows, sums = _rows(draw), _rows(draw)
+    match draw.randrange(7):
+        case 0:
+            return _instruction("read_host_memory", "host", writes=rows)
+        case 1:
+            return _instruction("write_host_memory", "host", reads=rows)
+        case 2:
+            return _instruction("read_weights", "weights", tile=draw.randrange(3))
+        case 3 | 4:
+            name, added = draw.choice(("matrix_multiply", "convolve")), draw.random() < 0.4
+            switch = draw.random() < 0.5
+            return _instruction(name, "matrix", reads=rows, sums_written=sums, sums_read=list(sums) if added else [], switch=switch)
+        case 5:
+            return _instruction("activate", "activation", sums_read=sums, writes=rows)
+        case _:
+            return _instruction("vector", "activation", reads=rows, writes=list(rows) if draw.random() < 0.3 else _rows(draw))
+
+
+def _rows(draw: Random) -> list[int]:
+    """One to three rows of five, perhaps with a hole."""
+    start, stride = draw.randrange(3), draw.choice((1, 1, 2))
+    return [start + stride * step for step in range(draw.randint(1, 3 - start // 2))]
+
+
+def _instruction(
+    name: str,
+    engine: str,
+    reads: Sequence[int] = (),
+    writes: Sequence[int] = (),
+    sums_read: Sequence[int] = (),
+    sums_written: Sequence[int] = (),
+    tile: int | None = None,
+    switch: bool = False,
+    waits: Sequence[tuple[str, list[str]]] = (),
+) -> PlainInstruction:
+    return PlainInstruction(
+        name=name,
+        engine=engine,
+        reads=list(reads),
+        writes=list(writes),
+        sums_read=list(sums_read),
+        sums_written=list(sums_written),
+        tile=tile,
+        switch=switch,
+        waits=list(waits),
+    )

@@ -1,0 +1,116 @@
+"""Lab 0: short programs for a small machine, each an idea."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from random import Random
+
+from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.puzzles.dozen import puzzles, rules
+from tpucc.labs.puzzles.puzzle import Puzzle
+
+RIGHT = 0.5
+"""The share of a puzzle whose outputs are right, beyond a limit of the puzzle's."""
+SLACK = 4
+"""How many instructions more than the best known earn nothing for brevity."""
+
+
+def puzzle(number: int, term: Term) -> Puzzle:
+    """A puzzle by its number, from 1. Raises `UsageError` E0530 when there is none."""
+    known = puzzles(term)
+    if not 1 <= number <= len(known):
+        raise UsageError(Diagnostic("E0530", f"there is no puzzle {printable(str(number))}", help=(f"there are 1 to {len(known)}",)))
+    return known[number - 1]
+
+
+def solved(asked: Puzzle, seed: int, submission: Submission) -> Outcome:
+    """One puzzle, on the numbers of a seed."""
+    verdict = asked.check(submission.text(asked.file), seed)
+    message = f"{verdict.message}\n{verdict.why}".strip()
+    return Outcome(1 if verdict.solved else RIGHT if verdict.right else 0, message, verdict.given, verdict.expected, verdict.found)
+
+
+def brief(asked: Sequence[Puzzle], seed: int, submission: Submission) -> Outcome:
+    """How few instructions the solved puzzles have; their number, for the leaderboard, when all are solved."""
+    sizes = [_size(each, seed, submission) for each in asked]
+    spare = [SLACK if size is None else min(SLACK, max(0, size - each.best)) for each, size in zip(asked, sizes, strict=True)]
+    longer = [str(each.number) for each, more in zip(asked, spare, strict=True) if more]
+    found = f"unsolved, or longer than the best known: {', '.join(longer)}" if longer else ""
+    known = [size for size in sizes if size is not None]
+    message = f"{sum(known)} instructions in {len(known)} solved puzzles; the best known have {sum(each.best for each in asked)} in all"
+    measures = {"instructions": sum(known)} if len(known) == len(asked) else None
+    return Outcome(1 - sum(spare) / SLACK / len(asked), message, found=found, measures=measures)
+
+
+def _size(asked: Puzzle, seed: int, submission: Submission) -> int | None:
+    """The instructions of a solution; None where there is none."""
+    try:
+        verdict = asked.check(submission.text(asked.file), seed)
+    except Failed:
+        return None
+    return verdict.instructions if verdict.solved else None
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """Each puzzle on numbers that stay the same."""
+    return tuple(Test(each.title, 3, partial(solved, each, each.number)) for each in puzzles(term))
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """Each puzzle on numbers that nobody has seen, and the length of all."""
+    draw = Random(f"{seed}/puzzles")
+    asked = puzzles(term)
+    fresh = [Test(f"hidden: {each.title}", 3, partial(solved, each, draw.randrange(2**32)), True) for each in asked]
+    return (*fresh, Test("hidden: few instructions", 100 - 6 * len(asked), partial(brief, asked, draw.randrange(2**32)), True))
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """The term's numbers, and what follows from them."""
+    held = rules(term)
+    column_sums = held.weights.sum(axis=0).tolist()
+    return {
+        "rows": str(held.rows),
+        "rows2": str(2 * held.rows),
+        "rows3": str(3 * held.rows),
+        "row": str(held.row),
+        "function": held.function,
+        "table": str(held.tables.index(held.table)),
+        "first": "1" if held.turned else "0",
+        "second": "0" if held.turned else "1",
+        "biased": "1" if held.turned else "2",
+        "relu": "0" if held.turned else "1",
+        "stride": str(held.stride),
+        "window": str(3 * held.stride + 3),
+        "bias": " ".join(str(-held.zero_x * value) for value in column_sums),
+        "multiplier": str(0.5**held.shift),
+        "zero": str(held.zero_y),
+        "tile01": "2" if held.turned else "1",
+        "tile10": "1" if held.turned else "2",
+        "slack": str(SLACK),
+        "count": str(len(puzzles(term))),
+        "list": "\n".join(f"| {each.number} | `{each.file}` | {each.idea} | {each.best} |" for each in puzzles(term)),
+    }
+
+
+def _begun(term: Term) -> Mapping[str, str]:
+    """The files that a student begins with: each puzzle's task as a comment, and its first lines."""
+    return {each.file: each.begun for each in puzzles(term)}
+
+
+LAB = Lab(
+    number=0,
+    name="puzzles",
+    title="Short programs for a small machine",
+    file="puzzle01.asm",
+    functions=(),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    begun=_begun,
+    folder=Path(__file__).parent,
+    floor=5,
+    ranks="instructions",
+)

@@ -1,0 +1,250 @@
+"""The verdict on a puzzle's solution: its text is read, verified, run on fresh numbers and compared; where it fails, why.
+
+Nothing of a solution is Python: no process is needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random, SystemRandom
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, counted, printable
+from tpucc.isa.assembler import read_listing
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Engine, Opcode
+from tpucc.isa.listing.lines import Places
+from tpucc.isa.program import Program
+from tpucc.isa.verify import RULES, Violation, verify
+from tpucc.labs.puzzles.reasons import WHY
+from tpucc.lowering.tiletext import read_tiles
+from tpucc.lowering.verify import verify_tiles
+from tpucc.numerics import AnyArray, DeviceInts
+from tpucc.runtime.blame import maker_of
+from tpucc.schedule.pipeline import schedule
+from tpucc.sim.interpret import Interpreter
+from tpucc.sim.timing import time_program
+from tpucc.viz.svg import escaped, tag
+
+if TYPE_CHECKING:
+    from tpucc.labs.puzzles.puzzle import Puzzle
+    from tpucc.labs.puzzles.setting import Setting
+
+ROUNDS = 2
+"""How often numbers are drawn."""
+LINES, LETTERS = 200, 20_000
+"""The longest solution that is read."""
+WRAPPED = "white-space: pre-wrap"
+_SHOWN = re.compile(r"instruction (?P<number>[\d,]+) `[^`]*`")
+_TILE = re.compile(r"tile instruction [\d,]+ (`[^`]*` )?")
+_WORD = re.compile(r"\.(?P<name>\w*)")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verdict:
+    """What is found out about a solution. `right`: it computes the goal; `solved`: within the puzzle's limits too.
+
+    `line` is the line of the text that the message is about, or 0. `given`, `expected` and `found` are the values of a wrong output.
+    """
+
+    title: str
+    right: bool
+    solved: bool
+    message: str
+    why: str = ""
+    line: int = 0
+    given: str = ""
+    expected: str = ""
+    found: str = ""
+    instructions: int = 0
+    cycles: int = 0
+
+    def __str__(self) -> str:
+        head = f"{self.title}: {'solved' if self.solved else 'not solved'}"
+        values = (("given:", self.given), ("expected:", self.expected), ("found:", self.found))
+        told = (f"{name:<10}{text}" for name, text in values if text)
+        return "\n".join(filter(None, (head, self.message, self.why, *told)))
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *lines = str(self).splitlines()
+        return tag("div", tag("strong", escaped(head)), tag("pre", escaped("\n".join(lines)), style=WRAPPED))
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """A solution that was read: its machine program, and the line of each instruction, 0 where the text has none for it.
+
+    `written` are the instructions that the text has.
+    """
+
+    program: Program
+    lines: tuple[int, ...]
+    written: int
+
+
+class Wrong(Exception):
+    """A solution that is wrong. `values` are what was given, expected and found."""
+
+    def __init__(self, message: str, why: str = "", line: int = 0, values: tuple[str, str, str] = ("", "", "")) -> None:
+        super().__init__(message)
+        self.message, self.why, self.line, self.values = message, why, line, values
+
+
+def judged(puzzle: Puzzle, text: str, seed: int | None = None) -> Verdict:
+    """The verdict on a text, on numbers that `seed` draws, or on some that nobody knows before."""
+    draw = Random(SystemRandom().randrange(2**32) if seed is None else seed)
+    try:
+        _require_plain(puzzle, text)
+        for _ in range(ROUNDS):
+            setting = puzzle.draw(draw)
+            solution = _read(puzzle, setting, text)
+            _require_valid(solution, text)
+            _require_goal(setting, solution, text)
+    except Wrong as wrong:
+        return Verdict(puzzle.title, False, False, wrong.message, wrong.why, wrong.line, *wrong.values)
+    return _within(puzzle, solution)
+
+
+def _require_plain(puzzle: Puzzle, text: str) -> None:
+    """Instructions, and only the directives that the puzzle leaves to the student. Raises `Wrong`."""
+    lines = enumerate(map(str.strip, text.removeprefix("\ufeff").split("\n")), 1)
+    code = [(number, line) for number, line in lines if line and line[0] not in ";|"]
+    if len(code) > LINES or len(text) > LETTERS:
+        raise Wrong(f"the program has more than {LINES} lines, and needs far fewer")
+    for number, line in code:
+        word = _WORD.match(line)
+        if word and word["name"] not in puzzle.directives:
+            allowed = f"; you may write .{' and .'.join(puzzle.directives)}" if puzzle.directives else ""
+            raise Wrong(f"line {number}: .{printable(word['name'])} is part of the puzzle, not of a solution{allowed}", line=number)
+
+
+def _read(puzzle: Puzzle, setting: Setting, text: str) -> Solution:
+    """The machine program of a text, which stands before the puzzle's directives so that it keeps its line numbers. Raises `Wrong`."""
+    whole = text.rstrip("\n") + "\n" + setting.directives(puzzle.target_line)
+    try:
+        if puzzle.kind == "asm":
+            program, places = read_listing(whole, puzzle.file)
+            return Solution(program, _lines(places), len(places.spans))
+        tiles, places = read_tiles(whole, puzzle.file)
+        verify_tiles(tiles, places)
+        program = schedule(tiles)
+        return Solution(program, _scheduled_lines(tiles.instructions["opcode"], program, _lines(places)), len(places.spans))
+    except ProgramError as error:
+        raise _unread(error.diagnostics[0], text) from None
+    except Error as error:
+        raise Wrong(error.diagnostics[0].message) from None
+
+
+def _lines(places: Places) -> tuple[int, ...]:
+    """The line of each instruction of a text."""
+    return tuple(0 if span is None else span.line for span in places.spans)
+
+
+def _scheduled_lines(opcodes: AnyArray, program: Program, lines: tuple[int, ...]) -> tuple[int, ...]:
+    """The lines of a scheduled program's instructions. Those of the activation unit keep their order, and no other is there."""
+    activation = (Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION)
+    own = iter([lines[index] for index in np.flatnonzero(np.isin(opcodes, activation)).tolist()])
+    return tuple(next(own, 0) if opcode in activation else 0 for opcode in program.instructions["opcode"].tolist())
+
+
+def _unread(found: Diagnostic, text: str) -> Wrong:
+    """A line that can't be read, or that the checker of tile programs refuses."""
+    line = found.span.line if found.span and found.span.line <= text.count("\n") + 1 else 0
+    message = _TILE.sub("", found.message, count=1) if line else found.message
+    why = "\n".join(part for part in (WHY.get(found.code, ""), *found.help[:1]) if part)
+    return Wrong(f"{_at(line, text)}: {message}" if line else message, why, line)
+
+
+def _at(line: int, text: str) -> str:
+    """A line as messages show it."""
+    return f"line {line} `{printable(Source('', text).line(line).split(';')[0].strip())}`"
+
+
+def _require_valid(solution: Solution, text: str) -> None:
+    """The verifier's first finding, in words that name lines. Raises `Wrong`."""
+    found = next(iter(verify(solution.program)), None)
+    if found is None:
+        return
+
+    def line(match: re.Match[str]) -> str:
+        return _at(_line(solution, int(match["number"].replace(",", ""))), text)
+
+    why = f"{WHY.get(found.code) or RULES[found.code].description}{_meeting(solution.program, found)}"
+    raise Wrong(_SHOWN.sub(line, found.message), why, _line(solution, found.instruction))
+
+
+def _line(solution: Solution, instruction: int) -> int:
+    return solution.lines[instruction] if 0 <= instruction < len(solution.lines) else 0
+
+
+def _meeting(program: Program, found: Violation) -> str:
+    """Which engines meet in a race."""
+    if found.other < 0 or not found.code.startswith("V08"):
+        return ""
+    engines = effects(program.instructions).engine
+    later, earlier = (Engine(int(engines[index])).name.lower() for index in (found.instruction, found.other))
+    return f" Here the {later} engine may start before the {earlier} engine has finished."
+
+
+def _require_goal(setting: Setting, solution: Solution, text: str) -> None:
+    """The outputs, compared with the goal. Raises `Wrong` with the first wrong value and the instruction that made it."""
+    outputs = Interpreter(solution.program).run(setting.inputs)
+    for name, goal in setting.goal.items():
+        found = outputs[name]
+        for index in zip(*(axis.tolist() for axis in np.nonzero(found != goal)), strict=True):
+            made = maker_of(solution.program, name, index)
+            line = _line(solution, made.instruction) if made else 0
+            maker = _at(line, text) if line else f"`{made.text}`" if made else "no instruction"
+            values = _values(setting.inputs), _values({name: goal}), _values({name: found})
+            message = f"{name}[{index[0]}, {index[1]}] is {found[index]}, expected {goal[index]}\n{maker} made it"
+            raise Wrong(message, line=line, values=values)
+
+
+def _values(arrays: Mapping[str, DeviceInts]) -> str:
+    """Matrices as text: `x = [[1, 2], [3, 4]]`."""
+    return ", ".join(f"{name} = {values.tolist()}" for name, values in arrays.items())
+
+
+def _within(puzzle: Puzzle, solution: Solution) -> Verdict:
+    """The verdict on a program that computes the goal."""
+    cycles = time_program(solution.program).makespan
+    fetches = int(effects(solution.program.instructions).pushes.sum())
+    problem, why = "", ""
+    for number, most, name in (
+        (solution.written, puzzle.most.instructions, "instructions"),
+        (cycles, puzzle.most.cycles, "cycles"),
+        (fetches, puzzle.most.fetches, "fetched tiles"),
+    ):
+        if most is not None and number > most:
+            problem, why = f"the outputs are right, but the program has {number:,} {name}, and {most:,} are allowed", LIMITS[name]
+    if puzzle.keeps and (line := _changed(puzzle, solution)) is not None:
+        problem, why = "the outputs are right, but more than waits was changed", f"the given program's instruction is `{line}`"
+    same = "as few as the best known" if solution.written == puzzle.best else f"the best known has {puzzle.best}"
+    fewer = "fewer than the best known: tell us" if solution.written < puzzle.best else same
+    size = f"{counted(solution.written, 'instruction')}, {fewer}; {counted(cycles, 'cycle')}"
+    return Verdict(puzzle.title, True, not problem, problem or size, why, instructions=solution.written, cycles=cycles)
+
+
+LIMITS = {
+    "instructions": "One instruction can do the work of several: see its strides, counts and flags.",
+    "cycles": "Somewhere an engine waits for what another could have begun earlier.",
+    "fetched tiles": "A tile stays in use until a multiply switches to another one.",
+}
+
+
+def _changed(puzzle: Puzzle, solution: Solution) -> str | None:
+    """The first instruction of the given text that isn't one of the solution's, in its place among those that aren't waits."""
+    given = read_listing(puzzle.text + puzzle.draw(Random(0)).directives(puzzle.target_line), puzzle.file)[0].instructions
+    own = solution.program.instructions
+    left, right = (code[~np.isin(code["opcode"], (Opcode.SYNCHRONIZE, Opcode.SYNCHRONIZE_HOST))] for code in (given, own))
+    lines: Callable[[int], str] = [line.strip() for line in puzzle.text.splitlines() if line.strip() and line.strip()[0] != ";"].__getitem__
+    for index, record in enumerate(left):
+        if index >= len(right) or right[index] != record:
+            return lines(index)
+    return "halt" if len(right) > len(left) else None

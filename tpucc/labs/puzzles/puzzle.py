@@ -1,0 +1,146 @@
+"""A puzzle: a task on a machine of 4×4 multiply-accumulates, and how it shows itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from textwrap import fill
+
+from tpucc.diagnostics import counted, listed
+from tpucc.isa.listing.data import matrix_lines
+from tpucc.labs.puzzles.checking import WRAPPED, Verdict, judged
+from tpucc.labs.puzzles.setting import Setting
+from tpucc.target import Target, load_target, number_fields
+from tpucc.viz.svg import Markup, escaped, joined, tag
+
+WIDTH = 78
+
+
+@dataclass(frozen=True)
+class Most:
+    """What a solution may use; None where any number will do."""
+
+    instructions: int | None = None
+    cycles: int | None = None
+    fetches: int | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Puzzle:
+    """A task, and what is needed to check it. `draw` makes the memories and the goal of fresh numbers.
+
+    `text` is what the student begins with, after the comment that says the task. `best` is the least number of instructions that is
+    known. `directives` are those that the student may write. With `keeps`, the instructions of `text` stay, and only waits are added.
+    """
+
+    number: int
+    idea: str
+    task: str
+    draw: Callable[[Random], Setting]
+    best: int
+    text: str = "    halt\n"
+    kind: str = "asm"
+    directives: tuple[str, ...] = ()
+    most: Most = Most()
+    keeps: bool = False
+    accumulator_rows: int = 16
+    unified_buffer_rows: int = 48
+
+    @property
+    def file(self) -> str:
+        """The name of the student's file."""
+        return f"puzzle{self.number:02}.{self.kind}"
+
+    @property
+    def title(self) -> str:
+        return f"puzzle {self.number}: {self.idea}"
+
+    @property
+    def target(self) -> Target:
+        """The machine: `tiny`, or `tiny` with less memory."""
+        return _machine(self.accumulator_rows, self.unified_buffer_rows)
+
+    @property
+    def target_line(self) -> str:
+        """The machine as `.target` has it."""
+        return _line(self.target)
+
+    @property
+    def begun(self) -> str:
+        """The file that a student begins with."""
+        where = f"tpucc lab puzzle {self.number} shows the memories and the goal."
+        said = fill(f"{self.task} {where}", WIDTH, initial_indent="; ", subsequent_indent="; ", break_on_hyphens=False)
+        return f"; {self.title[0].upper()}{self.title[1:]}\n{said}\n\n{self.text}"
+
+    def check(self, text: str, seed: int | None = None) -> Verdict:
+        """The verdict on the text of a program, on numbers that `seed` draws, or on fresh ones."""
+        return judged(self, text, seed)
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head = tag("strong", escaped(f"{self.title[0].upper()}{self.title[1:]}"))
+        memories = tag("pre", escaped("\n".join(self._memories())), style=WRAPPED)
+        return tag("div", tag("p", head), tag("p", _code(self.task)), tag("p", escaped(self._machine())), memories)
+
+    def _lines(self) -> Iterator[str]:
+        yield from (f"{self.title[0].upper()}{self.title[1:]}", "", fill(self.task, WIDTH, break_on_hyphens=False), "")
+        yield from (fill(self._machine(), WIDTH), "", *self._memories())
+
+    def _machine(self) -> str:
+        target, most = self.target, self.most
+        limits = ((most.instructions, "instruction"), (most.cycles, "cycle"), (most.fetches, "fetched tile"))
+        said = [counted(number, name) for number, name in limits if number]
+        told = f" A solution has at most {listed(said)}." if said else ""
+        return (
+            f"The machine has a unified buffer of {target.unified_buffer_rows} rows, {target.accumulator_rows} rows of accumulators, and a "
+            f"FIFO of {target.weight_fifo_tiles} tiles.{told} The best known solution has {counted(self.best, 'instruction')}."
+        )
+
+    def _memories(self) -> Iterator[str]:
+        """The memories at the start and the goal, for one draw of numbers."""
+        setting = self.draw(Random(0))
+        yield "At the start, for example:"
+        for name, values in setting.inputs.items():
+            yield f"host memory, input {name}: {self._rows(name, values.shape)}"
+            yield from matrix_lines(values)
+        for name, rows in setting.scratch.items():
+            yield f"host memory, {counted(rows, 'row')} to use: {name}"
+        for number, tile in enumerate(setting.tiles):
+            yield f"weight memory, tile {number}"
+            yield from matrix_lines(tile)
+        for number, block in enumerate(setting.blocks):
+            yield f"parameter block {number}: {block.line.removeprefix('.block').strip() or block.words or 'multiplier=1'}"
+        for name, values in setting.goal.items():
+            yield ""
+            yield f"the goal, output {name}: {self._rows(name, values.shape)}"
+            yield from matrix_lines(values)
+        yield ""
+        yield "Whenever a program is checked, other numbers are drawn."
+
+    def _rows(self, name: str, shape: tuple[int, ...]) -> str:
+        """Where a port's rows lie: each four columns at a place of their own."""
+        places = [f"{name}.{block}" for block in range(-(-shape[1] // self.target.mxu))]
+        each = ", four columns each" if len(places) > 1 else ""
+        return f"{counted(shape[0], 'row')} at {listed(places)}{each}"
+
+
+@cache
+def _machine(accumulator_rows: int, unified_buffer_rows: int) -> Target:
+    return load_target("tiny", {"accumulator_rows": accumulator_rows, "unified_buffer_rows": unified_buffer_rows})
+
+
+@cache
+def _line(target: Target) -> str:
+    return "puzzle " + " ".join(f"{name}={getattr(target, name)}" for name in number_fields())
+
+
+def _code(text: str) -> Markup:
+    """A text in which what stands between backticks is code."""
+    parts = text.split("`")
+    return joined(tag("code", escaped(part)) if number % 2 else escaped(part) for number, part in enumerate(parts))
