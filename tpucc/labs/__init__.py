@@ -12,7 +12,7 @@ from importlib import import_module
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Lab
 
-NAMES = {5: "allocation", 7: "waits"}
+NAMES = {5: "allocation", 6: "order", 7: "waits"}
 """The module of each lab, by its number."""
 
 
