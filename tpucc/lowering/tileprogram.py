@@ -85,10 +85,13 @@ class TileProgram:
 
     @cached_property
     def _listing(self) -> Instructions:
+        return Instructions(flat(self), self.instructions["layer"].astype(np.int64), lambda index: self._lines[index])
+
+    @cached_property
+    def _lines(self) -> list[str]:
         from tpucc.lowering.tiletext import tile_lines
 
-        code = self.instructions
-        return Instructions(flat(self), code["layer"].astype(np.int64), lambda index: tile_lines(self, code[index : index + 1])[0])
+        return tile_lines(self, self.instructions)
 
 
 def flat(tiles: TileProgram) -> Records:
