@@ -17,7 +17,17 @@ from tpucc.labs.lab import Lab, Term
 if TYPE_CHECKING:
     from tpucc.labs.puzzles.puzzle import Puzzle
 
-NAMES = {0: "puzzles", 1: "front_end", 2: "passes", 3: "quantisation", 4: "tiling", 5: "allocation", 8: "break_it"}
+NAMES = {
+    0: "puzzles",
+    1: "front_end",
+    2: "passes",
+    3: "quantisation",
+    4: "tiling",
+    5: "allocation",
+    6: "order",
+    7: "waits",
+    8: "break_it",
+}
 """The module of each lab, by its number."""
 
 

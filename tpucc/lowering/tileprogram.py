@@ -85,10 +85,14 @@ class TileProgram:
 
     @cached_property
     def _listing(self) -> Instructions:
+        layer, names = self.instructions["layer"].astype(np.int64), [layer.name for layer in self.layers]
+        return Instructions(flat(self), layer, names, lambda index: self._lines[index])
+
+    @cached_property
+    def _lines(self) -> list[str]:
         from tpucc.lowering.tiletext import tile_lines
 
-        code, names = self.instructions, [layer.name for layer in self.layers]
-        return Instructions(flat(self), code["layer"].astype(np.int64), names, lambda index: tile_lines(self, code[index : index + 1])[0])
+        return tile_lines(self, self.instructions)
 
 
 def flat(tiles: TileProgram) -> Records:

@@ -35,11 +35,13 @@ _INSTRUCTION = (1 << _STRIP) - 1
 
 def conflicts(touched: Effects) -> Int64:
     """[instructions, engines]: the last earlier instruction of each other engine that an instruction must wait for, or -1."""
+    # lab 7 begin: find the last instruction of each other engine that an instruction must wait for
     found = np.full((ENGINES, len(touched)), -1, np.int64)
     buffer = (_of_walks(touched.source, False), _of_walks(touched.source2, False), _of_walks(touched.target, True))
     for memory in (buffer, _accumulated(touched)):
         _Search(memory, touched.engine, found).between(0, len(touched))
     return np.ascontiguousarray(found.T)
+    # lab 7 end
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -135,6 +137,7 @@ class _Search:
 
     def _piece(self, start: int, stop: int, anyway: bool) -> bool:
         """Looks at some instructions; False when they make too many visits."""
+        # lab 7 begin: find the last instruction of each other engine that an instruction must wait for
         runs = (np.concatenate(columns) for columns in zip(*(part.runs(start, stop) for part in self._memory), strict=True))
         instruction, low, high, writes = runs
         bounds, strip_at = _cuts(low, high)
@@ -150,6 +153,7 @@ class _Search:
         group = np.repeat(2 * self._engine[instruction] + writes, count)
         self._compare(bounds, [(np.sort(visits[group == 2 * engine]), np.sort(visits[group == 2 * engine + 1])) for engine in ROW_ENGINES])
         return True
+        # lab 7 end
 
     def _compare(self, bounds: Int64, visits: list[tuple[Int64, Int64]]) -> None:
         """`visits` are the reading and the writing ones of each engine."""
@@ -165,6 +169,7 @@ class _Search:
 
     def _wait(self, bounds: Int64, other: int, visits: Int64, earlier: Int64, by_row: Int64) -> None:
         """Each of the `visits` waits for the last of the `earlier` ones, of another engine, to the same strip."""
+        # lab 7 begin: find the last instruction of each other engine that an instruction must wait for
         if not len(visits) or not len(earlier) + len(by_row):
             return
         strip, instruction = visits >> _STRIP, visits & _INSTRUCTION
@@ -174,6 +179,7 @@ class _Search:
             here = (before >> _STRIP == strip) & (before < visits)
             last = np.where(here, before & _INSTRUCTION, last)
         np.maximum.at(self._found[other], instruction, last)
+        # lab 7 end
 
 
 def _cuts(low: Int64, high: Int64) -> tuple[Int64, Int64]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
-from tpucc.isa.listing.instructions import instruction_text
+from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.numerics import Int64
 
 
@@ -38,7 +38,11 @@ class Listing:
 
     @cached_property
     def _instructions(self) -> Instructions:
-        return Instructions(self.records, self.layer, self.names, lambda index: instruction_text(self.records[index]))
+        return Instructions(self.records, self.layer, self.names, lambda index: self._texts[index])
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        return instruction_texts(self.records)
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:
         """A listing with `records[i]` before instruction `before[i]` of this one; of several at one place, the first given is first."""

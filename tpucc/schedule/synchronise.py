@@ -49,7 +49,12 @@ class _Wait:
 
 def synchronise(listing: Listing) -> list[Wait]:
     """Every wait that the program needs, and none that it doesn't."""
-    touched = effects(listing.records)
+    return waits_for(effects(listing.records))
+
+
+def waits_for(touched: Effects) -> list[Wait]:
+    """The waits of instructions that touch these rows."""
+    # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     needs = conflicts(touched)
     state = _State(touched)
     waits = []
@@ -58,6 +63,7 @@ def synchronise(listing: Listing) -> list[Wait]:
         for before, others in _merged(state.waits(index, engine, needs[index].tolist()), state):
             waits.append(Wait(before, Engine(engine), tuple(map(Engine, others))))
     return waits
+    # lab 7 end
 
 
 def with_waits(listing: Listing, waits: Sequence[Wait]) -> Listing:
@@ -80,6 +86,7 @@ def _waiting(listing: Listing, before: Int64, engine: AnyArray) -> Int64:
 
 def _candidates(needs: Int64, touched: Effects) -> Int64:
     """Instructions that must wait for something later than everything their engine has waited for so far; others are ordered already."""
+    # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     found = []
     for engine in ROW_ENGINES:
         own = np.flatnonzero(touched.engine == engine)
@@ -87,6 +94,7 @@ def _candidates(needs: Int64, touched: Effects) -> Int64:
         later = needs[own[1:]] > so_far[:-1]
         found += [own[:1][(needs[own[:1]] >= 0).any(axis=1)], own[1:][later.any(axis=1)]]
     return np.sort(np.concatenate(found))
+    # lab 7 end
 
 
 class _State:
@@ -102,6 +110,7 @@ class _State:
 
     def waits(self, index: int, engine: int, needed: list[int]) -> list[_Wait]:
         """The waits that instruction `index` lacks; from here on its engine knows what they bring."""
+        # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
         clock = self._clocks[engine][-1]
         previous = self.last_before(engine, index)
         passed = self._latest[previous].tolist() if previous >= 0 else [-1] * ENGINES
@@ -115,6 +124,7 @@ class _State:
         if waits:
             self._learn(engine, index, waits)
         return waits
+        # lab 7 end
 
     def last_before(self, engine: int, index: int) -> int:
         """The engine's last instruction before `index`, or -1."""
@@ -124,11 +134,13 @@ class _State:
 
     def _without_implied(self, waits: list[_Wait]) -> list[_Wait]:
         """Leaves out each wait that the others bring about."""
+        # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
         kept = list(waits)
         for wait in waits:
             if any(other is not wait and self._clock_at(other.engine, other.until)[wait.engine] >= wait.needed for other in kept):
                 kept.remove(wait)
         return kept
+        # lab 7 end
 
     def _learn(self, engine: int, index: int, waits: list[_Wait]) -> None:
         clock = list(self._clocks[engine][-1])
@@ -145,6 +157,7 @@ class _State:
 
 def _merged(waits: list[_Wait], state: _State) -> list[tuple[int, list[int]]]:
     """The waits of one instruction as (before, engines): two are one when the earlier may stand later without waiting for more."""
+    # lab 7 begin: find the waits that order all conflicts, each where it holds up nothing else
     merged: list[tuple[int, list[_Wait]]] = []
     for wait in sorted(waits, key=lambda wait: wait.before):
         if merged and all(state.last_before(other.engine, wait.before) <= other.until for other in merged[-1][1]):
@@ -152,3 +165,4 @@ def _merged(waits: list[_Wait], state: _State) -> list[tuple[int, list[int]]]:
         else:
             merged.append((wait.before, [wait]))
     return [(before, sorted(wait.engine for wait in together)) for before, together in merged]
+    # lab 7 end

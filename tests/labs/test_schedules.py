@@ -1,0 +1,117 @@
+"""The labs on order and on waits: answers that mean to fool them, other terms' solutions, and what is judged by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+
+from tests.labs.test_labs import SEED, SOLUTIONS, Here, results, score
+from tpucc.isa.instructions import Engine
+from tpucc.labs import find
+from tpucc.labs.grading import run
+from tpucc.labs.lab import AS_WRITTEN, Lab, Term
+from tpucc.labs.order import as_given, best, drawn, example, fast, machine
+from tpucc.labs.order.checks import Rules as OrderRules
+from tpucc.labs.order.checks import wrong
+from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
+from tpucc.labs.waits import exact, setting, six
+from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
+from tpucc.labs.waits.families import FAMILIES
+from tpucc.schedule.synchronise import Wait
+
+LABS = [find("order"), find("waits")]
+EXPLOITS = sorted(path for lab in LABS for path in (Path(__file__).parent / "exploits" / lab.name).glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_an_exploit_gets_at_most_the_floor(path: Path) -> None:
+    lab = find(path.parent.name)
+    assert score(results(lab, path.read_text("utf-8"), AS_WRITTEN)) <= lab.floor
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+@pytest.mark.parametrize(("written", "graded"), [("", "spring"), ("spring", "2027 autumn"), ("2027 autumn", "")])
+def test_a_solution_of_another_term_does_not_pass(lab: Lab, written: str, graded: str) -> None:
+    submission = Here(lab.filled((SOLUTIONS / lab.name / "reference.py").read_text("utf-8"), Term(written)))
+    tests = (*lab.public(Term(graded)), *lab.hidden(Term(graded), SEED))
+    assert sum(run(test, submission).score for test in tests) < 90
+
+
+@pytest.mark.parametrize("rules", [Rules(1, False), Rules(4, True), Rules(8, False)], ids=str)
+def test_the_reference_waits_for_all_that_is_needed_and_no_more(rules: Rules) -> None:
+    target = setting(AS_WRITTEN).target
+    for family in FAMILIES:
+        for seed in range(3):
+            listing = family(Random(seed))
+            waits = built_in(listing, rules)
+            assert unordered(listing, waits, target, rules.page) == ""
+            assert needless(listing, waits, rules.page) is None
+            for number in range(len(waits)):
+                assert unordered(listing, waits[:number] + waits[number + 1 :], target, rules.page) != ""
+
+
+def test_a_message_names_both_instructions_and_the_row() -> None:
+    given = setting(AS_WRITTEN)
+    found = exact([six()], given, Here("def synchronise(listing): return [(1, 'matrix', 'host'), (4, 'host', 'activation')]"))
+    words = "V0801, read after write: instruction 3 `activate acc=0 ub=16 inner=4` reads accumulator row 0, which instruction 2"
+    assert found.message.startswith(words)
+    assert found.found == "(1, 'matrix', ['host']), (4, 'host', ['activation'])"
+    assert max(map(len, found.drawing.splitlines())) <= 72
+    assert found.picture is not None
+    assert "instruction 3" in found.picture()
+
+
+def test_a_wait_too_many_is_named() -> None:
+    given = setting(AS_WRITTEN)
+    waits = [*built_in(six(), given.rules), Wait(5, Engine.HOST, (Engine.MATRIX,))]
+    assert needless(six(), waits, 1) == waits[-1]
+
+
+@pytest.mark.parametrize(
+    ("order", "rules", "message"),
+    [
+        ([0, 1, 2, 6, 7, 8, 9, 3, 4, 5, 10], OrderRules(2, "kept"), ""),
+        ([0, 1, 2, 6, 7, 8, 9, 3, 4, 5, 10], OrderRules(0, "at once"), ""),
+        (
+            [0, 2, 3, 1, 4, 5, 6, 7, 8, 9, 10],
+            OrderRules(0, "free"),
+            "acc=g0 inner=4 tile=1, switch, accumulate` stands before instruction 1 ",
+        ),
+        ([0, 1, 3, 2, 4, 5, 6, 7, 8, 9, 10], OrderRules(0, "free"), "which begins the sum that it adds to"),
+        ([0, 1, 2, 4, 5, 3, 6, 7, 8, 9, 10], OrderRules(0, "free"), "which adds to the sum that it activates"),
+        ([0, 1, 2, 3, 5, 4, 6, 7, 8, 9, 10], OrderRules(0, "free"), "finds no block chosen, and needs block 0"),
+        ([0, 1, 2, 6, 7, 8, 9, 3, 4, 5, 10], OrderRules(1, "free"), "opens a sum while 1 are open"),
+        ([1, 0, 2, 3, 4, 5, 6, 7, 8, 9, 10], OrderRules(0, "kept"), "transfers keep their order in this term"),
+    ],
+)
+def test_what_is_wrong_with_an_order_is_said(order: list[int], rules: OrderRules, message: str) -> None:
+    (case,) = example(AS_WRITTEN)
+    found = wrong(case.tiles, np.array(order), rules)
+    assert message in found
+    assert bool(found) is bool(message)
+
+
+def test_a_write_that_stands_later_than_it_can_is_named() -> None:
+    tiles = plain_order(Net(((4, 4), (4, 4)), 4), machine(AS_WRITTEN, several), "at once", 0)
+    write = next(i.index for i in tiles if i.text.startswith("write_host_memory"))
+    order = [*(n for n in range(len(tiles)) if n != write), write]
+    assert "doesn't stand right after" in wrong(tiles, np.array(order), OrderRules(0, "at once"))
+    assert wrong(tiles, np.arange(len(tiles)), OrderRules(0, "at once")) == ""
+
+
+def test_programs_have_something_to_win() -> None:
+    for case in drawn(Term("spring"), 7, (reuse, beside), 2):
+        assert as_given(case) > 1.3 * best(case)[1]
+
+
+def test_two_timelines_share_an_axis() -> None:
+    given = (case,) = example(AS_WRITTEN)
+    found = fast(lambda: given, Here("def order(tiles): return range(len(tiles))"))
+    lines = found.drawing.splitlines()
+    assert max(map(len, lines)) <= 72
+    assert [line for line in lines if line.endswith("cycles")] == [f"yours: {as_given(case)} cycles", f"reference: {best(case)[1]} cycles"]
+    assert found.picture is not None
+    assert found.picture().startswith("<svg")

@@ -1,0 +1,247 @@
+"""Lab 6: the order of a tile program's instructions, so that fetches, sums and transfers hide behind each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+import tpucc
+from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
+from tpucc.labs.order.best import best_order
+from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, shown, wrong
+from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
+from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
+from tpucc.lowering.tileprogram import TileProgram
+from tpucc.lowering.tiletext import print_tiles
+from tpucc.numerics import Int64
+from tpucc.sim.timing import time_program
+from tpucc.target import Target, load_target
+
+FULL, NONE = 1.06, 1.25
+"""The quotient of cycles and the reference's, as a geometric mean, that earns all points, and the one that earns none."""
+TO_WIN = 1.3
+"""What programs take at least, as they are given, in the reference's cycles."""
+TRIED = 6
+"""How many programs are drawn until one has so much to win; then the best of them is taken."""
+SIZES = {"unified_buffer_rows": 1024, "accumulator_rows": 64}
+MACHINES: Mapping[Family, Mapping[str, float]] = {
+    reuse: {"weight_bandwidth": 1e6},
+    beside: {"weight_bandwidth": 8e6},
+    arriving: {"host_bandwidth": 2e6, "weight_bandwidth": 4e6},
+    several: {},
+}
+"""What the machine of a family has other than `tiny`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program in the order in which it is given: a net for a machine, under the term's rules."""
+
+    net: Net
+    target: Target
+    rules: Rules
+    seed: int
+
+    @property
+    def tiles(self) -> TileProgram:
+        """A value of its own each time, so that nobody can change another's."""
+        return plain_order(self.net, self.target, self.rules.transfers, self.seed)
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term; without one, sums and transfers are free."""
+    draw = term.draw("order")
+    return Rules(draw.choice((2, 3, 4)), draw.choice(("kept", "at once"))) if draw else Rules(0, "free")
+
+
+def machine(term: Term, family: Family) -> Target:
+    """The machine of a term for programs of a family: its FIFO differs between terms."""
+    draw = term.draw("order machine")
+    places = draw.choice((1, 2, 3)) if draw else 2
+    return load_target("tiny", {**SIZES, "weight_fifo_tiles": places, **MACHINES[family]})
+
+
+SUMS = {0: "As many sums may be open at one time as the accumulators have room for."}
+TRANSFERS = {
+    "free": "Transfers may stand anywhere, as far as what they read is there.",
+    "kept": "Transfers between the host and the unified buffer keep their order among themselves: the host has its list already.",
+    "at once": "Each `write_host_memory` stands right after the instruction that makes the last of its rows: results leave at once.",
+}
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    given, (case,) = rules(term), example(term)
+    return {
+        "sums": str(given.sums),
+        "sums_rule": SUMS.get(given.sums, f"At most {given.sums} sums are open at one time."),
+        "transfers": given.transfers,
+        "transfers_rule": TRANSFERS[given.transfers],
+        "places": str(case.target.weight_fifo_tiles),
+        "example": "\n".join(f"{i.index:>2} {i.text}" for i in case.tiles),
+        "example_cycles": str(as_given(case)),
+        "example_best": str(best(case)[1]),
+        "all_points": f"{FULL:g}",
+        "no_points": f"{NONE:g}",
+    }
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    asked = partial(_asked, term)
+    return (
+        Test("two tiles", 5, partial(fast, partial(example, term))),
+        Test("valid orders", 5, partial(valid, asked(6, (reuse, beside), 1))),
+        Test("integers", 5, partial(integers, asked(61, (several,), 1))),
+        Test("weight tiles", 10, partial(fast, asked(62, (reuse,), 1))),
+        Test("chains side by side", 10, partial(fast, asked(63, (beside,), 1))),
+        Test("transfers", 10, partial(fast, asked(64, (arriving,), 1))),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs: the same kinds of question, of other programs."""
+    asked, draw = partial(_asked, term), Random(f"{seed}/order")
+    seeds = [draw.randrange(2**32) for _ in range(5)]
+    return (
+        Test("hidden: valid orders", 5, partial(valid, asked(seeds[0], (several, beside), 1)), True),
+        Test("hidden: integers", 5, partial(integers, asked(seeds[1], (several,), 1)), True),
+        Test("hidden: fetches that nothing hides", 15, partial(fast, asked(seeds[2], (reuse,), 2)), True),
+        Test("hidden: chains side by side", 15, partial(fast, asked(seeds[3], (beside,), 2)), True),
+        Test("hidden: a little of all", 15, partial(fast, asked(seeds[4], (several, arriving), 1)), True),
+    )
+
+
+Cases = Callable[[], Sequence[Case]]
+"""Programs that are drawn when a test runs."""
+
+
+def example(term: Term) -> Sequence[Case]:
+    """The handout's example: two tiles, two chunks of rows."""
+    return (Case(Net(((8, 4),), 8), machine(term, several), rules(term), 0),)
+
+
+def _asked(term: Term, seed: int, families: Sequence[Family], count: int) -> Cases:
+    return partial(drawn, term, seed, families, count)
+
+
+def drawn(term: Term, seed: int, families: Sequence[Family], count: int) -> Sequence[Case]:
+    """Programs with something to win."""
+    draw = Random(seed)
+    return [_drawn(family, machine(term, family), rules(term), draw.randrange(2**32)) for family in families for _ in range(count)]
+
+
+@cache
+def _drawn(family: Family, target: Target, given: Rules, seed: int) -> Case:
+    draw = Random(seed)
+    tried = list[tuple[float, Case]]()
+    while len(tried) < TRIED and (not tried or tried[-1][0] < TO_WIN):
+        case = Case(family(draw), target, given, draw.randrange(100))
+        tried.append((as_given(case) / best(case)[1], case))
+    return max(tried, key=lambda entry: entry[0])[1]
+
+
+@cache
+def best(case: Case) -> tuple[Int64, int]:
+    """The reference's order, and its cycles."""
+    order = np.array(best_order(case.tiles, case.rules), np.int64)
+    return order, cycles(case.tiles, order)
+
+
+@cache
+def as_given(case: Case) -> int:
+    """The cycles of the order in which the instructions are given."""
+    return cycles(case.tiles, np.arange(len(case.tiles)))
+
+
+def cycles(tiles: TileProgram, order: Int64) -> int:
+    """What the machine program of an order takes."""
+    return time_program(scheduled(tiles, order)).makespan
+
+
+def ask(submission: Submission, case: Case) -> Int64:
+    """The submission's order. Raises `Failed`."""
+    return read_order(submission.call("order", case.tiles), len(case.tiles))
+
+
+def valid(asked: Cases, submission: Submission) -> Outcome:
+    """Every order is valid."""
+    for case in asked():
+        order = ask(submission, case)
+        if problem := wrong(case.tiles, order, case.rules):
+            return Outcome(0, problem, _given(case), "", shown(order.tolist()))
+        scheduled(case.tiles, order)
+    return Outcome(1, "the orders are valid")
+
+
+def fast(asked: Cases, submission: Submission) -> Outcome:
+    """The cycles against the reference's. An order that isn't valid loses all points."""
+    cases, found = asked(), []
+    for case in cases:
+        order = ask(submission, case)
+        if problem := wrong(case.tiles, order, case.rules):
+            return Outcome(0, problem, _given(case), "", shown(order.tolist()))
+        found.append((cycles(case.tiles, order) / best(case)[1], order, case))
+    mean = float(np.exp(np.mean([np.log(quotient) for quotient, _, _ in found])))
+    quotient, order, case = max(found, key=lambda entry: entry[0])
+    own, reference, before = round(quotient * best(case)[1]), best(case)[1], as_given(case)
+    message = (
+        f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {FULL:g} earns all points, {NONE:g} none. "
+        f"The worst takes {own:,}, the reference {reference:,}, the order as given {before:,}"
+    )
+    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL)))
+    outcome = Outcome(share, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order))
+    if outcome.passed:
+        return outcome
+    return replace(outcome, given=_given(case), found=shown(order.tolist()), drawing=timelines_text(_runs(case, order)))
+
+
+def _picture(case: Case, order: Int64) -> str:
+    """The timelines of an order and of the reference's."""
+    words = "a bar is an instruction, a line leads from what is waited for to what waits"
+    return timelines_svg("Order", words, _runs(case, order))
+
+
+def _runs(case: Case, order: Int64) -> Sequence[Shown]:
+    return [Shown(name, scheduled(case.tiles, places)) for name, places in (("yours", order), ("reference", best(case)[0]))]
+
+
+def integers(asked: Cases, submission: Submission) -> Outcome:
+    """The whole program of an order, by the verifier and by its integers."""
+    for case in asked():
+        order = ask(submission, case)
+        if problem := wrong(case.tiles, order, case.rules):
+            return Outcome(0, problem, _given(case), "", shown(order.tolist()))
+        exe = tpucc.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
+        verdict = tpucc.judge(exe)
+        if not verdict.equal:
+            said = "; ".join(finding.message for finding in verdict.findings) or str(verdict.first_difference)
+            return Outcome(0, said, _given(case), "", shown(order.tolist()))
+    return Outcome(1, f"equal; {verdict.cycles:,} cycles")
+
+
+def _given(case: Case) -> str:
+    lines = [f"  {i.index} {i.text}" for i in list(case.tiles)[:40]]
+    fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
+    return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines, *(["  …"] if len(case.tiles) > 40 else [])])
+
+
+LAB = Lab(
+    number=6,
+    name="order",
+    title="What comes next",
+    file="order.py",
+    functions=("order",),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    floor=25,
+    ranks="cycles ÷ reference",
+    modules=("tpucc.lowering.tileprogram", "tpucc.lowering.tiletext"),
+)

@@ -1,0 +1,167 @@
+"""Tile programs in a valid and bad order, drawn in families: each has something else to win."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from random import Random
+
+import numpy as np
+
+import tpucc
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Opcode
+from tpucc.layers.partition import partition
+from tpucc.lowering.lower import lowerings
+from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel, WrittenProduct, lower_product
+from tpucc.lowering.tileprogram import TileProgram, flat
+from tpucc.lowering.written import read_product
+from tpucc.target import Target
+
+CHUNK = 4
+"""Rows of each sum."""
+
+
+@dataclass(frozen=True, slots=True)
+class Net:
+    """Chains of dense layers side by side: the widths of each, its input's first; and the batch."""
+
+    chains: tuple[tuple[int, ...], ...]
+    batch: int
+
+    @property
+    def source(self) -> str:
+        """The model's text."""
+        inputs = ", ".join(f"x{n}: f32[batch, {widths[0]}] in [-1.0, 1.0]" for n, widths in enumerate(self.chains))
+        lines = [f"    y{n} = {_nested(f'x{n}', widths[1:], n)}" for n, widths in enumerate(self.chains)]
+        results = ", ".join(f"y{n}" for n in range(len(self.chains)))
+        return "\n".join((f"param batch = {self.batch}", HEAD, f"model lab6({inputs}):", *lines, f"    return {results}", ""))
+
+
+Family = Callable[[Random], Net]
+
+
+def reuse(draw: Random) -> Net:
+    """One layer or two over many rows: each tile is needed by every chunk."""
+    widths = (4 * draw.randrange(2, 4), 4 * draw.randrange(1, 4), *(4,) * draw.randrange(2))
+    return Net((widths,), CHUNK * draw.randrange(4, 6))
+
+
+def beside(draw: Random) -> Net:
+    """Narrow chains over few rows: while one waits for its activation, another can multiply."""
+    return Net(tuple((4, *(4,) * draw.randrange(2, 5)) for _ in range(draw.randrange(3, 5))), CHUNK)
+
+
+def arriving(draw: Random) -> Net:
+    """Wide inputs that take as long on the host link as their products take: what is computed while others arrive decides."""
+    return Net(tuple((4 * draw.randrange(2, 4), 8, 4) for _ in range(2)), CHUNK * 2)
+
+
+def several(draw: Random) -> Net:
+    """A little of all."""
+    chains = tuple(tuple(4 * draw.randrange(1, 4) for _ in range(draw.randrange(2, 4))) for _ in range(2))
+    return Net(chains, CHUNK * draw.randrange(2, 4))
+
+
+def plain_order(net: Net, target: Target, transfers: str, seed: int) -> TileProgram:
+    """The net's tile program, lowered plainly: one chain after the other for an even `seed`, else in a random, valid order.
+
+    Each sum's multiplies and its activation stay together. What `transfers` asks for holds: see `checks.Rules`. Where they keep their
+    order, all reads stand first, the last one needed first, so that there is something to win.
+    """
+    tiles, draw = lowered(net, target), Random(f"{seed}/{net}")
+    jobs = list(_jobs(tiles))
+    touched = effects(flat(tiles))
+    rows = [touched.source.rows(index).tolist() for index in range(len(tiles))]
+    writer = {row: number for number, job in enumerate(jobs) for index in job for row in touched.target.rows(index).tolist()}
+    needs = [{writer[row] for index in job for row in rows[index]} - {number} for number, job in enumerate(jobs)]
+    first = {"kept": touched.host_reads, "at once": touched.host_writes}.get(transfers, np.zeros(len(tiles), np.bool_))
+    order, done = list[int](), set[int]()
+    while len(done) < len(jobs):
+        ready = [number for number in range(len(jobs)) if number not in done and needs[number] <= done]
+        urgent = [number for number in ready if first[jobs[number][0]]]
+        done.add(chosen := draw.choice(urgent or ready) if seed % 2 else urgent[-1] if urgent else ready[0])
+        order += jobs[chosen]
+    return replace(tiles, instructions=tiles.instructions[order])
+
+
+@cache
+def compiled(net: Net, target: Target) -> tpucc.Executable:
+    """The net compiled by tpucc alone."""
+    return tpucc.compile_source(net.source, target=target, level=1)
+
+
+@cache
+def lowered(net: Net, target: Target) -> TileProgram:
+    """The net's tile program, one sum after the other."""
+    made = compiled(net, target).compilation
+    assert made is not None
+    assert made.layers is not None
+    parts = partition(made.layers)
+    lowerers: Mapping[str, Lowerer] = {"fc": plain_product, "conv": plain_product}
+    return configured(next(lowerings(parts.device, target, segments=parts.segments, lowerers=lowerers)))
+
+
+def configured(tiles: TileProgram) -> TileProgram:
+    """The same with a `set_configuration` before each activation, also where the one before chose the same block."""
+    code = tiles.instructions
+    chooses = code["opcode"] == Opcode.SET_CONFIGURATION
+    latest = np.maximum.accumulate(np.where(chooses, np.arange(len(code)), -1))
+    activates = code["opcode"] == Opcode.ACTIVATE
+    order = [n for index in np.flatnonzero(~chooses).tolist() for n in ((latest[index], index) if activates[index] else (index,))]
+    return replace(tiles, instructions=code[order])
+
+
+def plain_product(layer: ProductLayer) -> WrittenProduct:
+    return read_product(layer, plain(layer) if layer.kind == "fc" else lower_product(layer))
+
+
+def plain(layer: ProductLayer) -> Iterator[str]:
+    """A layer's lines: one column block after the other, one chunk after the other; each chunk's sum is activated when it is done."""
+    *outer, size = layer.shape
+    places = [(*place, first) for place in itertools.product(*map(range, outer)) for first in range(0, size, CHUNK)]
+    for group, (column, place) in enumerate(itertools.product(range(len(layer.results)), places)):
+        rows, flags = min(CHUNK, size - place[-1]), "switch"
+        yield f".groups [{rows}]"
+        for level in layer.levels:
+            if level.tiles[column] is not None:
+                walk = f"ub={level.buffer}+{_row(level, place)} ub_stride={level.steps[-1]}"
+                yield f"convolve {walk} acc=g{group} inner={rows} tile={level.tiles[column]}, {flags}"
+                flags = "switch, accumulate"
+        yield f"set_configuration block={layer.blocks[column]}"
+        yield f"activate acc=g{group} ub={layer.results[column]}+{_row(layer, place)} ub_stride={layer.steps[-1]} inner={rows}"
+
+
+def _row(where: ProductLayer | ProductLevel, place: tuple[int, ...]) -> int:
+    return where.start + sum(index * step for index, step in zip(place, where.steps, strict=True))
+
+
+def _jobs(tiles: TileProgram) -> Iterator[list[int]]:
+    """The instructions of each sum, and each transfer: a sum ends with its activation."""
+    job: list[int] = []
+    for index, opcode in enumerate(tiles.instructions["opcode"].tolist()):
+        if opcode in (Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY):
+            yield [index]
+            continue
+        job.append(index)
+        if opcode == Opcode.ACTIVATE:
+            yield job
+            job = []
+
+
+def _nested(value: str, widths: tuple[int, ...], chain: int) -> str:
+    """Layers around a value."""
+    for layer, units in enumerate(widths):
+        value = f'relu(dense({value}, {units}, "c{chain}l{layer}"))'
+    return value
+
+
+HEAD = """\
+weights random(seed=6)
+
+def dense(x, units, name):
+    weight w: f32[x.shape[-1], units] = "{name}.w"
+    return x @ w
+"""

@@ -1,0 +1,282 @@
+"""Lab 7: waits between engines, so that every conflict over rows is ordered and nothing waits in vain."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+import tpucc
+from tpucc.isa.instructions import Engine, Opcode
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
+from tpucc.labs.waits.checks import Rules, built_in, needless, program_of, read_waits, unordered
+from tpucc.labs.waits.families import Family, activate, bursts, chains, holes, listing_of, mixed, multiply, pipelined, read, stale, write
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.synchronise import Wait
+from tpucc.sim.timing import time_program
+from tpucc.target import Target, load_target
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Of a quotient: how much earns all points, how much none."""
+
+    full: float
+    none: float
+
+    def share(self, value: float) -> float:
+        return min(1.0, max(0.0, (self.none - value) / (self.none - self.full)))
+
+    def __str__(self) -> str:
+        return f"{self.full:g} earns all points, {self.none:g} none"
+
+
+SIZES = {"unified_buffer_rows": 256, "accumulator_rows": 96}
+CYCLES, WAITS = Scale(1.02, 1.25), Scale(1.05, 1.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a term's tests are judged by."""
+
+    rules: Rules
+    target: Target
+
+
+def setting(term: Term) -> Setting:
+    """The rules and the machine of a term; without one, pages of one row, and waits for any number of engines."""
+    draw = term.draw("waits")
+    if draw is None:
+        return Setting(Rules(1, False), load_target("tiny", SIZES))
+    rules = Rules(draw.choice((2, 4, 8)), draw.random() < 0.5)
+    return Setting(rules, load_target("tiny", {**SIZES, "host_bandwidth": draw.choice((3e6, 4e6, 6e6))}))
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    rules = setting(term).rules
+    pages = (
+        f"The host link moves pages of {rules.page} rows: rows 0 to {rules.page - 1} are one page, and so on. A transfer that touches a "
+        "row of a page occupies the whole page: a read from the host counts as a write of all of its rows, a write to the host as a read "
+        "of all of them. The other engines touch the rows that they name, and accumulators have no pages."
+        if rules.page > 1
+        else "The host link touches the rows that it names, and no others (a page has one row)."
+    )
+    single = "A wait names one engine to wait for." if rules.single else "A wait may name several engines to wait for."
+    return {
+        "page": str(rules.page),
+        "page_rule": pages,
+        "single_rule": single,
+        "cycles_full": f"{CYCLES.full:g}",
+        "cycles_none": f"{CYCLES.none:g}",
+        "waits_full": f"{WAITS.full:g}",
+        "waits_none": f"{WAITS.none:g}",
+    }
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    given = setting(term)
+    return (
+        Test("six instructions", 5, partial(exact, [six()], given)),
+        Test("nothing to wait for", 5, partial(exact, [*alone(), listing_of([])], given)),
+        Test("random listings", 5, partial(ordered, _drawn(Random(7), (mixed, chains), 2), given)),
+        Test("a program", 5, partial(program, 8, given)),
+        Test("no wait too many", 10, partial(exact, _drawn(Random(77), (mixed, chains), 4), given)),
+        Test("cycles", 15, partial(cycles, _drawn(Random(777), (bursts, pipelined), 2), given)),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs: the same kinds of question, of other listings."""
+    given, draw = setting(term), Random(f"{seed}/waits")
+    return (
+        Test("hidden: random listings", 5, partial(ordered, _drawn(draw, (mixed, stale, holes), 2), given), True),
+        Test("hidden: rows with holes", 10, partial(exact, _drawn(draw, (holes,), 4), given), True),
+        Test("hidden: transitive waits", 15, partial(exact, _drawn(draw, (chains, stale), 3), given), True),
+        Test("hidden: engines that idle", 15, partial(cycles, _drawn(draw, (pipelined, bursts), 2), given), True),
+        Test("hidden: number of waits", 5, partial(number, _drawn(draw, (mixed, bursts, chains), 2), given), True),
+        Test("hidden: another program", 5, partial(program, draw.randrange(9, 24), given), True),
+    )
+
+
+def _drawn(draw: Random, families: Sequence[Family], count: int) -> Sequence[Listing]:
+    return [family(draw) for family in families for _ in range(count)]
+
+
+def six() -> Listing:
+    """The handout's example."""
+    return listing_of([read(0, 4), read(8, 4), multiply(0, 0, 4), activate(0, 16, 4), write(16, 4), read(0, 4)])
+
+
+def alone() -> Iterator[Listing]:
+    """Listings in which nothing conflicts: one engine; rows of the buffer and accumulators of the same numbers; rows that are only read."""
+    yield listing_of([read(0, 8), write(0, 8), read(4, 4), write(0, 8)])
+    yield listing_of([multiply(0, 8, 8), activate(0, 8, 4), read(16, 8), activate(4, 24, 4)])
+    yield listing_of([multiply(0, 0, 4), write(0, 8), multiply(0, 4, 4), write(0, 4)])
+
+
+def ask(submission: Submission, listing: Listing, given: Setting) -> list[Wait]:
+    """The submission's waits for a listing. Raises `Failed`."""
+    copied = Listing(listing.records.copy(), listing.layer.copy(), listing.placed.copy())
+    return read_waits(submission.call("synchronise", copied), listing, given.rules)
+
+
+def ordered(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
+    """Every conflict of every listing is ordered."""
+    for listing in cases:
+        waits = ask(submission, listing, given)
+        if problem := unordered(listing, waits, given.target, given.rules.page):
+            return _wrong(problem, listing, waits, given)
+    return _shown(Outcome(1, f"all conflicts of {len(cases)} listings are ordered"), listing, waits, given)
+
+
+def exact(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
+    """Each listing whose conflicts are ordered, with no wait that could be left out, earns its share; a conflict left open loses all."""
+    few: list[tuple[Wait, Listing, list[Wait]]] = []
+    for listing in cases:
+        waits = ask(submission, listing, given)
+        if problem := unordered(listing, waits, given.target, given.rules.page):
+            return _wrong(problem, listing, waits, given)
+        if (found := needless(listing, waits, given.rules.page)) is not None:
+            few.append((found, listing, waits))
+    right = len(cases) - len(few)
+    message = f"{right} of {len(cases)} listings have every wait that they need and no other"
+    if not few:
+        return Outcome(1, message)
+    wait, listing, waits = few[0]
+    message = f"{message}. {_told([wait])} can be left out: what it orders is ordered without it"
+    return _shown(Outcome(right / len(cases), message, _given(listing), "", _told(waits)), listing, waits, given)
+
+
+def cycles(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
+    """The time that the engines take, against that with tpucc's own waits."""
+    return _measured("cycles", CYCLES, _cycles, cases, given, submission)
+
+
+def number(cases: Sequence[Listing], given: Setting, submission: Submission) -> Outcome:
+    """How many waits there are, against tpucc's own."""
+    return _measured("waits", WAITS, lambda listing, waits, given: len(waits), cases, given, submission)
+
+
+def _cycles(listing: Listing, waits: Sequence[Wait], given: Setting) -> int:
+    return time_program(program_of(listing, waits, given.target)[0]).makespan
+
+
+def _measured(
+    what: str,
+    scale: Scale,
+    measure: Callable[[Listing, Sequence[Wait], Setting], int],
+    cases: Sequence[Listing],
+    given: Setting,
+    submission: Submission,
+) -> Outcome:
+    """The geometric mean of a measure's quotients. A conflict left open in one listing loses all points."""
+    found = []
+    for listing in cases:
+        waits = ask(submission, listing, given)
+        if problem := unordered(listing, waits, given.target, given.rules.page):
+            return _wrong(problem, listing, waits, given)
+        own, best = measure(listing, waits, given), measure(listing, built_in(listing, given.rules), given)
+        found.append((max(1, own) / max(1, best), own, best, listing, waits))
+    quotients = [entry[0] for entry in found]
+    mean = float(np.exp(np.mean(np.log(quotients))))
+    _, own, best, listing, waits = max(found, key=lambda entry: entry[0])
+    message = (
+        f"{what} ÷ reference is {mean:.3f} in the mean of {len(cases)} listings; {scale}. The worst has {own:,}, and the reference {best:,}"
+    )
+    outcome = Outcome(scale.share(mean), message, measures={f"{what} ÷ reference": mean})
+    if not outcome.passed:
+        outcome = replace(outcome, given=_given(listing), found=_told(waits))
+    return _shown(outcome, listing, waits, given)
+
+
+def program(batch: int, given: Setting, submission: Submission) -> Outcome:
+    """A model compiled with the submission's waits, and judged."""
+    exe = tpucc.compile_source(
+        MODEL, params={"batch": batch}, target="tiny", level=0, stages=tpucc.Stages(synchronise=partial(_stage, submission, given))
+    )
+    verdict = tpucc.judge(exe)
+    if not verdict.equal:
+        return Outcome(0, "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference), f"-D batch={batch}")
+    waits = int(np.count_nonzero(exe.runtime.program.instructions["opcode"] == Opcode.SYNCHRONIZE))
+    return Outcome(1, f"equal; {waits:,} waits, {verdict.cycles:,} cycles")
+
+
+def _stage(submission: Submission, given: Setting, listing: Listing) -> Sequence[Wait]:
+    waits = ask(submission, listing, given)
+    if problem := unordered(listing, waits, given.target, given.rules.page):
+        raise Failed("result", problem)
+    return waits
+
+
+def _wrong(problem: str, listing: Listing, waits: Sequence[Wait], given: Setting) -> Outcome:
+    return _shown(Outcome(0, problem, _given(listing), "", _told(waits)), listing, waits, given)
+
+
+def _shown(outcome: Outcome, listing: Listing, waits: Sequence[Wait], given: Setting) -> Outcome:
+    """An outcome with its pictures: the submission's timeline and the reference's."""
+    if not len(listing):
+        return outcome
+    drawing = "" if outcome.passed else timelines_text(_runs(listing, waits, given))
+    return replace(outcome, drawing=drawing, picture=partial(_picture, listing, waits, given))
+
+
+def _picture(listing: Listing, waits: Sequence[Wait], given: Setting) -> str:
+    words = "a bar is an instruction, a line leads from what is waited for to what waits"
+    return timelines_svg("Waits", words, _runs(listing, waits, given))
+
+
+def _runs(listing: Listing, waits: Sequence[Wait], given: Setting) -> Sequence[Shown]:
+    both = (("yours", waits), ("reference", built_in(listing, given.rules)))
+    made = [(name, program_of(listing, chosen, given.target)) for name, chosen in both]
+    return [Shown(name, program, numbers.tolist()) for name, (program, numbers) in made]
+
+
+def _given(listing: Listing) -> str:
+    lines = [f"{n} {listing[n].text}" for n in range(min(40, len(listing)))]
+    return "\n".join(["a listing:", *(f"  {line}" for line in lines), *(["  …"] if len(listing) > 40 else [])])
+
+
+def _told(waits: Sequence[Wait]) -> str:
+    words = [f"({w.before}, {_name(w.engine)!r}, {[_name(e) for e in w.engines]})" for w in waits[:12]]
+    return ", ".join([*words, *(["…"] if len(waits) > 12 else [])]) or "no waits"
+
+
+def _name(engine: Engine) -> str:
+    return engine.name.lower()
+
+
+MODEL = """\
+param batch = 8
+weights random(seed=7)
+
+def dense(x, units, name):
+    weight w: f32[x.shape[-1], units] = "{name}.w"
+    return x @ w
+
+model lab7(x: f32[batch, 5] in [-1.0, 1.0]):
+    h = relu(dense(x, 7, "h"))
+    g = relu(dense(h, 4, "g")) + relu(dense(x, 4, "s"))
+    return dense(g, 3, "out")
+"""
+
+LAB = Lab(
+    number=7,
+    name="waits",
+    title="Who must wait for whom",
+    file="waits.py",
+    functions=("synchronise",),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    floor=22,
+    ranks="cycles ÷ reference",
+    modules=("tpucc.schedule.listing", "tpucc.isa.effects"),
+)

@@ -1,0 +1,157 @@
+"""Whether waits are right: every conflict is ordered, by the verifier's rules; no wait follows from the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
+
+import numpy as np
+
+from tpucc.isa.effects import Effects, Walks, effects
+from tpucc.isa.instructions import Engine
+from tpucc.isa.program import Program, bare_program
+from tpucc.isa.verify.hazards import RULES, check, clocks
+from tpucc.isa.verify.memories import accumulator_events, unified_buffer_events
+from tpucc.isa.verify.rules import Context, Violation
+from tpucc.labs.lab import Failed, Plain
+from tpucc.numerics import Int64
+from tpucc.schedule.hazards import ROW_ENGINES, conflicts
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.synchronise import Wait, waits_for, with_waits
+from tpucc.target import Target
+
+FORM = "(before instruction, engine that waits, engines waited for)"
+_ROW = re.compile(r"(unified-buffer|accumulator) row [\d,]*\d")
+_NAMES = {engine.name.lower(): engine for engine in ROW_ENGINES}
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The term's rules: the host link's pages have `page` rows; a wait may have to be for one engine only."""
+
+    page: int
+    single: bool
+
+
+def pages(touched: Effects, page: int) -> Effects:
+    """The same with each transfer of the host link occupying whole pages of the unified buffer."""
+    host = touched.engine == Engine.HOST
+
+    def whole(walks: Walks) -> Walks:
+        low, high = np.where(host, walks.low // page * page, walks.low), np.where(host, -(-walks.high // page) * page, walks.high)
+        return replace(walks, low=low, high=high)
+
+    return replace(touched, source=whole(touched.source), target=whole(touched.target))
+
+
+def built_in(listing: Listing, rules: Rules) -> list[Wait]:
+    """The waits that tpucc's own function finds under these rules, in the order of their places."""
+    found = sorted(waits_for(pages(effects(listing.records), rules.page)), key=lambda wait: wait.before)
+    return [Wait(w.before, w.engine, (o,)) for w in found for o in w.engines] if rules.single else found
+
+
+def read_waits(found: Plain, listing: Listing, rules: Rules) -> list[Wait]:
+    """A submission's answer as waits, in the order of their places. Raises `Failed`."""
+    if not isinstance(found, list):
+        raise Failed("result", f"returned {type(found).__name__}, expected a list of waits {FORM}")
+    most = 6 * len(listing) + 6
+    if len(found) > most:
+        raise Failed("result", f"returned {len(found):,} waits for {len(listing):,} instructions, expected at most {most:,}")
+    return sorted((_wait(entry, len(listing), rules) for entry in found), key=lambda wait: wait.before)
+
+
+def _wait(entry: Plain, count: int, rules: Rules) -> Wait:
+    shown = repr(entry)[:80]
+    if not isinstance(entry, list) or len(entry) != 3:
+        raise Failed("result", f"returned {shown} as a wait, expected {FORM}")
+    before, engine, others = entry
+    if type(before) is not int or not 0 <= before <= count:
+        raise Failed("result", f"returned {shown}, a wait before no instruction: they have the numbers 0 to {count - 1:,}")
+    waits, named = _engine(engine, shown), others if isinstance(others, list) else [others]
+    engines = tuple(dict.fromkeys(_engine(other, shown) for other in named[:10]))
+    if not engines or waits in engines:
+        raise Failed("result", f"returned {shown}, a wait of an engine for {'itself' if engines else 'none'}")
+    if rules.single and len(engines) > 1:
+        raise Failed("result", f"returned {shown}, a wait for {len(engines)} engines; a wait is for one in this term")
+    return Wait(before, waits, engines)
+
+
+def _engine(value: Plain, shown: str) -> Engine:
+    known = isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    found = _NAMES.get(value.lower()) if isinstance(value, str) else next((e for e in ROW_ENGINES if known and e == value), None)
+    if found is None:
+        raise Failed("result", f"returned {shown}, in which {repr(value)[:40]} is no engine; there are {', '.join(_NAMES)}")
+    return found
+
+
+def program_of(listing: Listing, waits: Sequence[Wait], target: Target) -> tuple[Program, Int64]:
+    """A program of the listing with waits, and for each of its instructions the number in the listing, -1 for a wait."""
+    made = with_waits(replace(listing, placed=np.arange(len(listing))), waits)
+    layer = np.zeros(len(made), np.uint32)
+    return bare_program(name="listing", target=target, instructions=made.records, layer_of=layer), made.placed
+
+
+def unordered(listing: Listing, waits: Sequence[Wait], target: Target, page: int) -> str:
+    """The first conflict that these waits leave open, in words; nothing when all are ordered."""
+    program, numbers = program_of(listing, waits, target)
+    context = Context(program)
+    context.__dict__["effects"] = pages(context.effects, page)
+    first = min(_violations(context), key=lambda found: found.instruction, default=None)
+    if first is None:
+        return ""
+    later, earlier = (int(numbers[index]) for index in (first.instruction, first.other))
+    rule = next(rule for rule in RULES if rule.code == first.code)
+    row = _ROW.search(first.message)
+    verb = {"V0801": "reads", "V0802": "overwrites", "V0803": "overwrites"}[first.code]
+    done = {"V0801": "writes", "V0802": "reads", "V0803": "writes"}[first.code]
+    where = row[0] if row else "a row"
+    transfer = Engine.HOST in (listing[later].engine, listing[earlier].engine)
+    paged = f" (the host link's pages have {page} rows)" if page > 1 and transfer else ""
+    return (
+        f"{rule.code}, {rule.name}: instruction {later} `{listing[later].text}` {verb} {where}, which instruction {earlier} "
+        f"`{listing[earlier].text}` {done}{paged}, and doesn't wait for it"
+    )
+
+
+def _violations(context: Context) -> Iterator[Violation]:
+    known = clocks(context.program.instructions, context.effects)
+    for events in unified_buffer_events(context):
+        yield from check(context, events, known, "unified-buffer")
+    for events in accumulator_events(context):
+        yield from check(context, events, known, "accumulator")
+
+
+def needless(listing: Listing, waits: Sequence[Wait], page: int) -> Wait | None:
+    """A wait, for one engine, without which all conflicts are still ordered; None when each is needed.
+
+    The waits must order all, and stand in the order of their places.
+    """
+    touched = pages(effects(listing.records), page)
+    engines, needs = touched.engine.tolist(), conflicts(touched).tolist()
+    single = [wait._replace(engines=(other,)) for wait in waits for other in wait.engines]
+    for number, wait in enumerate(single):
+        if _ordered(engines, needs, single[:number] + single[number + 1 :]):
+            return wait
+    return None
+
+
+def _ordered(engines: Sequence[int], needs: Sequence[Sequence[int]], waits: Sequence[Wait]) -> bool:
+    """Whether each instruction starts when all that it needs is certainly finished: a vector clock for each engine."""
+    nothing = (-1,) * len(Engine)
+    clock, last, known = [nothing] * len(Engine), list(nothing), list[tuple[int, ...]]()
+    following = 0
+    for index, engine in enumerate(engines):
+        while following < len(waits) and waits[following].before <= index:
+            waiting, (other,) = waits[following].engine, waits[following].engines
+            brought = known[last[other]] if last[other] >= 0 else nothing
+            own = [max(pair) for pair in zip(clock[waiting], brought, strict=True)]
+            own[other] = max(own[other], last[other])
+            clock[waiting] = tuple(own)
+            following += 1
+        if any(needed > done for needed, done in zip(needs[index], clock[engine], strict=True)):
+            return False
+        known.append(clock[engine])
+        last[engine] = index
+    return True

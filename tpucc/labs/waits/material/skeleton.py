@@ -1,0 +1,20 @@
+"""Lab 7: who must wait for whom. Write `synchronise`; helpers of your own are welcome in this file."""
+
+PAGE = {{page}}  # rows of a page of the host link
+ENGINES = ("HOST", "MATRIX", "ACTIVATION")
+
+
+def synchronise(listing):
+    """The waits of a listing, each as (before instruction, engine that waits, engines waited for). {{single_rule}}
+
+    `listing[n]` is instruction n. It has `index`, which is n, `text`, `engine` (`engine.name` is one of `ENGINES`, or of an engine that
+    touches no rows), and `reads` and `writes`: `reads.buffer` are rows of the unified buffer, `reads.accumulators` accumulators, each a
+    NumPy array.
+
+    This one makes every engine wait for both others before each instruction, which is right and slow.
+    """
+    waits = []
+    for instruction in listing:
+        engine = instruction.engine.name
+        waits += [(instruction.index, engine, [other]) for other in ENGINES if engine in ENGINES and other != engine]
+    return waits
