@@ -108,7 +108,8 @@ def dataflow_svg(kind: str) -> str:
     width, height = LEFT + SIDE * (WIDE + GAP) - GAP + MARGIN, TOP + SIDE * (HIGH + GAP) + 30
     style = tag("style", Markup(style_sheet(WAVE_RULES)))
     head = label(flow.title, MARGIN, 34, LARGE, font_weight="bold"), label(flow.says, MARGIN, 56, NORMAL, "soft")
-    return picture(f"dataflow-{kind}", f"{flow.title}. {flow.says}", width, height, style, *head, *_words(flow), *_elements(flow), *_moves(flow))
+    parts = style, *head, *_words(flow), *_elements(flow), *_moves(flow)
+    return picture(f"dataflow-{kind}", f"{flow.title}. {flow.says}", width, height, *parts)
 
 
 def _words(flow: Dataflow) -> Iterator[Markup]:

@@ -5,7 +5,7 @@
 | `tpu` | compiled; when the paragraph before names a file, it is written under that name for the commands that follow |
 | `python` | run, in one namespace a page, where what it imports is installed; one that a paragraph names as a file is written too |
 | `sh` | each command is run; `tpucc watch`, which never ends, and commands of other programs are looked at only |
-| `text` | shown; where it begins with `$ tpucc`, `docs/generate.py` made what stands under it; below "prints" the Python block before it does |
+| `text` | shown; below "prints", what the Python block before it prints; below `$ tpucc …`, what `docs/generate.py` made |
 | `diff` | shown here; tests/unit/test_worked.py applies it |
 """
 
