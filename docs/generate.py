@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from dataflow_pictures import DATAFLOWS, dataflow_svg
 from measure import programs_page, quick_rows, row_heads
 from notebook_page import executed
 from paper_page import cells_of, paper_page, quick_cells, targets_page
@@ -125,7 +126,7 @@ def quick_pages() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/charts.md": charts_page(),
-        **{page: with_outputs((DOCS / page).read_text("utf-8")) for page in ("systolic.md", "cli.md")},
+        **{page: with_outputs((DOCS / page).read_text("utf-8")) for page in ("systolic.md", "cli.md", "tpu.md")},
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }
 
@@ -145,6 +146,8 @@ def draw() -> None:
     for kind, draw in pictures.LOSSES.items():
         (DOCS / "pictures" / f"cnn-{kind}.svg").write_text(draw(cnn.runtime.program.title, errors), "utf-8")
     (DOCS / "pictures" / "systolic.svg").write_text(waves_svg(random_work(4, 4, 6)), "utf-8")
+    for kind in DATAFLOWS:
+        (DOCS / "pictures" / f"dataflow-{kind}.svg").write_text(dataflow_svg(kind), "utf-8")
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.roofline_of(exe.runtime), "utf-8")
 
 

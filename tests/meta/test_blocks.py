@@ -5,7 +5,7 @@
 | `tpu` | compiled; when the paragraph before names a file, it is written under that name for the commands that follow |
 | `python` | run, in one namespace a page, where what it imports is installed; one that a paragraph names as a file is written too |
 | `sh` | each command is run; `tpucc watch`, which never ends, and commands of other programs are looked at only |
-| `text` | shown; where it begins with `$ tpucc`, `docs/generate.py` made what stands under it |
+| `text` | shown; below "prints", what the Python block before it prints; below `$ tpucc …`, what `docs/generate.py` made |
 | `diff` | shown here; tests/unit/test_worked.py applies it |
 """
 
@@ -87,10 +87,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("page", TYPED, ids=lambda page: page.stem)
 def test_a_page_as_it_is_typed(page: Path, folder: Path) -> None:
     namespace: dict[str, Any] = {}
+    printed = ""
     for block in blocks(page):
         if block.language in RUN:
-            with contextlib.redirect_stdout(io.StringIO()):
+            with contextlib.redirect_stdout(io.StringIO()) as stream:
                 type_in(block, folder, namespace)
+            printed = stream.getvalue()
+        elif block.before.endswith("prints"):
+            assert block.text == printed
 
 
 def type_in(block: Block, folder: Path, namespace: dict[str, Any]) -> None:
