@@ -12,7 +12,7 @@ from importlib import import_module
 from tpucc.diagnostics import Diagnostic, UsageError, printable
 from tpucc.labs.lab import Lab
 
-NAMES = {5: "allocation"}
+NAMES = {5: "allocation", 9: "race"}
 """The module of each lab, by its number."""
 
 

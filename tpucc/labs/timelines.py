@@ -1,0 +1,121 @@
+"""Programs beside each other in time: a student's and the reference's, in one scale, as a picture and in characters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
+from tpucc.isa.program import Program
+from tpucc.sim.accounting import ROWS
+from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.timing import Timeline, time_program
+from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis
+from tpucc.viz.charts.textcharts import Canvas, lane_lines, plain
+from tpucc.viz.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
+from tpucc.viz.heading import EDGE, heading
+from tpucc.viz.palette import solid_paint
+from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
+from tpucc.viz.text import SMALL, text_width
+
+LANES = {"host": 0, "weights": 1, "matrix": 2, "activate": 3}
+"""The engine of each lane that has one."""
+COLUMNS = 72
+WAITS = 60
+"""The most waits that are drawn, each as a line."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A program with its name in the picture. `numbers` are those that a student knows its instructions by, -1 for one without."""
+
+    name: str
+    program: Program
+    numbers: Sequence[int] = ()
+
+    @cached_property
+    def timeline(self) -> Timeline:
+        return time_program(self.program)
+
+    @cached_property
+    def times(self) -> Times:
+        """The timeline as charts want it."""
+        found = self.timeline
+        segments = matrix_segments(self.program, found)
+        stalls = {row.key: segments.cause == cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
+        intervals = {name: (segments.start[own], segments.end[own]) for name, own in stalls.items()}
+        return Times(found.start, found.end, found.tiles.shifting, found.tiles.shifted, intervals, found.makespan)
+
+    @property
+    def words(self) -> str:
+        return f"{self.name}: {self.timeline.makespan:,} cycles"
+
+
+def timelines_text(runs: Sequence[Shown]) -> str:
+    """The lanes of each program, at most `COLUMNS` columns wide; under the matrix unit's, a letter where it waits."""
+    canvas = Canvas(_longest(runs), 1.0, COLUMNS)
+    parts = []
+    for run in runs:
+        drawn = [plain(line) for line in lane_lines(run.program, run.times, canvas)] if run.timeline.makespan else []
+        parts += [run.words, *(text for text in drawn if len(text.split()) > 2)]
+    return "\n".join([*parts, plain(canvas.axis()[0])])
+
+
+def timelines_svg(name: str, words: str, runs: Sequence[Shown]) -> str:
+    """The lanes of each program over a common axis; a thin line leads from what is waited for to what waits."""
+    head = heading(name, words, ())
+    scale = Scale(0, _longest(runs), LEFT, WIDTH - EDGE)
+    used = {lane.name for run in runs for lane in lanes(run.program, run.times) if len(lane.starts)}
+    top, parts = EDGE + head.height, [head.markup]
+    for run in runs:
+        parts.append(label(run.words, EDGE, top + SMALL, font_weight="bold"))
+        top += 22
+        tops = dict[str, float]()
+        for lane in lanes(run.program, run.times):
+            if lane.name in used:
+                tops[lane.name] = top
+                parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(run, lane, scale, top)]
+                top += LANE + LANE_GAP
+        parts += _waits(run, {LANES[name]: y for name, y in tops.items() if name in LANES}, scale)
+        top += 14
+    parts.append(cycle_axis(scale, top, runs[0].program.target.clock_hz))
+    return picture("timelines", words or name, WIDTH, top + 44, *parts)
+
+
+def _longest(runs: Sequence[Shown]) -> int:
+    return max(1, *(run.timeline.makespan for run in runs))
+
+
+def _bars(run: Shown, lane: Lane, scale: Scale, top: float) -> Markup:
+    parts = [ink_rect("band", scale.start, top, scale.end - scale.start, LANE)]
+    for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
+        number = run.numbers[index] if 0 <= index < len(run.numbers) else -1
+        said = f"instruction {number:,} · " if number >= 0 else ""
+        width = max(0.8, scale(end) - scale(start) - 1)
+        words = title(f"{said}cycles {start:,}–{end:,}")
+        parts.append(tag("rect", words, attributes=solid_paint(lane.kind), x=scale(start), y=top, width=width, height=LANE))
+        if number >= 0 and text_width(str(number), SMALL) + 4 <= width:
+            parts.append(label(str(number), scale(start) + width / 2, top + LANE / 2 + 4, SMALL, "paper", "middle"))
+    return joined(parts)
+
+
+def _waits(run: Shown, tops: dict[int, float], scale: Scale) -> Iterator[Markup]:
+    """From the end of what is waited for to the start of what waits."""
+    code = run.program.instructions
+    engine, found = ENGINE_OF[code["opcode"]], np.flatnonzero(code["opcode"] == Opcode.SYNCHRONIZE)
+    for index in found.tolist() if len(found) <= WAITS else ():
+        for waiting, mask in SPECS[Opcode.SYNCHRONIZE].waits(int(code["index"][index]), int(code["engines"][index])):
+            following = np.flatnonzero(engine[index:] == waiting)
+            for other in UNITS:
+                before = np.flatnonzero(engine[:index] == other)
+                if mask >> other & 1 and len(following) and len(before) and waiting in tops and other in tops:
+                    ends, starts = scale(int(run.timeline.end[before[-1]])), scale(int(run.timeline.start[index + following[0]]))
+                    down = tops[waiting] > tops[other]
+                    yield line(
+                        *(ends, tops[other] + (LANE if down else 0), starts, tops[waiting] + (0 if down else LANE)),
+                        "alarm",
+                        stroke_width=1.5,
+                    )
