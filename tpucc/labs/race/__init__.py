@@ -10,14 +10,13 @@ from random import Random
 
 import numpy as np
 
-import tpucc
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
 from tpucc.labs.race.running import FUNCTIONS, Run, run
 from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
 from tpucc.target import Target
 
-FULL, NONE = 0.35, 0.95
+FULL, NONE = 0.36, 0.95
 """The quotient of cycles and the plain program's, as a geometric mean, that earns all points, and the one that earns none."""
 
 
@@ -61,7 +60,7 @@ def _public(term: Term) -> Sequence[Test]:
     networks = list(race(Random(9), ruled.wastes))
     return (
         Test("one network", 5, partial(right, [first(ruled.wastes)], ruled.target, 0)),
-        Test("race", 40, partial(raced, networks, ruled.target, 0, False)),
+        Test("race", 40, partial(raced, networks, ruled.target, 0, None)),
     )
 
 
@@ -71,7 +70,7 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     unseen, networks = list(edges(draw, ruled.target.accumulator_rows)), list(race(draw, ruled.wastes))
     return (
         Test("hidden: edges", 10, partial(right, unseen, ruled.target, seed), True),
-        Test("hidden: race", 45, partial(raced, networks, ruled.target, seed, True), True),
+        Test("hidden: race", 45, partial(raced, networks, ruled.target, seed, unseen), True),
     )
 
 
@@ -79,33 +78,46 @@ def right(networks: Sequence[Network], target: Target, seed: int, submission: Su
     """Programs that must be right, and need not be fast."""
     functions, cycles = defined(submission), []
     for network in networks:
-        found = run(network, target, submission, functions)
-        if problem := found.wrong(seed):
-            return _wrong(found, problem, target, seed, submission, functions)
+        found, problem = tried(network, target, seed, submission, functions)
+        if found is None or problem:
+            return _wrong(network, problem, target, seed, submission, functions)
         cycles.append(f"{found.cycles:,}")
     return Outcome(1, f"all values are right; {', '.join(cycles)} cycles")
 
 
-def raced(networks: Sequence[Network], target: Target, seed: int, counts: bool, submission: Submission) -> Outcome:
-    """How fast the programs are, against the plain ones. One that is wrong loses all points, and has no place on the leaderboard: only
-    results that `counts` have measures."""
+def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequence[Network] | None, submission: Submission) -> Outcome:
+    """How fast the programs are, against the plain ones. One that is wrong loses all points. Only where `edges` are given, and right too,
+    there are measures for the leaderboard."""
     functions, runs = defined(submission), list[Run]()
     for network in networks:
-        runs.append(run(network, target, submission, functions))
-        if problem := runs[-1].wrong(seed):
-            return _wrong(runs[-1], problem, target, seed, submission, functions)
+        found, problem = tried(network, target, seed, submission, functions)
+        if found is None or problem:
+            return _wrong(network, problem, target, seed, submission, functions)
+        runs.append(found)
     quotient, slowest = mean([found.quotient for found in runs]), max(runs, key=lambda found: found.quotient)
     lines = "".join(f"\n{found.network.name:<10}{found.cycles:>7,} of {found.plain_cycles:>7,}: {found.quotient:.3f}" for found in runs)
     words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {FULL:.2f} earns all points, {NONE:.2f} none"
+    title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
     measures = {"cycles": round(mean([found.cycles for found in runs]), 1), **{found.network.name: found.cycles for found in runs}}
     return Outcome(
         min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))),
         f"{words}{lines}",
         given=f"the slowest is\n{slowest.network.text}",
         drawing=timelines_text(_shown(slowest)),
-        picture=partial(timelines_svg, f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles", words, _shown(slowest)),
-        measures=measures if counts else None,
+        picture=partial(timelines_svg, title, words, _shown(slowest)),
+        measures=measures if edges and right(edges, target, seed, submission).passed else None,
     )
+
+
+def tried(network: Network, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> tuple[Run | None, str]:
+    """The network compiled with these functions, if they make a program of it, and what is wrong with it."""
+    try:
+        found = run(network, target, submission, functions)
+    except Failed as failure:
+        where = f"line {failure.line}: " if failure.line else ""
+        kind = "" if failure.kind in ("time", "ended", "result") else f"{failure.kind}: "
+        return None, f"{where}{kind}{failure.message}"
+    return found, found.wrong(seed)
 
 
 def defined(submission: Submission) -> list[str]:
@@ -127,18 +139,11 @@ def _shown(found: Run) -> tuple[Shown, ...]:
     return Shown("yours", found.exe.runtime.program), Shown("plain", found.plain.runtime.program)
 
 
-def _wrong(found: Run, problem: str, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> Outcome:
-    """An outcome without points, which says of each function what it does alone."""
-    alone = "; ".join(_alone(found.network, name, target, seed, submission) for name in functions) if len(functions) > 1 else ""
-    return Outcome(0, f"{found.network.name}: {problem}", f"the network\n{found.network.text}", "the values of the plain program", alone)
-
-
-def _alone(network: Network, name: str, target: Target, seed: int, submission: Submission) -> str:
-    try:
-        problem = run(network, target, submission, (name,)).wrong(seed)
-    except (Failed, tpucc.Error) as error:
-        problem = str(error)
-    return f"with {name} alone {'it is wrong' if problem else 'it is right'}"
+def _wrong(network: Network, problem: str, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> Outcome:
+    """An outcome without points, which says of each function whether it is right alone."""
+    verdicts = {name: tried(network, target, seed, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
+    alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
+    return Outcome(0, f"{network.name}: {problem}", f"the network\n{network.text}", "the plain program's values, and no findings", alone)
 
 
 def _words(term: Term) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tpucc.isa.instructions import Engine
+from tpucc.isa.instructions import ENGINE_OF, Engine
 from tpucc.lowering.products import ProductLayer
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives, TooLarge
@@ -57,15 +57,10 @@ def allocate(lives: Lives, rows: int) -> Int64:
 
 def synchronise(listing: Listing) -> Sequence[Wait]:
     """Whenever the work goes to another engine, that one waits: no two of the engines that touch rows work at the same time."""
-    waits, before = [], None
-    for instruction in listing:
-        engine = Engine(instruction.engine)
-        if engine not in ROW_ENGINES:
-            continue
-        if before not in (None, engine):
-            waits.append(Wait(instruction.index, engine, (before,)))
-        before = engine
-    return waits
+    engine = ENGINE_OF[listing.records["opcode"]]
+    works = np.flatnonzero(np.isin(engine, ROW_ENGINES))
+    order = [Engine(number) for number in engine[works].tolist()]
+    return [Wait(after, own, (before,)) for after, own, before in zip(works[1:].tolist(), order[1:], order, strict=False) if own != before]
 
 
 PLAIN = Stages(lower_fc=lower, lower_conv=lower, allocate=allocate, order=as_lowered, synchronise=synchronise)

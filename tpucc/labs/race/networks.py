@@ -95,7 +95,7 @@ def _network(name: str, text: str, draw: Random) -> Network:
 
 def dense(drawn: Drawn) -> str:
     """Layers one after the other."""
-    batch, inputs = drawn.size(17, 26), drawn.size(9, 20)
+    batch, inputs = drawn.size(17, 24), drawn.size(9, 16)
     units = drawn.size(9, 16), drawn.size(5, 13)
     return f"""\
 model dense(x: f32[{batch}, {inputs}] in [-1.0, 1.0]):
@@ -107,7 +107,7 @@ model dense(x: f32[{batch}, {inputs}] in [-1.0, 1.0]):
 
 def residual(drawn: Drawn) -> str:
     """A way around a layer. With `twice`, the way around begins with the first layer once more."""
-    batch, inputs, units = drawn.size(17, 26), drawn.size(9, 20), drawn.size(5, 15)
+    batch, inputs, units = drawn.size(17, 24), drawn.size(9, 16), drawn.size(5, 12)
     around = f'relu(dense(x, {units}, "h"))' if SHARED in drawn.wastes else "h"
     return f"""\
 model residual(x: f32[{batch}, {inputs}] in [-1.0, 1.0]):
@@ -119,7 +119,7 @@ model residual(x: f32[{batch}, {inputs}] in [-1.0, 1.0]):
 
 def images(drawn: Drawn) -> str:
     """A convolution, and the average of each of its channels."""
-    lines, columns, filters = drawn.size(5, 6), drawn.size(5, 7), drawn.size(4, 8)
+    lines, columns, filters = drawn.size(4, 5), drawn.size(5, 7), drawn.size(4, 8)
     return f"""\
 model images(x: f32[2, {lines}, {columns}, {drawn.size(2, 6)}] in [-1.0, 1.0]):
     h = {drawn.wasted(f'relu(conv(x, {filters}, "h"))')}

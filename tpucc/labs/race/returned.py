@@ -11,7 +11,7 @@ from dataclasses import replace
 from math import prod
 
 from tpucc.diagnostics import ProgramError
-from tpucc.ir.graph import Graph, Node
+from tpucc.ir.graph import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.labs.lab import Failed, Plain
 from tpucc.ops import OPS
@@ -40,10 +40,9 @@ def returned_graph(found: Plain, given: Graph) -> Graph:
 
 def _problems(made: Graph, given: Graph) -> Iterator[str]:
     """What a rewrite may not change, and did."""
-    if (inputs := _inputs(made)) != (before := _inputs(given)):
-        yield f"changed the inputs from {before} to {inputs}"
-    if (outputs := _outputs(made)) != (before := _outputs(given)):
-        yield f"changed the outputs from {before} to {outputs}"
+    for what, found in (("inputs", _inputs), ("outputs", _outputs)):
+        if (after := found(made)) != (before := found(given)):
+            yield f"changed the {what} from {', '.join(before)} to {', '.join(after)}"
     for node in made:
         if node.place is not None or node.holds:
             yield f"said where {node.name} is computed, or what it holds; later passes do that"
@@ -55,8 +54,9 @@ def _problems(made: Graph, given: Graph) -> Iterator[str]:
         yield f"made values with {_elements(made):,} elements in all; at most {most:,} are computed"
 
 
-def _inputs(graph: Graph) -> dict[str, str]:
-    return {node.name: str(node.type) for node in graph.inputs}
+def _inputs(graph: Graph) -> list[str]:
+    """Names and types with their ranges; their order says nothing."""
+    return sorted(f"{node.name}: {node.type}" for node in graph.inputs)
 
 
 def _outputs(graph: Graph) -> list[str]:

@@ -145,7 +145,7 @@ def walk(buffer, where, block):
     """The rows of a buffer that hold a piece."""
     start, outer, inner = block
     steps = (0, *where.steps)
-    row = where.start + sum(index * step for index, step in zip(start, steps))
+    row = where.start + sum(index * step for index, step in zip(start, steps, strict=True))
     return f"ub={buffer}+{row} ub_pitch={steps[-2]} ub_stride={steps[-1]} outer={outer} inner={inner}"
 
 
