@@ -9,8 +9,9 @@ import pytest
 
 from tests.labs.test_labs import SOLUTIONS, Here, results, score
 from tpucc.labs import find
+from tpucc.labs.grading import check
 from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
-from tpucc.labs.race import FULL, mean, raced, rules
+from tpucc.labs.race import FULL, mean, raced, rules, tried
 from tpucc.labs.race.networks import FAMILIES, Network, edges, race
 from tpucc.labs.race.running import compiled, run
 
@@ -37,6 +38,14 @@ STEPS = {
 @pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
 def test_exploits_get_no_more_than_the_skeleton(path: Path) -> None:
     assert score(results(LAB, path.read_text("utf-8"), AS_WRITTEN)) <= LAB.floor
+
+
+def test_tpuccs_own_passes_and_stages_are_not_there() -> None:
+    """In the copy of tpucc that a submission gets, what would win has been taken out."""
+    path = Path(__file__).parent / "exploits" / "race" / "stripped" / "calls_built_in_passes.py"
+    grade = check(LAB, path, AS_WRITTEN, "one network")
+    assert grade.score == 0
+    assert "lab 9: leave out what changes no value" in grade.results[0].outcome.message
 
 
 @pytest.mark.parametrize(("name", "step"), STEPS.items())
@@ -75,6 +84,14 @@ def test_what_fails_is_told_with_the_network_and_each_function() -> None:
     assert found.found == "order alone is wrong; rewrite alone is right"
     with pytest.raises(Failed, match="defines none of"):
         outcome("def lower(layer):\n    return []\n", None)
+
+
+def test_noise_is_measured_on_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one value the plain program is exact by chance, so that a right one seems to have too much noise."""
+    network = next(edges(Random(1), RULES.target.accumulator_rows))
+    assert tried(network, RULES.target, 1, Here(REFERENCE), ("rewrite",))[1] == ""
+    monkeypatch.setattr("tpucc.labs.race.running.NOISE", 0.1)
+    assert "quantisation explains" in tried(network, RULES.target, 1, Here(REFERENCE), ("rewrite",))[1]
 
 
 def test_the_picture_has_both_programs() -> None:
