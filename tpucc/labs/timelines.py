@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,8 +14,8 @@ from tpucc.isa.program import Program
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.sim.timing import Timeline, time_program
-from tpucc.viz.charts.chart import WIDTH, Scale, cycle_axis
-from tpucc.viz.charts.textcharts import Canvas, lane_lines, plain
+from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
+from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, plain
 from tpucc.viz.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import solid_paint
@@ -59,9 +60,16 @@ def timelines_text(runs: Sequence[Shown]) -> str:
     canvas = Canvas(_longest(runs), 1.0, COLUMNS)
     parts = []
     for run in runs:
-        drawn = [plain(line) for line in lane_lines(run.program, run.times, canvas)] if run.timeline.makespan else []
-        parts += [run.words, *(text for text in drawn if len(text.split()) > 2)]
-    return "\n".join([*parts, plain(canvas.axis()[0])])
+        drawn = [plain(text) for text in lane_lines(run.program, run.times, canvas)] if run.timeline.makespan else []
+        parts += [run.words, *(text for text in drawn if not text.endswith(" 0 %"))]
+    return "\n".join([*parts, plain(canvas.axis()[0]), *_letters(runs)])
+
+
+def _letters(runs: Sequence[Shown]) -> list[str]:
+    """What the letters of the waits mean."""
+    causes = {name for run in runs for name in run.times.causes}
+    meanings = ", ".join(f"{LETTERS[name]} {STALLS[name].meaning}" for name in STALLS if name in causes)
+    return textwrap.wrap(f"waits: {meanings}; capitals: most of a column's time", COLUMNS, subsequent_indent="  ") if causes else []
 
 
 def timelines_svg(name: str, words: str, runs: Sequence[Shown]) -> str:
@@ -73,14 +81,13 @@ def timelines_svg(name: str, words: str, runs: Sequence[Shown]) -> str:
     for run in runs:
         parts.append(label(run.words, EDGE, top + SMALL, font_weight="bold"))
         top += 22
-        tops = dict[str, float]()
-        for lane in lanes(run.program, run.times):
-            if lane.name in used:
-                tops[lane.name] = top
-                parts += [label(lane.name, EDGE, top + LANE / 2 + 4), _bars(run, lane, scale, top)]
-                top += LANE + LANE_GAP
+        shown = [lane for lane in lanes(run.program, run.times) if lane.name in used]
+        tops = {lane.name: top + number * (LANE + LANE_GAP) for number, lane in enumerate(shown)}
+        for name, y in tops.items():
+            parts += [label(name, EDGE, y + LANE / 2 + 4), ink_rect("band", scale.start, y, scale.end - scale.start, LANE)]
         parts += _waits(run, {LANES[name]: y for name, y in tops.items() if name in LANES}, scale)
-        top += 14
+        parts += [_bars(run, lane, scale, tops[lane.name]) for lane in shown]
+        top += len(shown) * (LANE + LANE_GAP) + 14
     parts.append(cycle_axis(scale, top, runs[0].program.target.clock_hz))
     return picture("timelines", words or name, WIDTH, top + 44, *parts)
 
@@ -90,7 +97,7 @@ def _longest(runs: Sequence[Shown]) -> int:
 
 
 def _bars(run: Shown, lane: Lane, scale: Scale, top: float) -> Markup:
-    parts = [ink_rect("band", scale.start, top, scale.end - scale.start, LANE)]
+    parts = []
     for start, end, index in zip(lane.starts.tolist(), lane.ends.tolist(), lane.instructions.tolist(), strict=True):
         number = run.numbers[index] if 0 <= index < len(run.numbers) else -1
         said = f"instruction {number:,} · " if number >= 0 else ""
