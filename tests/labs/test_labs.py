@@ -26,7 +26,8 @@ SEED = 20
 class Here:
     """A submission in this process: for code of our own only. Of its files, the Python ones are executed."""
 
-    def __init__(self, files: Mapping[str, str]) -> None:
+    def __init__(self, given: Mapping[str, str] | str) -> None:
+        files = {"submission.py": given} if isinstance(given, str) else given
         self._files, self._module = files, {"__name__": "submission", "__file__": "submission.py"}
         for name, text in files.items():
             if name.endswith(".py"):
@@ -78,8 +79,9 @@ def reference(lab: Lab) -> Path:
     return SOLUTIONS / lab.name / ("reference.py" if lab.functions else "reference")
 
 
-def results(lab: Lab, files: Mapping[str, str], term: Term, only: str = "") -> list[Result]:
-    """What the tests find, or the one of this name."""
+def results(lab: Lab, given: Mapping[str, str] | str, term: Term, only: str = "") -> list[Result]:
+    """What the tests find in files, or in the main one alone; or what the test of this name finds."""
+    files = {lab.file: given} if isinstance(given, str) else given
     submission = Here({name: lab.filled(text, term) for name, text in files.items()})
     found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []

@@ -27,6 +27,7 @@ NAMES = {
     6: "order",
     7: "waits",
     8: "break_it",
+    9: "race",
 }
 """The module of each lab, by its number."""
 

@@ -43,6 +43,8 @@ ROUNDING = 1e-4
 """The difference that float32 sums in another order may make, as a share of an output's largest magnitude: a thousand roundings."""
 NOISE = 1.5
 """How much more noise than without the user's passes is still explained by quantisation."""
+NOISE_STAGE = "float32, beyond what quantisation explains"
+"""The comparison that finds more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +200,7 @@ def _of_noise(runtime: Runtime, made: Compilation, inputs: Arrays) -> Iterator[D
         allowed = NOISE * _noise(wanted, plain[name]) + ROUNDING * float(np.abs(wanted).max(initial=0))
         if np.isfinite(allowed) and not _noise(wanted, found[name]) <= allowed:
             error = np.abs(found[name].astype(np.float64) - wanted)
-            yield _largest(name, "float32, beyond what quantisation explains", wanted, found[name], error)
+            yield _largest(name, NOISE_STAGE, wanted, found[name], error)
 
 
 def _largest(name: str, stage: str, wanted: AnyArray, got: AnyArray, error: AnyArray) -> Difference:

@@ -1,0 +1,107 @@
+"""The race: what fools a careless grader, what the handout says of single steps, and who has a place on the leaderboard."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from tests.labs.test_labs import SOLUTIONS, Here
+from tpucc.labs import find
+from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
+from tpucc.labs.race import FULL, mean, raced, rules, tried
+from tpucc.labs.race.networks import FAMILIES, Network, edges, race
+from tpucc.labs.race.running import compiled, run
+
+LAB = find("race")
+RULES = rules(AS_WRITTEN)
+REFERENCE = LAB.filled((SOLUTIONS / "race" / "reference.py").read_text("utf-8"), AS_WRITTEN)
+LOWERINGS = ("lower_fc", "lower_conv")
+STEPS = {
+    "`rewrite`: waste taken out": (("rewrite",), "rewrite = simplified"),
+    "`rewrite`: bias and relu into the product": (("rewrite",), "simplified = lambda graph: graph"),
+    "`rewrite`: both": (("rewrite",), ""),
+    "`lower_fc`: a tile for as many rows as there are accumulators": (("lower_fc",), ""),
+    "`lower_conv`: likewise, several lines at a time": (("lower_conv",), ""),
+    "`synchronise`: waits only for what is needed": (("synchronise",), ""),
+    "`allocate`: every buffer in rows of its own": (("allocate",), "allocate = lambda lives, rows: lives.rows.cumsum() - lives.rows"),
+    "both lowerings and waits": ((*LOWERINGS, "synchronise"), ""),
+    "both lowerings and `rewrite`": ((*LOWERINGS, "rewrite"), ""),
+    "both lowerings, `rewrite` and waits": ((*LOWERINGS, "rewrite", "synchronise"), ""),
+}
+"""What the handout's table measures: the functions of the reference that are used, and a line that changes one of them."""
+
+
+@pytest.mark.parametrize(("name", "step"), STEPS.items())
+def test_the_handouts_table_is_what_is_measured(name: str, step: tuple[tuple[str, ...], str]) -> None:
+    functions, change = step
+    submission = Here(f"{REFERENCE}\n{change}\n")
+    found = [run(network, RULES.target, submission, functions).quotient for network in race(Random(9), RULES.wastes)]
+    said = next(line for line in LAB.material("handout.md", AS_WRITTEN).splitlines() if line.startswith(f"| {name} |"))
+    assert said == f"| {name} | {' | '.join(f'{value:.2f}' for value in (*found, mean(found)))} |"
+
+
+def outcome(text: str, unseen: list[Network] | None) -> Outcome:
+    """The race on one network."""
+    network = next(race(Random(1), RULES.wastes))
+    return raced([network], RULES.target, 1, unseen, Here(text))
+
+
+def test_measures_are_of_right_programs_only() -> None:
+    """A submission that is wrong on a hidden network has no place on the leaderboard, even where the race's own are right."""
+    unseen = list(edges(Random(1), RULES.target.accumulator_rows))
+    found = outcome(REFERENCE, unseen).measures
+    assert found is not None
+    assert found.keys() == {LAB.ranks, "dense"}
+    assert outcome(REFERENCE, None).measures is None
+    wrong = (SOLUTIONS / "race" / "wrong" / "one_group_for_all_rows.py").read_text("utf-8")
+    assert outcome(wrong, None).share > 0
+    assert outcome(wrong, unseen).measures is None
+
+
+def test_what_fails_is_told_with_the_network_and_each_function() -> None:
+    text = "def order(tiles):\n    return []\n\n\ndef rewrite(graph):\n    return graph\n"
+    found = outcome(text, None)
+    assert found.share == 0
+    assert "the stage order returned" in found.message
+    assert "model dense" in found.given
+    assert found.found == "order alone is wrong; rewrite alone is right"
+    with pytest.raises(Failed, match="defines none of"):
+        outcome("def lower(layer):\n    return []\n", None)
+
+
+def test_noise_is_measured_on_many_inputs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one value the plain program is exact by chance, so that a right one seems to have too much noise."""
+    network = next(edges(Random(1), RULES.target.accumulator_rows))
+    assert tried(network, RULES.target, 1, Here(REFERENCE), ("rewrite",))[1] == ""
+    monkeypatch.setattr("tpucc.labs.race.running.NOISE", 0.1)
+    assert "quantisation explains" in tried(network, RULES.target, 1, Here(REFERENCE), ("rewrite",))[1]
+
+
+def test_the_picture_has_both_programs() -> None:
+    found = outcome("def rewrite(graph):\n    return graph\n", None)
+    assert found.picture is not None
+    assert {"yours", "plain"} <= {line.split(":")[0] for line in found.drawing.splitlines()}
+    assert max(map(len, found.drawing.splitlines())) <= 78
+    assert found.picture().startswith("<svg")
+
+
+def test_waste_of_another_term_costs_points() -> None:
+    """The rules of the term as written aren't those of this one."""
+    ruled = rules(Term("6"))
+    submission = Here(REFERENCE)
+    found = mean(
+        [
+            run(network, ruled.target, submission, (*LOWERINGS, "rewrite", "synchronise")).quotient
+            for network in race(Random(0), ruled.wastes)
+        ]
+    )
+    assert found > FULL
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_networks_of_every_term_compile(number: int) -> None:
+    ruled, draw = rules(Term(str(number))), Random(number)
+    networks = list(race(draw, ruled.wastes))
+    assert [network.name for network in networks] == list(FAMILIES)
+    assert compiled(networks[number % 4], ruled.target).runtime.timeline.makespan > 0

@@ -1,0 +1,186 @@
+"""Lab 9: a race. Any stage, or a pass, for networks that nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import numpy as np
+
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.labs.race.networks import MXU, SHARED, WASTES, Network, edges, first, race
+from tpucc.labs.race.running import FUNCTIONS, Run, run
+from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
+from tpucc.target import Target
+
+FULL, NONE = 0.37, 0.95
+"""The quotient of cycles and the plain program's, as a geometric mean, that earns all points, and the one that earns none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The term's machine, and the waste that its networks have."""
+
+    target: Target
+    wastes: tuple[str, ...]
+
+
+def rules(term: Term) -> Rules:
+    """The rules of a term."""
+    draw = term.draw("race")
+    if draw is None:
+        return Rules(machine(32, 2, 2), ("again", "one", SHARED))
+    wastes = draw.sample(sorted(WASTES), 2)
+    return Rules(machine(8 * draw.randrange(3, 7), draw.choice((1.6, 2, 2.5)), draw.randrange(2, 5)), (*wastes, SHARED))
+
+
+def machine(accumulators: int, weight_bytes: float, tiles: int) -> Target:
+    """A machine with so many rows of accumulators, bytes of weights a cycle, and tiles in the FIFO."""
+    words = f"an {MXU}×{MXU} matrix unit, {accumulators} rows of accumulators"
+    return Target(
+        name="race",
+        description=words,
+        mxu=MXU,
+        clock_hz=1e6,
+        accumulator_rows=accumulators,
+        unified_buffer_rows=4096,
+        weight_fifo_tiles=tiles,
+        weight_memory_bytes=2**20,
+        weight_bandwidth=weight_bytes * 1e6,
+        host_bandwidth=16e6,
+    )
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    ruled = rules(term)
+    networks = list(race(Random(9), ruled.wastes))
+    return (
+        Test("one network", 5, partial(right, [first(ruled.wastes)], ruled.target, 0)),
+        Test("race", 40, partial(raced, networks, ruled.target, 0, None)),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs: networks of the same families, and of the sizes at which mistakes hide."""
+    ruled, draw = rules(term), Random(f"{seed}/race")
+    unseen, networks = list(edges(draw, ruled.target.accumulator_rows)), list(race(draw, ruled.wastes))
+    return (
+        Test("hidden: edges", 10, partial(right, unseen, ruled.target, seed), True),
+        Test("hidden: race", 45, partial(raced, networks, ruled.target, seed, unseen), True),
+    )
+
+
+def right(networks: Sequence[Network], target: Target, seed: int, submission: Submission) -> Outcome:
+    """Programs that must be right, and need not be fast."""
+    functions, cycles = defined(submission), []
+    for network in networks:
+        found, problem = tried(network, target, seed, submission, functions)
+        if found is None or problem:
+            return _wrong(network, problem, target, seed, submission, functions)
+        cycles.append(f"{found.cycles:,}")
+    return Outcome(1, f"all values are right; {', '.join(cycles)} cycles")
+
+
+def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequence[Network] | None, submission: Submission) -> Outcome:
+    """How fast the programs are, against the plain ones. One that is wrong loses all points. Only where `edges` are given, and right too,
+    there are measures for the leaderboard."""
+    functions, runs = defined(submission), list[Run]()
+    for network in networks:
+        found, problem = tried(network, target, seed, submission, functions)
+        if found is None or problem:
+            return _wrong(network, problem, target, seed, submission, functions)
+        runs.append(found)
+    quotient, slowest = mean([found.quotient for found in runs]), max(runs, key=lambda found: found.quotient)
+    lines = "".join(f"\n{found.network.name:<10}{found.cycles:>7,} of {found.plain_cycles:>7,}: {found.quotient:.3f}" for found in runs)
+    words = f"cycles ÷ the plain program's are {quotient:.3f} in the mean; {FULL:.2f} earns all points, {NONE:.2f} none"
+    title = f"{slowest.network.name}: {slowest.quotient:.3f} of the plain program's cycles"
+    measures = {"cycles": round(mean([found.cycles for found in runs]), 1), **{found.network.name: found.cycles for found in runs}}
+    return Outcome(
+        min(1.0, max(0.0, (NONE - quotient) / (NONE - FULL))),
+        f"{words}{lines}",
+        given=f"the slowest is\n{slowest.network.text}",
+        drawing=timelines_text(_shown(slowest)),
+        picture=partial(timelines_svg, title, words, _shown(slowest)),
+        measures=measures if edges and right(edges, target, seed, submission).passed else None,
+    )
+
+
+def tried(network: Network, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> tuple[Run | None, str]:
+    """The network compiled with these functions, if they make a program of it, and what is wrong with it."""
+    try:
+        found = run(network, target, submission, functions)
+    except Failed as failure:
+        where = f"line {failure.line}: " if failure.line else ""
+        kind = "" if failure.kind in ("time", "ended", "result") else f"{failure.kind}: "
+        return None, f"{where}{kind}{failure.message}"
+    return found, found.wrong(seed)
+
+
+def defined(submission: Submission) -> list[str]:
+    """What the submission defines of what it may. Raises `Failed` where that is nothing."""
+    names = submission.defines()
+    found = [name for name in FUNCTIONS if name in names]
+    if not found:
+        raise Failed("result", f"race.py defines none of {', '.join(FUNCTIONS)}")
+    return found
+
+
+def mean(values: Sequence[float]) -> float:
+    """The geometric mean."""
+    return float(np.exp(np.mean(np.log(values))))
+
+
+def _shown(found: Run) -> tuple[Shown, ...]:
+    """The student's program above the plain one."""
+    return Shown("yours", found.exe.runtime.program), Shown("plain", found.plain.runtime.program)
+
+
+def _wrong(network: Network, problem: str, target: Target, seed: int, submission: Submission, functions: Sequence[str]) -> Outcome:
+    """An outcome without points, which says of each function whether it is right alone."""
+    verdicts = {name: tried(network, target, seed, submission, (name,))[1] for name in functions} if len(functions) > 1 else {}
+    alone = "; ".join(f"{name} alone is {'wrong' if problem else 'right'}" for name, problem in verdicts.items())
+    return Outcome(0, f"{network.name}: {problem}", f"the network\n{network.text}", "the plain program's values, and no findings", alone)
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    ruled = rules(term)
+    target = ruled.target
+    return {
+        "mxu": str(MXU),
+        "accumulators": str(target.accumulator_rows),
+        "fetch": str(target.tile_fetch_cycles),
+        "fifo": str(target.weight_fifo_tiles),
+        "wastes": "\n".join(_waste_lines(ruled.wastes)),
+        "waste_names": str(ruled.wastes),
+        "full": f"{FULL:.2f}",
+        "none": f"{NONE:.2f}",
+    }
+
+
+def _waste_lines(wastes: Sequence[str]) -> Iterator[str]:
+    for name in wastes:
+        if name == SHARED:
+            yield '- `h = relu(dense(x, 9, "h"))`, and once more `relu(dense(x, 9, "h"))`, with the same weights'
+        else:
+            yield f"- `{WASTES[name]}`, where no element of `x` is below zero"
+
+
+LAB = Lab(
+    number=9,
+    name="race",
+    title="A race",
+    file="race.py",
+    functions=("rewrite",),
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    floor=15,
+    ranks="cycles",
+    modules=("tpucc", "tpucc.schedule.listing", "tpucc.lowering.products", "tpucc.lowering.tileprogram", "tpucc.ops", "tpucc.ir.printer"),
+)

@@ -1,0 +1,71 @@
+"""The plain stages: what a race compares with. Each is right, short, and leaves something to win."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tpucc.isa.instructions import ENGINE_OF, Engine
+from tpucc.lowering.products import ProductLayer
+from tpucc.numerics import Int64
+from tpucc.schedule.allocate import Lives, TooLarge
+from tpucc.schedule.hazards import ROW_ENGINES
+from tpucc.schedule.listing import Listing
+from tpucc.schedule.synchronise import Wait
+from tpucc.stages.stages import Stages, as_lowered
+
+CHUNK = 8
+"""The most rows that are multiplied with a tile before the next tile is switched to."""
+
+
+def lower(layer: ProductLayer) -> Iterator[str]:
+    """One column block after the other, one chunk of rows after the other: each chunk switches to every tile again."""
+    *outer, size = layer.shape
+    most = min(CHUNK, layer.target.accumulator_rows)
+    chunks = [(*place, first) for place in itertools.product(*map(range, outer)) for first in range(0, size, most)]
+    groups = itertools.count()
+    for n, result in enumerate(layer.results):
+        yield f"set_configuration block={layer.blocks[n]}"
+        for chunk in chunks:
+            group, rows = next(groups), min(most, size - chunk[-1])
+            yield f".groups [{rows}]"
+            more = ""
+            for level in layer.levels:
+                if level.tiles[n] is not None:
+                    source = f"{level.buffer}+{_row(level.start, level.steps, chunk)} ub_stride={level.steps[-1]}"
+                    yield f"convolve ub={source} acc=g{group} inner={rows} tile={level.tiles[n]}, switch{more}"
+                    more = ", accumulate"
+            yield f"activate acc=g{group} ub={result}+{_row(layer.start, layer.steps, chunk)} ub_stride={layer.steps[-1]} inner={rows}"
+
+
+def allocate(lives: Lives, rows: int) -> Int64:
+    """First fit, in the order of first use."""
+    starts, placed = np.zeros(len(lives.rows), np.int64), np.zeros(0, np.int64)
+    for b in np.argsort(lives.first, kind="stable").tolist():
+        others = placed[lives.last[placed] >= lives.first[b]]
+        for other in others[np.argsort(starts[others])].tolist():
+            if starts[other] >= starts[b] + lives.rows[b]:
+                break
+            starts[b] = max(starts[b], starts[other] + lives.rows[other])
+        if starts[b] + lives.rows[b] > rows:
+            raise TooLarge(f"{rows:,} rows are too few")
+        placed = np.append(placed, b)
+    return starts
+
+
+def synchronise(listing: Listing) -> Sequence[Wait]:
+    """Whenever the work goes to another engine, that one waits: no two of the engines that touch rows work at the same time."""
+    engine = ENGINE_OF[listing.records["opcode"]]
+    works = np.flatnonzero(np.isin(engine, ROW_ENGINES))
+    order = [Engine(number) for number in engine[works].tolist()]
+    return [Wait(after, own, (before,)) for after, own, before in zip(works[1:].tolist(), order[1:], order, strict=False) if own != before]
+
+
+PLAIN = Stages(lower_fc=lower, lower_conv=lower, allocate=allocate, order=as_lowered, synchronise=synchronise)
+
+
+def _row(start: int, steps: Sequence[int], index: Sequence[int]) -> int:
+    """The row of a buffer that holds an index of the result's leading sizes."""
+    return start + sum(i * step for i, step in zip(index, steps, strict=True))

@@ -1,0 +1,68 @@
+"""A graph that a submission has handed back as text: read, and held against the one that it was given.
+
+Whatever a rewrite does, the model stays the same from outside: its name, its inputs with their types, its outputs with their names and
+types. Nodes say what is computed, and not where. What they compute is compared by values, elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from math import prod
+
+from tpucc.diagnostics import ProgramError
+from tpucc.ir.graph import Graph
+from tpucc.ir.parser import parse_graph
+from tpucc.labs.lab import Failed, Plain
+from tpucc.ops import OPS
+
+LONGEST = 2**20
+"""Characters of the longest text."""
+NODES, ELEMENTS = 50, 2**16
+"""Nodes, and elements of all values, that a graph may have more than twice those of the one before it."""
+ATTRIBUTES: Mapping[str, type] = {name: operator.attributes for name, operator in OPS.items()}
+
+
+def returned_graph(found: Plain, given: Graph) -> Graph:
+    """The graph that `rewrite` made of `given`. Raises `Failed`."""
+    if not isinstance(found, str):
+        raise Failed("result", f"rewrite returned {type(found).__name__}, expected a Graph")
+    if len(found) > LONGEST:
+        raise Failed("result", f"the graph's text has {len(found):,} characters; at most {LONGEST:,} are read")
+    try:
+        made = parse_graph(found, "rewrite", ATTRIBUTES)
+    except ProgramError as error:
+        raise Failed("result", f"rewrite made a graph that is not valid: {error.diagnostics[0].message}") from None
+    if (problem := next(_problems(made, given), "")) != "":
+        raise Failed("result", f"rewrite {problem}")
+    return replace(made, name=given.name, source=given.source, notes=())
+
+
+def _problems(made: Graph, given: Graph) -> Iterator[str]:
+    """What a rewrite may not change, and did."""
+    for what, found in (("inputs", _inputs), ("outputs", _outputs)):
+        if (after := found(made)) != (before := found(given)):
+            yield f"changed the {what} from {', '.join(before)} to {', '.join(after)}"
+    for node in made:
+        if node.place is not None or node.holds:
+            yield f"said where {node.name} is computed, or what it holds; later passes do that"
+    most = 2 * len(given) + NODES
+    if len(made) > most:
+        yield f"made {len(made):,} nodes of {len(given):,}; at most {most:,} are compiled"
+    most = 2 * _elements(given) + ELEMENTS
+    if _elements(made) > most:
+        yield f"made values with {_elements(made):,} elements in all; at most {most:,} are computed"
+
+
+def _inputs(graph: Graph) -> list[str]:
+    """Names and types with their ranges; their order says nothing."""
+    return sorted(f"{node.name}: {node.type}" for node in graph.inputs)
+
+
+def _outputs(graph: Graph) -> list[str]:
+    """Names and shapes; the range of an output may become known."""
+    return [f"{output.name}: {graph[output.node].type.brief}" for output in graph.outputs]
+
+
+def _elements(graph: Graph) -> int:
+    return sum(prod(node.type.shape) for node in graph)

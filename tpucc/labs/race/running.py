@@ -1,0 +1,165 @@
+"""A network compiled with what a submission defines, and the plain stages for the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+import tpucc
+from tpucc.api import Executable
+from tpucc.ir.graph import Graph
+from tpucc.labs.lab import Failed, Submission
+from tpucc.labs.race.baseline import PLAIN
+from tpucc.labs.race.networks import Network
+from tpucc.labs.race.returned import returned_graph
+from tpucc.layers.partition import partition
+from tpucc.lowering.products import ProductLayer
+from tpucc.ops import legalisation_of
+from tpucc.ops.opdef import Boundary, Given, View
+from tpucc.passes.base import Context
+from tpucc.runtime.check import float_reference, random_inputs
+from tpucc.runtime.judge import NOISE, NOISE_STAGE
+from tpucc.stages.stages import STAGES
+from tpucc.target import Target
+
+REWRITE = "rewrite"
+FUNCTIONS = (*STAGES, REWRITE)
+"""What a submission may define."""
+SHOWN = 2
+"""Findings of the compiler that are told."""
+DRAWS = 16
+"""Random inputs on which noise is measured, where it must be known better than from one."""
+FREE = (Boundary, Given, View)
+"""What the host does for every program, and what costs it nothing: inputs and constants, to integers and back, other shapes."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A network's program, made with a submission, and the plain one."""
+
+    network: Network
+    exe: Executable
+    plain: Executable
+
+    @property
+    def cycles(self) -> int:
+        return max(1, self.exe.runtime.timeline.makespan)
+
+    @property
+    def plain_cycles(self) -> int:
+        return self.plain.runtime.timeline.makespan
+
+    @property
+    def quotient(self) -> float:
+        return self.cycles / self.plain_cycles
+
+    @cached_property
+    def moved(self) -> str:
+        """What the host computes and doesn't for the plain program; nothing where that is nothing."""
+        more = _host_work(self.exe) - _host_work(self.plain)
+        return ", ".join(f"{count} × {op}" for op, count in more.items())
+
+    def wrong(self, seed: int) -> str:
+        """What is wrong with the program, or nothing."""
+        if self.moved:
+            return f"the host computes what the device is to compute: {self.moved}"
+        verdict = tpucc.judge(self.exe, seed=seed)
+        noise = verdict.first_difference is not None and verdict.first_difference.stage == NOISE_STAGE
+        if verdict.equal or (noise and self._is_as_exact(seed)):
+            return ""
+        return "; ".join(found.message for found in verdict.findings) or str(verdict.first_difference)
+
+    def _is_as_exact(self, seed: int) -> bool:
+        """Whether quantisation explains the noise on many inputs: on a few values the plain program may be exact by chance."""
+        mine, plain = 0.0, 0.0
+        for draw in range(DRAWS):
+            inputs = random_inputs(self.exe.runtime, seed + draw)
+            assert self.plain.compilation is not None
+            assert self.plain.compilation.meant is not None
+            for name, wanted in float_reference(self.plain.compilation.meant, inputs).items():
+                mine += float(np.square(self.exe.run(inputs)[name] - wanted).sum())
+                plain += float(np.square(self.plain.run(inputs)[name] - wanted).sum())
+        return mine <= NOISE**2 * plain
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """The submission's `rewrite`, as a pass."""
+
+    submission: Submission
+    name: ClassVar[str] = REWRITE
+    summary: ClassVar[str] = "the submission's rewrite"
+    level: ClassVar[int] = 0
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        found = returned_graph(self.submission.call(REWRITE, graph), graph)
+        return graph if found == graph else found
+
+
+def run(network: Network, target: Target, submission: Submission, functions: Collection[str]) -> Run:
+    """The network compiled with these functions of the submission. Raises `Failed`."""
+    stages = {stage: _asked(submission, stage) for stage in STAGES if stage in functions}
+    passes = (Rewrite(submission),) if REWRITE in functions else ()
+    try:
+        exe = compiled(network, target, replace(PLAIN, **stages), passes)
+    except tpucc.Error as error:
+        raise _failure(error) from None
+    return Run(network, exe, _plain(network, target))
+
+
+def _failure(error: tpucc.Error) -> Failed:
+    """Why there is no program: a call that failed, or else what the compiler found, without the files in which stages are called."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, Failed):
+            return cause
+        cause = cause.__cause__ or cause.__context__
+    found = error.diagnostics[1:] or error.diagnostics
+    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+    return Failed("result", "; ".join(f"{entry.code}: {entry.message}" for entry in found[:SHOWN]) + more)
+
+
+def compiled(network: Network, target: Target, stages: tpucc.Stages = PLAIN, passes: tuple[Rewrite, ...] = ()) -> Executable:
+    """The network at -O0."""
+    return tpucc.compile_source(network.text, name=f"{network.name}.tpu", target=target, level=0, stages=stages, passes=passes)
+
+
+_plain = cache(compiled)
+
+
+def _asked(submission: Submission, stage: str) -> Callable[..., Any]:
+    """A stage that asks the submission."""
+    return partial(ASK.get(stage, _ask), submission, stage)
+
+
+def _ask(submission: Submission, stage: str, given: Any) -> Any:
+    return submission.call(stage, given)
+
+
+def _ask_lowering(submission: Submission, stage: str, layer: ProductLayer) -> Any:
+    """The built-in lines of a layer stay here."""
+    return submission.call(stage, replace(layer, builtin=list))
+
+
+def _ask_allocate(submission: Submission, stage: str, lives: Any, rows: int) -> Any:
+    try:
+        return submission.call(stage, lives, rows)
+    except Failed as failure:
+        if failure.kind == "TooLarge":
+            raise tpucc.TooLarge(failure.message) from None
+        raise
+
+
+ASK: Mapping[str, Callable[..., Any]] = {"lower_fc": _ask_lowering, "lower_conv": _ask_lowering, "allocate": _ask_allocate}
+
+
+def _host_work(exe: Executable) -> Counter[str]:
+    """How often the host computes each operator."""
+    parts = partition(exe.layers.value)
+    graphs = (parts.prologue, parts.epilogue, *(step.graph for step in parts.middle))
+    return Counter(node.op for graph in graphs for node in graph if not isinstance(legalisation_of(node.op), FREE))
