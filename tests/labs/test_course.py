@@ -156,6 +156,12 @@ def g():
     # lab 6 begin: write that
     return 2
     # lab 6 end
+
+
+def h():
+    # lab 7 begin (the grader asks it): write this
+    return 3
+    # lab 7 end
 """
 
 
@@ -164,6 +170,8 @@ def test_what_stands_between_markers_becomes_a_stub() -> None:
     assert "raise NotImplementedError('lab 5: write it')" in one
     assert "return x" not in one
     assert "return 2" in one
+    assert "return 3" in stripped(MARKED, frozenset({7}))
+    assert "return 3" not in stripped(MARKED)
     space: dict[str, object] = {}
     exec(stripped(MARKED), space)
     with pytest.raises(NotImplementedError, match="lab 6: write that"):

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 
 import pytest
 
-import tpucc
 from tpucc.labs import labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
@@ -19,7 +18,8 @@ from tpucc.labs.guest import _plain
 from tpucc.labs.lab import Failed, Lab, Plain, Term
 
 SOLUTIONS, EXPLOITED = (Path(__file__).parent / name for name in ("solutions", "exploits"))
-TERMS = [Term(), Term("spring"), Term("2027 autumn")]
+TERMS = [Term(), Term("spring")]
+SOAKED = Term("2027 autumn")
 SEED = 20
 
 
@@ -40,18 +40,7 @@ class Here:
             copies = pickle.loads(pickle.dumps(arguments))
             answer: Any = self._module[function](*copies)  # type: ignore[operator]
             return _read(_plain(answer))
-        except (
-            tpucc.TooLarge,
-            ArithmeticError,
-            LookupError,
-            TypeError,
-            ValueError,
-            NotImplementedError,
-            AssertionError,
-            MemoryError,
-        ) as error:
-            raise Failed(type(error).__name__, str(error)) from None
-        except tpucc.Error as error:
+        except Exception as error:
             raise Failed(type(error).__name__, str(error)) from None
 
     def defines(self) -> tuple[str, ...]:
@@ -93,6 +82,7 @@ def score(found: list[Result]) -> float:
 
 
 PAIRS = [pytest.param(lab, term, id=f"{lab.name}-{term.name or 'as written'}") for lab in labs() for term in TERMS]
+PAIRS += [pytest.param(lab, SOAKED, id=f"{lab.name}-{SOAKED.name}", marks=pytest.mark.soak) for lab in labs()]
 
 
 def mistakes(lab: Lab) -> list[Path]:
@@ -168,8 +158,8 @@ def test_hidden_tests_come_from_the_seed(lab: Lab) -> None:
     assert not any(test.hidden for test in lab.public(Term()))
 
 
-@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions], ids=lambda lab: lab.name)
+@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and not lab.open], ids=lambda lab: lab.name)
 def test_a_solution_for_another_term_fails(lab: Lab) -> None:
     solution = files_of(lab, reference(lab))
     spring = {name: lab.filled(text, Term("spring")) for name, text in solution.items()}
-    assert score(results(lab, spring, TERMS[2])) < 100
+    assert score(results(lab, spring, Term("fall"))) < 100

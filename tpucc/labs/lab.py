@@ -116,6 +116,10 @@ class Lab:
     words: Callable[[Term], Mapping[str, str]]
     folder: Path
     ranks: str = ""
+    open: bool = False
+    """Whether a good solution for one term may be one for another: a race has no rule of its own."""
+    references: Callable[[Term], None] | None = None
+    """Asks for what the public tests compare with of tpucc's own solutions, to be recorded when these are taken out (`recorded`)."""
     floor: float = 0
     """What the skeleton gets, and whoever has not understood the task."""
     modules: tuple[str, ...] = ()

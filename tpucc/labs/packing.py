@@ -14,6 +14,7 @@ import tpucc
 from tpucc.interop.programs import folder as programs_folder
 from tpucc.labs.jails import grader_folder
 from tpucc.labs.lab import Lab, Term
+from tpucc.labs.recorded import recording
 from tpucc.labs.start import starting_files
 from tpucc.labs.strip import copy_stripped
 
@@ -28,6 +29,7 @@ def for_students(lab: Lab, term: Term) -> bytes:
     name = f"lab{lab.number}"
     files = {f"{name}/{file}": text.encode() for file, text in starting_files(lab, term).items()}
     files |= _package(frozenset({lab.number}))
+    files["tpucc/labs/recorded.json"] = _references(lab, term)
     files["pyproject.toml"] = _project(f"{tpucc.__version__}+{name}").encode()
     files["tests/test_lab.py"] = _TEST.format(name=name).encode()
     files["README.md"] = _README.format(name=name, title=lab.title, file=lab.file).encode()
@@ -41,6 +43,14 @@ def for_gradescope(lab: Lab, term: Term, seed: int) -> bytes:
     files["requirements.txt"] = "".join(f"{line}\n" for line in _dependencies()).encode()
     files["lab.json"] = (json.dumps({"lab": lab.number, "term": term.name, "seed": seed}) + "\n").encode()
     return _zipped(files)
+
+
+def _references(lab: Lab, term: Term) -> bytes:
+    """What the public tests compare with, made while tpucc's own solution is there."""
+    with recording() as made:
+        if lab.references is not None:
+            lab.references(term)
+    return (json.dumps(made, indent=1, sort_keys=True) + "\n").encode()
 
 
 def _package(labs: frozenset[int], solutions: bool = False) -> dict[str, bytes]:
@@ -108,6 +118,7 @@ from pathlib import Path
 import pytest
 
 from tpucc.labs.grading import check
+from tpucc.labs.recorded import recording
 from tpucc.labs.start import place
 
 FOLDER = Path(__file__).parents[1] / "{name}"

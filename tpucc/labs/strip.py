@@ -4,7 +4,8 @@
     ...
     # lab 5 end
 
-The markers are comments of their own line, around statements of one function's body. What other modules need stands outside.
+The markers are comments of their own line, around statements of one function's body. Helpers of other modules stand outside. What the lab's
+tests ask themselves is marked `# lab 8 begin (the grader asks it): …`: a submission's process doesn't get it, the students' archive keeps it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import shutil
 from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
-_MARKER = re.compile(r"^(?P<indent>[ \t]*)# lab (?P<lab>\d+) (?P<what>begin|end)(?:: (?P<task>.+))?$")
+_MARKER = re.compile(r"^(?P<indent>[ \t]*)# lab (?P<lab>\d+) (?P<what>begin|end)(?P<asked> \(the grader asks it\))?(?:: (?P<task>.+))?$")
 LEFT_OUT = ("labs", "programs", "watch", "paper", "systolic")
 """What a child has no use for."""
 
@@ -24,7 +25,8 @@ class MarkerError(ValueError):
 
 
 def stripped(text: str, labs: Set[int] | None = None, name: str = "") -> str:
-    """A module's text without the reference solutions of `labs`, or of all. Raises `MarkerError`."""
+    """A module's text without the reference solutions of `labs`; without those of all, and what graders ask, where none is named. Raises
+    `MarkerError`."""
     return "".join(f"{line}\n" for line in _lines(text, labs, name))
 
 
@@ -58,7 +60,7 @@ def _lines(text: str, labs: Set[int] | None, name: str) -> Iterator[str]:
 
 
 def _taken(marker: re.Match[str], labs: Set[int] | None) -> bool:
-    return labs is None or int(marker["lab"]) in labs
+    return labs is None or (int(marker["lab"]) in labs and not marker["asked"])
 
 
 def _stub(marker: re.Match[str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ RULES = (
 
 def check(context: Context) -> Iterator[Violation]:
     """The violations of group 6."""
-    # lab 8 begin: count the tiles in the FIFO
+    # lab 8 begin (the grader asks it): count the tiles in the FIFO
     effects, depth = context.effects, context.program.target.weight_fifo_tiles
     waiting = np.cumsum(effects.pushes.astype(np.int64) - effects.pops)
     starved, over = effects.pops & (waiting < 0), effects.pushes & (waiting > depth)

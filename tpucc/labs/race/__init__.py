@@ -181,6 +181,7 @@ LAB = Lab(
     words=_words,
     folder=Path(__file__).parent,
     floor=15,
+    open=True,
     ranks="cycles",
     modules=("tpucc", "tpucc.schedule.listing", "tpucc.lowering.products", "tpucc.lowering.tileprogram", "tpucc.ops", "tpucc.ir.printer"),
 )

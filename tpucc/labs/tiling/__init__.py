@@ -88,8 +88,17 @@ def _public(term: Term) -> Sequence[Test]:
         Test("several tiles", 10, partial(lowered, rule, [fc(rule, 5, 12, 6)])),
         Test("many rows", 10, partial(lowered, rule, [fc(rule, 2 * rule.accumulators + 5, 6, 7)])),
         Test("a convolution", 10, partial(lowered, rule, [conv(rule, (1, 5, 6, 3), 5, 3)])),
-        Test("cycles", 15, partial(quick, rule, [fc(rule, 3 * rule.accumulators, 10, 11)])),
+        Test("cycles", 15, partial(quick, rule, [_measured(rule)])),
     )
+
+
+def _measured(rule: Rules) -> Model:
+    """The model of the public test of cycles."""
+    return fc(rule, 3 * rule.accumulators, 10, 11)
+
+
+def _references(term: Term) -> None:
+    built_in_cycles(_measured(rules(term)))
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
@@ -177,6 +186,7 @@ LAB = Lab(
     words=_words,
     folder=Path(__file__).parent,
     floor=5,
+    references=_references,
     ranks="cycles ÷ reference",
     modules=("tpucc.lowering.products", "tpucc.target", "tpucc.lowering.tileprogram"),
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from random import Random
 
 import tpucc
+from tpucc.labs.recorded import recorded
 from tpucc.labs.tiling.rules import Rules
 
 BUFFER_ROWS = 1024
@@ -32,10 +32,9 @@ class Model:
         return tpucc.compile_source(self.source, target="tiny", overrides=numbers, stages=stages, activation_bits=self.bits, omit=OMITTED)
 
 
-@lru_cache(maxsize=64)
 def built_in_cycles(model: Model) -> int:
     """The cycles of a model with tpucc's own lowering, which knows no rules of a term."""
-    return tpucc.judge(model.compiled(tpucc.Stages())).cycles
+    return int(recorded(f"cycles of {model}", lambda: tpucc.judge(model.compiled(tpucc.Stages())).cycles))
 
 
 def fc(rules: Rules, rows: int, deep: int, wide: int, bits: int = 8) -> Model:

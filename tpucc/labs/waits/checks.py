@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from math import isfinite
 
 import numpy as np
@@ -16,6 +17,7 @@ from tpucc.isa.verify.hazards import RULES, check, clocks
 from tpucc.isa.verify.memories import accumulator_events, unified_buffer_events
 from tpucc.isa.verify.rules import Context, Violation
 from tpucc.labs.lab import Failed, Plain
+from tpucc.labs.recorded import recorded
 from tpucc.numerics import Int64
 from tpucc.schedule.hazards import ROW_ENGINES, conflicts
 from tpucc.schedule.listing import Listing
@@ -48,6 +50,12 @@ def pages(touched: Effects, page: int) -> Effects:
 
 def built_in(listing: Listing, rules: Rules) -> list[Wait]:
     """The waits that tpucc's own function finds under these rules, in the order of their places."""
+    key = f"waits of {sha256(listing.records.tobytes()).hexdigest()} under {rules}"
+    found = recorded(key, lambda: [[w.before, int(w.engine), [int(o) for o in w.engines]] for w in _found(listing, rules)])
+    return [Wait(before, Engine(engine), tuple(map(Engine, others))) for before, engine, others in found]
+
+
+def _found(listing: Listing, rules: Rules) -> list[Wait]:
     found = sorted(waits_for(pages(effects(listing.records), rules.page)), key=lambda wait: wait.before)
     return [Wait(w.before, w.engine, (o,)) for w in found for o in w.engines] if rules.single else found
 
