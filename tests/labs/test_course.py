@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.test_labs import SOLUTIONS
+from tests.labs.test_labs import SOLUTIONS, files_of, reference
 from tests.support.command_line import run
-from tpucc.labs import child, classes, find, jails
+from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, grade_all
 from tpucc.labs.jails import NONE, Finding
@@ -221,6 +221,20 @@ def test_the_students_archive_is_checked_where_it_is_unpacked(tmp_path: Path) ->
     words = [sys.executable, "-m", "tpucc", "compile", "tpucc/programs/01_hello.tpu"]
     plain = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert "lab 5" in plain.stderr
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
+def test_every_lab_is_checked_where_it_is_unpacked(lab: Lab, tmp_path: Path) -> None:
+    with zipfile.ZipFile(io.BytesIO(for_students(lab, Term("spring")))) as packed:
+        packed.extractall(tmp_path)
+    folder = tmp_path / f"lab{lab.number}"
+    for name, text in files_of(lab, reference(lab)).items():
+        (folder / name).write_text(lab.filled(text, Term("spring")))
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"PYTHONPATH": str(tmp_path)}
+    words = [sys.executable, "-m", "tpucc", "lab", "check", folder.name]
+    done = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Gradescope's containers are Linux")

@@ -4,8 +4,8 @@
     ...
     # lab 5 end
 
-The markers are comments of their own line, around statements of one function's body. Helpers of other modules stand outside. What the lab's
-tests ask themselves is marked `# lab 8 begin (the grader asks it): …`: a submission's process doesn't get it, the students' archive keeps it.
+The markers are comments of their own line, around statements of one function's body. Helpers of other modules stand outside. What the tests
+ask themselves is marked `# lab 8 begin (the grader asks it): …`: a submission's process doesn't get it, the students' archive keeps it.
 """
 
 from __future__ import annotations
