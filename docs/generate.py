@@ -17,12 +17,13 @@ from measure import programs_page, quick_rows, row_heads
 from notebook_page import executed
 from paper_page import cells_of, paper_page, quick_cells, targets_page
 from screenshots import take_screenshots
-from terminal_blocks import with_outputs
+from terminal_blocks import as_typed, with_outputs
 
 import tpucc
 from tpucc.explain import codes, explain
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
+from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.base import options_of
@@ -35,6 +36,7 @@ from tpucc.viz.waves import random_work, waves_svg
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER = "reference/programs.md", "reference/paper.md"
+WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md")
 MADE = "<!-- made by docs/generate.py; don't edit -->\n"
 
 
@@ -126,7 +128,7 @@ def quick_pages() -> Mapping[str, str]:
         "reference/verifier.md": verifier_page(),
         "reference/targets.md": f"{MADE}\n{targets_page()}",
         "reference/charts.md": charts_page(),
-        **{page: with_outputs((DOCS / page).read_text("utf-8")) for page in ("systolic.md", "cli.md", "tpu.md")},
+        **{page: with_outputs(text_of(page)) for page in WITH_COMMANDS},
         "reference/instructions.md": MADE + "\n" + reference_markdown(),
     }
 
@@ -149,6 +151,29 @@ def draw() -> None:
     for kind in DATAFLOWS:
         (DOCS / "pictures" / f"dataflow-{kind}.svg").write_text(dataflow_svg(kind), "utf-8")
     (DOCS / "pictures" / "digits-roofline.svg").write_text(pictures.roofline_of(exe.runtime), "utf-8")
+    for name, svg in chapter_pictures():
+        (DOCS / "pictures" / f"{name}.svg").write_text(svg, "utf-8")
+
+
+def chapter_pictures() -> Iterator[tuple[str, str]]:
+    """Pictures of what the reader types in a chapter, by name."""
+    with as_typed(text_of("quantisation.md")):
+        yield "sensor-layers", tpucc.compile("sensor.tpu").layers._repr_svg_()
+    with as_typed(text_of("scheduling.md")):
+        yield "two-timeline", tpucc.compile("two.tpu", target="tiny").timeline._repr_svg_()
+    with as_typed(text_of("allocation.md")) as names:
+        for name, allocate in {"first-fit": names["first_fit"], "largest-first": tpucc.Stages().allocate}.items():
+            starts = allocate(names["lives"], 100)
+            words = f"{name.replace('-', ' ')}: {names['lives'].peak(starts)} rows; time to the right"
+            yield name, lives_svg(names["lives"], starts, words)
+    with as_typed(text_of("pass.md")) as names:
+        before = tpucc.compile("deep.tpu").graph.value
+        yield "merge-before", pictures.graph_svg(before)
+        yield "merge-after", pictures.graph_svg(names["Rewriter"](before, "merge-products").rewrite(names["merge"]))
+
+
+def text_of(page: str) -> str:
+    return (DOCS / page).read_text("utf-8")
 
 
 def run_notebook() -> str:

@@ -1,4 +1,7 @@
-"""Terminal sessions in the book: what stands under a line `$ tpucc …` in a `text` block is what the command prints."""
+"""Terminal sessions in the book: what stands under a line `$ tpucc …` in a `text` block is what the command prints.
+
+A page's commands run in a folder of their own, which holds the files that the page tells the reader to write.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,66 @@ import contextlib
 import io
 import re
 import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tpucc.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"(?<=```text\n)\$ tpucc (?P<command>[^\n]*)\n.*?(?=```)", re.DOTALL)
+BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+NAMED = re.compile(r"`([\w-]+\.(?:tpu|py))`[^`]*\Z")
 
 
 def with_outputs(page: str) -> str:
     """The page with the output of each of its commands."""
-    return BLOCK.sub(lambda found: f"$ tpucc {found['command']}\n{printed(found['command'])}", page)
+    with _folder():
+        return BLOCK.sub(partial(_typed, {}), page)
+
+
+@contextlib.contextmanager
+def as_typed(page: str) -> Iterator[dict[str, Any]]:
+    """In the folder of a page after its last block; gives the names that its Python blocks have defined."""
+    namespace: dict[str, Any] = {}
+    with _folder():
+        BLOCK.sub(partial(_typed, namespace), page)
+        yield namespace
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[None]:
+    """A new folder in which a page's commands find what they expect of the project's."""
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for name in ("programs", "docs"):
+            Path(name).symlink_to(ROOT / name)
+        sys.path.insert(0, folder)
+        try:
+            yield
+        finally:
+            sys.path.remove(folder)
+
+
+def _typed(namespace: dict[str, Any], block: re.Match[str]) -> str:
+    """A block with what it prints: writes it if the paragraph before it names a file, and runs Python and `$ tpucc`."""
+    language, text = block["language"], block["text"]
+    if found := NAMED.search(block.string[: block.start()].strip().rpartition("\n\n")[2]):
+        Path(found[1]).write_text(text, "utf-8")
+    if language == "python":
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(text, "page", "exec"), namespace)
+    if language == "text" and text.startswith("$ tpucc"):
+        commands = re.findall(r"^\$ tpucc (.*)\n", text, re.MULTILINE)
+        return "```text\n" + "".join(f"$ tpucc {command}\n{printed(command)}" for command in commands) + "```"
+    return block[0]
 
 
 def printed(command: str) -> str:
-    """What `tpucc COMMAND` prints on standard output, in the folder of the project. Raises `RuntimeError` when it fails."""
-    with contextlib.chdir(ROOT), contextlib.redirect_stdout(io.StringIO()) as stream:
+    """What `tpucc COMMAND` prints on standard output. Raises `RuntimeError` when it fails."""
+    with contextlib.redirect_stdout(io.StringIO()) as stream:
         status = main(shlex.split(command))
     if status:
-        raise RuntimeError(f"tpucc {command} ends with status {status}")
+        raise RuntimeError(f"tpucc {command} ends with status {status}\n{stream.getvalue()}")
     return stream.getvalue()
