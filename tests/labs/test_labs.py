@@ -17,6 +17,7 @@ from tpucc.labs.grading import Result, run
 from tpucc.labs.guest import _plain
 from tpucc.labs.lab import Failed, Lab, Plain, Term
 
+ROOT = Path(__file__).parents[2]
 SOLUTIONS, EXPLOITED = (Path(__file__).parent / name for name in ("solutions", "exploits"))
 TERMS = [Term(), Term("spring")]
 SOAKED = Term("2027 autumn")
@@ -163,3 +164,10 @@ def test_a_solution_for_another_term_fails(lab: Lab) -> None:
     solution = files_of(lab, reference(lab))
     spring = {name: lab.filled(text, Term("spring")) for name, text in solution.items()}
     assert score(results(lab, spring, Term("fall"))) < 100
+
+
+def test_the_page_lists_the_labs() -> None:
+    rows = [line for line in (ROOT / "docs" / "labs.md").read_text("utf-8").splitlines() if re.match(r"\| \d", line)]
+    assert [row.split("|")[1].split() for row in rows] == [[str(lab.number), lab.name] for lab in labs()]
+    for lab, row in zip(labs(), rows, strict=True):
+        assert all(f"`{function}`" in row for function in lab.functions)
