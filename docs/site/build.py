@@ -74,7 +74,8 @@ def lay_out() -> None:
     for name, (command, *arguments) in LIVE.items():
         words = [sys.executable, "-m", "tpucc", command, *arguments, str(WORK / "live" / "live" / name)]
         subprocess.run(words, cwd=ROOT, check=True, capture_output=True)
-    (WORK / "README.md").rename(WORK / "index.md")
+    for page in WORK.rglob("README.md"):
+        page.rename(page.with_name("index.md"))
     for page in WORK.rglob("*.md"):
         page.write_text(prepared(page), "utf-8")
 
@@ -97,7 +98,7 @@ def contents() -> str:
         if line.startswith("## "):
             parts.append((caption, lines))
             caption, lines = line[3:], []
-        lines += [found["to"] for found in LINK.finditer(line)]
+        lines += [found["to"].replace("README.md", "index.md") for found in LINK.finditer(line)]
         lines += re.findall(r"\]\(([\w/.-]+\.ipynb)\)", line)
     parts.append((caption, lines))
     trees = (_tree(caption or "The book", lines) for caption, lines in parts if lines)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import tpucc
+from tpucc.cli.main import group as command_line
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -37,6 +40,46 @@ def test_links_lead_somewhere() -> None:
     links = [(page, link) for page in PAGES for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))]
     assert len(links) > 50
     assert [(str(page.relative_to(ROOT)), link) for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_what_is_quoted_stands_there() -> None:
+    """The page of nine questions quotes other pages."""
+    page = ROOT / "docs/instructors/questions.md"
+    rows = [row for row in page.read_text("utf-8").splitlines() if re.search(r"\]\(\.\./", row)]
+    assert len(rows) == 9
+    for row in rows:
+        texts = [" ".join((page.parent / link).read_text("utf-8").split()) for link in re.findall(r"\]\((\.\./[^)#]+)", row)]
+        quoted = re.findall(r'"([^"]+)"', row)
+        assert quoted, row
+        assert [words for words in quoted if not any(words in text for text in texts)] == []
+
+
+CHAPTERS = [page for page in sorted((ROOT / "docs").glob("*.md")) if "\n## Questions\n" in page.read_text("utf-8")]
+
+
+@pytest.mark.parametrize("page", CHAPTERS, ids=lambda page: page.stem)
+def test_a_chapter_has_ten_questions_and_three_exercises_with_solutions(page: Path) -> None:
+    _, _, exercises = page.read_text("utf-8").partition("\n## Exercises\n")
+    exercises, _, questions = exercises.partition("\n## Questions\n")
+    assert len(re.findall(r"^<details><summary>.+</summary>", questions, re.MULTILINE)) == questions.count("</details>") == 10
+    solutions = (ROOT / "docs/instructors/solutions" / page.name).read_text("utf-8")
+    assert len(re.findall(r"^## ", solutions, re.MULTILINE)) == 3
+    assert exercises.strip()
+
+
+def test_commands_of_instructors_pages_can_be_typed() -> None:
+    """They take too long to be run here: names of commands and options are checked."""
+    pages = sorted(ROOT.glob("docs/instructors/**/*.md"))
+    lines = [line for page in pages for line in re.findall(r"^ *(?:\$|- run:|-) tpucc (.+)$", page.read_text("utf-8"), re.MULTILINE)]
+    assert len(lines) >= 10
+    for line in lines:
+        command: click.Command = command_line
+        words = shlex.split(line.replace("…", "").replace("$LAB5_SEED", "1"))
+        while isinstance(command, click.Group):
+            name, found, words = command.resolve_command(click.Context(command), words)
+            assert found is not None, line
+            command = found
+        command.make_context(name, words)
 
 
 def test_the_glossary_is_in_order_and_says_everything_once() -> None:
