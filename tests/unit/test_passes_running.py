@@ -123,3 +123,16 @@ def test_a_rewriter_that_changed_nothing_gives_the_graph_itself() -> None:
     moved = rewritten(lambda node: replace(node, origin=node.origin.by("mine")))
     assert moved == graph
     assert moved["h_sum"].origin.made_by == "mine"
+
+
+def test_a_node_may_be_fused_with_its_namesake() -> None:
+    """It takes the place of the one of its name, and has the origins of both."""
+    graph = operators()
+
+    def again(rewriter: Rewriter, node: Node) -> bool:
+        if node.op != "relu":
+            return False
+        rewriter.put(node, node)
+        return True
+
+    assert Rewriter(graph, "mine").rewrite(again).by_name.keys() == graph.by_name.keys()

@@ -114,6 +114,7 @@ def grade_lab(
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
         raise
     seed = random_seed() if seed is None else seed
+    click.echo(f"lab {lab.number} ({lab.name}), {f'term {printable(variant.name)}' if variant.name else 'as written'}")
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)

@@ -149,7 +149,7 @@ class Rewriter:
         while waiting:
             name = waiting.pop()
             found.append(self.nodes[name].origin)
-            waiting.extend(self._fused.get(name, ()))
+            waiting.extend(fused for fused in self._fused.get(name, ()) if fused != name)  # a node may take its namesake's place
         return found[-1].merged(*reversed(found[:-1]))
 
 

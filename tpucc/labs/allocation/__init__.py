@@ -127,7 +127,7 @@ def placed(lives: Lives, rows: int, align: int, submission: Submission) -> Outco
     starts = ask(submission, lives, rows)
     if problem := wrong(lives, starts, rows, align):
         return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts[:12].tolist())), lives, starts)
-    words = f"{len(starts)} buffers in {lives.peak(starts):,} rows; {bound(lives, align):,} are needed at one time"
+    words = f"{len(starts)} buffers in {_rounded(lives.peak(starts), align):,} rows; {bound(lives, align):,} are needed at one time"
     return _shown(Outcome(1, words), lives, starts)
 
 
