@@ -11,8 +11,8 @@ The model of a stream:
   all, transfers don't overlap, and each batch takes as long as one alone.
 
 So a batch takes as long as computing it, or as the link is busy for it, whichever is longer. Computing is timed by running the program
-again and again on units that keep their state, until the weight fetch is as far ahead as after the run before. From then on every batch
-takes the same time.
+again and again on units that keep their state, each batch when the one before has computed and the link is done, until the weight fetch is
+as far ahead as after the run before. From then on every batch takes the same time.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Int64
 from tpucc.sim.timing import EventLoop, Tiles, Timeline, instruction_cycles, stalls_of
 
-MOST_RUNS = 4
+MOST_RUNS = 12
 """A program whose weight fetch doesn't repeat by then is taken at its last run."""
 AHEAD = (Engine.MATRIX, Engine.ACTIVATION, Engine.HOST)
 """Units that wait for the batch before."""
@@ -63,7 +63,7 @@ def stream(program: Program, alone: Timeline) -> Stream:
     rows = program.peak_rows + int(touched.rows[crossing].sum())
     if rows > program.target.unified_buffer_rows or not alone.makespan:
         return Stream(alone.makespan, alone.makespan, link, rows, not alone.makespan, alone)
-    timeline = _settled(program, touched, np.where(crossing, 0, cycles))
+    timeline = _settled(program, touched, np.where(crossing, 0, cycles), link)
     return Stream(max(link, timeline.makespan), timeline.makespan, link, rows, True, timeline)
 
 
@@ -81,27 +81,28 @@ def _crossing(program: Program, touched: Effects) -> npt.NDArray[np.bool_]:
     return found
 
 
-def _settled(program: Program, touched: Effects, cycles: Int64) -> Timeline:
-    """The timeline of a batch among others, from the end of the batch before on."""
+def _settled(program: Program, touched: Effects, cycles: Int64, link: int) -> Timeline:
+    """The timeline of a batch among others, from the moment on at which it may compute; the link is busy `link` cycles for each."""
     loop, begin, before = EventLoop(program, touched, cycles), 0, None
     for _ in range(MOST_RUNS):
         fetched, held = len(loop.asked), len(loop.held)
         loop.run()
         end = max(loop.finished[unit] for unit in AHEAD)
         found = _relative(program, touched, loop, fetched, held, begin, end)
-        state = _ahead(program, loop, end)
+        begin = max(end, begin + link)
+        state = _ahead(program, loop, begin)
         if state == before:
             return found
-        before, begin = state, end
+        before = state
         for unit in AHEAD:
-            loop.free[unit] = loop.finished[unit] = end
+            loop.free[unit] = loop.finished[unit] = begin
     return found
 
 
-def _ahead(program: Program, loop: EventLoop, end: int) -> tuple[int, ...]:
-    """How far the weight fetch is at the end of a batch: all that the next one's times depend on, counted from there."""
+def _ahead(program: Program, loop: EventLoop, begin: int) -> tuple[int, ...]:
+    """How far the weight fetch is when the next batch begins: all that its times depend on, counted from there."""
     last = slice(-program.target.weight_fifo_tiles, None)
-    return tuple(time - end for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)
+    return tuple(time - begin for column in (loop.arrived[last], loop.shifted[last], loop.taken[-1:]) for time in column)
 
 
 def _relative(program: Program, touched: Effects, loop: EventLoop, fetched: int, held: int, begin: int, end: int) -> Timeline:
