@@ -18,7 +18,7 @@ from tests.labs.test_labs import SOLUTIONS, files_of, reference
 from tests.support.command_line import run
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
-from tpucc.labs.classes import Row, as_csv, grade_all
+from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.jails import NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import for_gradescope, for_students
@@ -104,6 +104,8 @@ def course(tmp_path: Path) -> Path:
     (folder / "=1+1.py").write_text(solution(name="wrong/first_fit_in_time.py"))
     (folder / "syntax.py").write_text("def allocate(:")
     (folder / "empty").mkdir()
+    (folder / "check").mkdir()
+    (folder / "late.zip").write_bytes(b"")
     shutil.copyfile(EXPLOITS / "exits.py", folder / "exits.py")
     return folder
 
@@ -121,12 +123,15 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     table = list(csv.reader(io.StringIO(as_csv(rows))))
     assert table[1][0] == "'=1+1.py"
     assert "has no allocation.py" in table[3][-1]
+    assert "SyntaxError" in table[5][-1]
 
     found = board(into)
     assert [entry.name for entry in found.entries] == ["anna", "=1+1.py"]
     assert as_text(found).splitlines()[1].startswith("1  anna")
     assert "<td>anna</td>" in as_page(found)
 
+    assert earlier_seed(into, LAB, AS_WRITTEN) == 3
+    assert earlier_seed(into, LAB, Term("spring")) is None
     graded: list[str] = []
     monkeypatch.setattr(classes, "_grade", lambda lab, path, *_: graded.append(path.name) or Row(path.name, "", {}))
     (course / "syntax.py").write_text("def allocate(lives, rows): return []")

@@ -12,13 +12,14 @@ from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
-from tpucc.labs.classes import Row, as_csv, grade_all
+from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.results import report, write_json
 from tpucc.labs.start import FILE as LAB_FILE
 from tpucc.labs.start import place, start
+from tpucc.labs.submissions import others
 
 term_option = click.option("--term", metavar="NAME", default=None, help="The term: its labs have their own numbers and rules.")
 lab_option = click.option("--lab", "which", metavar="N", help="The lab, where the folder doesn't say it.")
@@ -64,10 +65,14 @@ def start_lab(which: str, folder: Path, term: str | None) -> None:
 def check_lab(path: Path, which: str | None, term: str | None, only: str, json_file: Path | None) -> int:
     """Run the public tests on the lab in DIR. Exit status 1 unless all pass; pictures of what your code did are in DIR/check."""
     lab, variant = _asked(path, which, term)
+    click.echo(_heading(lab, variant))
     done = check(lab, path, variant, only, lambda sofar: _follow(sofar, json_file))
     folder = path if path.is_dir() else path.parent
     _pictures(done, folder)
-    return _end(done)
+    status = _end(done)
+    hidden = sum(test.points for test in lab.hidden(variant, 0))
+    click.echo(f"hidden tests, which `tpucc lab grade` runs, have the other {hidden:g}" if not only else "")
+    return status
 
 
 @command.command("puzzle")
@@ -81,6 +86,7 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
     said = term if term is not None else place(folder).term.name if (folder / LAB_FILE).is_file() else ""
     asked = puzzle(number, said)
     if path is None:
+        click.echo(_heading(find(0), Term(said)))
         click.echo(str(asked))
         click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {asked.file}")
         return 0
@@ -95,6 +101,7 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
 @term_option
 @click.option("--seed", type=click.IntRange(0), help="Draws the hidden tests (default: one that nobody knows, which is said).")
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
+@click.option("--only", default="", metavar="TEST", help="Run one test, by its name.")
 @click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
 @click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
 @click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
@@ -103,26 +110,44 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
     "--jobs", type=click.IntRange(1), default=os.cpu_count() or 1, help="With --all: how many at a time (default: as many as cores)."
 )
 def grade_lab(
-    path: Path, which: str | None, term: str | None, seed: int | None, json_file: Path | None, trust: bool, whole_class: bool, **table: Any
+    path: Path,
+    which: str | None,
+    term: str | None,
+    seed: int | None,
+    json_file: Path | None,
+    only: str,
+    trust: bool,
+    whole_class: bool,
+    **table: Any,
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
     lab, variant = _asked(path, which, term)
+    if whole_class and (json_file is not None or only):
+        raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
     try:
         jail = NONE if trust or not lab.functions else isolated()
     except UsageError as error:
         if json_file is not None:
             write_json(Grade(lab, variant, "none", tests=tuple(lab.public(variant)), problem=error.diagnostics[0].message), json_file)
         raise
+    if whole_class:
+        table["into"] = table["into"] or path.with_name(f"{path.name}-results")
+        seed = earlier_seed(table["into"], lab, variant) if seed is None else seed
     seed = random_seed() if seed is None else seed
-    click.echo(f"lab {lab.number} ({lab.name}), {f'term {printable(variant.name)}' if variant.name else 'as written'}")
+    click.echo(_heading(lab, variant))
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
-    return _end(grade(lab, path, variant, seed, jail, lambda sofar: _follow(sofar, json_file)))
+    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file)))
 
 
-def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path | None, output: Path | None, jobs: int) -> int:
-    into = into or folder.with_name(f"{folder.name}-results")
+def _heading(lab: Lab, term: Term) -> str:
+    return f"lab {lab.number} ({lab.name}), {f'term {printable(term.name)}' if term.name else 'as written, without a term'}"
+
+
+def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path | None, jobs: int) -> int:
+    if beside := others(folder):
+        click.echo(f"not graded, as neither folders nor .py files: {', '.join(printable(path.name) for path in beside)}", err=True)
     rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
     output = output or into.with_name(f"{into.name}.csv")
     write_file(output, as_csv(rows).encode())
@@ -215,6 +240,8 @@ def _end(done: Grade) -> int:
 def _pictures(done: Grade, folder: Path) -> None:
     """Writes a picture for each test that has one."""
     drawn = {f"{_file_name(result.test.name)}.svg": result.outcome.picture() for result in done.results if result.outcome.picture}
+    for result in done.results:
+        (folder / "check" / f"{_file_name(result.test.name)}.svg").unlink(missing_ok=True)  # an earlier run's
     if drawn:
         write_files(folder / "check", {name: svg.encode() for name, svg in drawn.items()})
         click.echo(f"pictures: {', '.join(printable(str(folder / 'check' / name)) for name in drawn)}")

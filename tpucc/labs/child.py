@@ -80,9 +80,9 @@ class Child:
     def close(self) -> None:
         """Ends the process and all that it started."""
         if self._process is not None:
-            self._printed = self.printed
-            self._process.end()
-            self._process = None
+            process, self._process = self._process, None
+            process.end()  # what it has printed is read to its end
+            self._printed += process.printed()
 
     def _received(self, seconds: float, doing: str) -> dict[str, Any]:
         assert self._process is not None

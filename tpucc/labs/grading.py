@@ -46,6 +46,8 @@ class Grade:
     printed: str = ""
     problem: str = ""
     """Why no test was run: the submission has no such file, or links."""
+    seed: int | None = None
+    """What the hidden tests were drawn with."""
     origin: str = ""
     """The submission's path, as it was given."""
     digest: str = ""
@@ -73,19 +75,19 @@ Watch = Callable[[Grade], None]
 
 def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: str = "", watch: Watch | None = None) -> Grade:
     """The public tests on one's own submission, without isolation. Raises `UsageError` when no test is named `only`."""
-    return next(grades(lab, [path], term, chosen(lab.public(term), only), NONE, watch))
+    return _whole(Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only)), origin=str(path)), path, NONE, watch)
 
 
-def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, watch: Watch | None = None) -> Grade:
-    """The public and the hidden tests on a submission in a jail."""
-    return next(grades(lab, [path], term, (*lab.public(term), *lab.hidden(term, seed)), jail, watch))
+def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: str = "", watch: Watch | None = None) -> Grade:
+    """The public and the hidden tests on a submission in a jail, or the one that is named `only`."""
+    tests = chosen((*lab.public(term), *lab.hidden(term, seed)), only)
+    return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed, origin=str(path)), path, jail, watch)
 
 
-def grades(lab: Lab, paths: Sequence[Path], term: Term, tests: Sequence[Test], jail: Jail, watch: Watch | None = None) -> Iterator[Grade]:
-    """The grade of each submission, one after the other, in one workshop; a lab without functions needs none."""
-    with workshop(lab.modules) if lab.functions else nullcontext() as shared:
-        for path in paths:
-            yield _graded(lab, path, Grade(lab, term, jail.name, tests=tuple(tests), origin=str(path)), shared, jail, watch)
+def _whole(grade: Grade, path: Path, jail: Jail, watch: Watch | None) -> Grade:
+    """The grade with the results of its tests. A lab without functions needs no workshop."""
+    with workshop(grade.lab.modules) if grade.lab.functions else nullcontext() as shared:
+        return _graded(grade.lab, path, grade, shared, jail, watch)
 
 
 def chosen(tests: Sequence[Test], only: str) -> Sequence[Test]:
@@ -150,8 +152,10 @@ def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail,
         return grade
     if shared is None:
         return _run_all(grade, Texts(files), watch)
-    with cell(shared, files, main) as made, Child(jail, made, lab.modules) as child:
-        return _run_all(grade, child, watch)
+    with cell(shared, files, main) as made:
+        with Child(jail, made, lab.modules) as child:
+            grade = _run_all(grade, child, watch)
+        return replace(grade, printed=child.printed)
 
 
 def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:

@@ -98,10 +98,18 @@ def _answer(module: ModuleType, file: str, function: str, arguments: tuple[Any, 
             return {"value": sorted(name for name, value in vars(module).items() if callable(value) and not name.startswith("_"))}
         found = getattr(module, function, None)
         if not callable(found):
-            return {"kind": "result", "message": f"{os.path.basename(file)} defines no function {function}", "line": 0}
+            message = f"{os.path.basename(file)} defines no function {function}{_near(module, function)}"
+            return {"kind": "result", "message": message, "line": 0}
         return {"value": _plain(found(*arguments))}
     except BaseException as error:
         return _failure(error, file)
+
+
+def _near(module: ModuleType, function: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(function, [name for name, value in vars(module).items() if callable(value)], 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _plain(value: Any, depth: int = 0) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -11,6 +12,7 @@ import tpucc
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
+from tpucc.labs.start import FILE
 
 
 def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def _row(result: Result, grade: Grade, secret: bool) -> dict[str, Any]:
         "score": result.score,
         "max_score": test.points,
         "status": "passed" if result.outcome.passed else "failed",
-        "output": report(result, grade),
+        "output": report(result, replace(grade, origin=".", seed=None)),  # where it is read, neither place nor seed are the grader's
         "visibility": "after_published" if test.hidden and secret else "visible",
     }
 
@@ -70,14 +72,19 @@ def report(result: Result, grade: Grade) -> str:
         said = (("given", outcome.given), ("expected", outcome.expected), ("found", outcome.found))
         parts += [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
         parts += [outcome.drawing] if outcome.drawing else []
-        parts += [f"again:    {repeat(result, grade)}"]
+        parts += [f"again:    {again}"] if (again := repeat(result, grade)) else []
     return "\n".join(part for part in parts if part)
 
 
 def repeat(result: Result, grade: Grade) -> str:
     """The command that runs this test again."""
-    place = grade.origin or "."
-    return f"tpucc lab check {place} --only {quote(result.test.name)}" if not result.test.hidden else f"tpucc lab grade {place} --seed SEED"
+    path = Path(grade.origin or ".")
+    told = (path if path.is_dir() else path.parent) / FILE
+    known = "" if told.is_file() or grade.origin == "." else f" --lab {grade.lab.number}"
+    place = f"{quote(str(path))}{known}{f' --term {quote(grade.term.name)}' if known and grade.term.name else ''}"
+    if not result.test.hidden:
+        return f"tpucc lab check {place} --only {quote(result.test.name)}"
+    return f"tpucc lab grade {place} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
 
 
 def printable_lines(text: str) -> str:

@@ -34,8 +34,17 @@ def submitted(path: Path) -> dict[str, bytes]:
 
 
 def submissions(folder: Path) -> list[Path]:
-    """The submissions in a folder: each file that ends in .py, each folder; hidden ones are none."""
-    return sorted(path for path in folder.iterdir() if not path.name.startswith(".") and (path.is_dir() or path.suffix == ".py"))
+    """The submissions in a folder: each file that ends in .py, each folder. Hidden ones are none, nor is `check`, which has pictures."""
+    return sorted(path for path in folder.iterdir() if _is_one(path))
+
+
+def others(folder: Path) -> list[Path]:
+    """What lies beside the submissions and isn't graded, such as an archive."""
+    return sorted(path for path in folder.iterdir() if not _is_one(path) and path.name != "check" and not path.name.startswith("."))
+
+
+def _is_one(path: Path) -> bool:
+    return not path.name.startswith(".") and (path.suffix == ".py" or (path.is_dir() and path.name != "check"))
 
 
 def digest(path: Path) -> str:

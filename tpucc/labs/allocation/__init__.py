@@ -84,6 +84,8 @@ def three(align: int) -> Lives:
 def ask(submission: Submission, lives: Lives, rows: int) -> Int64:
     """What the submission answers, as one row number for each buffer. Raises `Failed`."""
     found = submission.call("allocate", lives, rows)
+    if found is None:
+        raise Failed("result", "returned None: is a `return` missing?")
     try:
         starts = np.asarray(found)
     except (ValueError, TypeError, OverflowError):
@@ -188,7 +190,7 @@ def memory(cases: Sequence[Lives], align: int, submission: Submission) -> Outcom
         worst = max(worst, (quotients[-1], lives, starts), key=lambda entry: entry[0])
     mean = float(np.exp(np.mean(np.log(quotients))))
     scale = f"{BEST:g} earns all points, {WORST:g} none"
-    message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {scale}. The worst is {worst[0]:.3f}"
+    message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {scale}. The worst is {worst[0]:.3f}, and is drawn"
     share = min(1.0, max(0.0, (WORST - mean) / (WORST - BEST)))
     return _shown(Outcome(share, message, measures={"peak ÷ bound": mean}), worst[1], worst[2])
 

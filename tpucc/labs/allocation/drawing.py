@@ -4,33 +4,52 @@ from __future__ import annotations
 
 import numpy as np
 
+from tpucc.lowering.liveness import largest_live_sum
 from tpucc.numerics import Int64
 from tpucc.schedule.allocate import Lives
-from tpucc.viz.charts.chart import Scale, row_axis
+from tpucc.viz.charts.chart import Scale, row_axis, ticks
 from tpucc.viz.heading import EDGE, heading
-from tpucc.viz.palette import Kind
-from tpucc.viz.svg import joined, kind_rect, label, picture, title
+from tpucc.viz.palette import Kind, ink_line
+from tpucc.viz.svg import Markup, joined, kind_rect, label, picture, tag, title
+from tpucc.viz.text import SMALL
 
-WIDTH, HEIGHT = 900.0, 420.0
+WIDTH, HEIGHT, LEFT, RIGHT = 900.0, 420.0, 90.0, 800.0
 COLUMNS, LINES = 60, 16
 NAMES = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def lives_svg(lives: Lives, starts: Int64, words: str) -> str:
-    """An SVG of the allocation."""
+    """An SVG of the allocation, with the peak and the rows that are alive at each instruction's end at most: no allocation has fewer."""
     head = heading("Where buffers live", words, ())
-    end, peak = int(lives.last.max(initial=0)) + 1, max(1, int((starts + lives.rows).max(initial=1)))
+    end, peak = int(lives.last.max(initial=0)) + 1, max(1, lives.peak(starts))
+    alive = int(largest_live_sum(lives.first, lives.last, lives.rows))
     top = EDGE + head.height + 20
-    across, up = Scale(0, end, 90.0, WIDTH - 30), Scale(0, peak, top + HEIGHT, top)
-    boxes = []
-    for b in range(len(starts)):
-        first, last, start, rows = (int(column[b]) for column in (lives.first, lives.last, starts, lives.rows))
-        left, right, low, high = across(first), across(last + 1), up(start), up(start + rows)
-        said = title(f"buffer {b}\nrows {start:,}–{start + rows - 1:,} · instructions {first:,}–{last:,}")
-        boxes.append(kind_rect(Kind.MATRIX, left, high, right - left, low - high, said, stroke_width=1.0, fill_opacity=0.7))
-        if right - left > 18 and low - high > 12:
-            boxes.append(label(str(b), (left + right) / 2, (low + high) / 2 + 4, anchor="middle"))
-    return picture("lives", words, WIDTH, top + HEIGHT + 30, head.markup, row_axis(up, 90.0, WIDTH - 30, "rows"), joined(boxes))
+    across, up = Scale(0, end, LEFT, RIGHT), Scale(0, max(peak, alive), top + HEIGHT, top)
+    boxes = [_box(lives, starts, b, across, up) for b in range(len(starts))]
+    axis = joined([_instruction(tick, across, top + HEIGHT) for tick in ticks(end)])
+    name = label("instructions", (LEFT + RIGHT) / 2, top + HEIGHT + 36, anchor="middle")
+    lines = [_line(f"peak {peak:,}", up(peak), up(peak)), _line(f"alive {alive:,}", up(alive), max(up(alive), up(peak) + 15))]
+    return picture("lives", words, WIDTH, top + HEIGHT + 46, head.markup, row_axis(up, LEFT, RIGHT, "rows"), *boxes, axis, name, *lines)
+
+
+def _box(lives: Lives, starts: Int64, b: int, across: Scale, up: Scale) -> Markup:
+    first, last, start, rows = (int(column[b]) for column in (lives.first, lives.last, starts, lives.rows))
+    left, right, low, high = across(first), across(last + 1), up(start), up(start + rows)
+    said = title(f"buffer {b}\nrows {start:,}–{start + rows - 1:,} · instructions {first:,}–{last:,}")
+    box = kind_rect(Kind.MATRIX, left, high, right - left, low - high, said, stroke_width=1.0, fill_opacity=0.7)
+    if right - left <= 18 or low - high <= 9:
+        return box
+    return joined([box, label(str(b), (left + right) / 2, (low + high) / 2 + 4, anchor="middle")])
+
+
+def _instruction(tick: float, across: Scale, y: float) -> Markup:
+    line = tag("line", attributes=ink_line("grid"), x1=across(tick), y1=y, x2=across(tick), y2=y + 5)
+    return joined([line, label(f"{tick:,.0f}", across(tick), y + 18, anchor="middle")])
+
+
+def _line(words: str, y: float, text_y: float) -> Markup:
+    line = tag("line", attributes=ink_line("alarm"), x1=LEFT, y1=y, x2=RIGHT, y2=y, stroke_dasharray="6 4")
+    return joined([line, label(words, RIGHT + 6, text_y + 4, SMALL, "alarm")])
 
 
 def lives_text(lives: Lives, starts: Int64) -> str:

@@ -21,6 +21,8 @@ def layered(draw: Random, align: int) -> Lives:
     for layer in range(draw.randrange(12, 40)):
         for _ in range(draw.randrange(1, 4)):
             last = 10 * (layer + 1) + (draw.randrange(20, 150) if draw.random() < 0.25 else 9)
+            if draw.random() < 0.2:
+                last = 10 * (layer + draw.randrange(2, 4))  # just where the buffers of a later layer begin
             lives.append((10 * layer, last, draw.randrange(1, 60)))
     return _lives(draw, lives, align)
 
