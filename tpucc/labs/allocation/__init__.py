@@ -250,7 +250,7 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
-    floor=25,
+    floor=30,
     ranks="peak ÷ bound",
     modules=("tpucc.schedule.allocate",),
 )
