@@ -313,7 +313,7 @@ def _escaped(character: str) -> str:
 
 
 def _rendered(diagnostic: Diagnostic, source: Source | None) -> Iterable[str]:
-    head = f"{diagnostic.severity} {diagnostic.code}: {printable(diagnostic.message)}"
+    head = f"{diagnostic.severity} {printable(diagnostic.code)}: {printable(diagnostic.message)}"
     span = diagnostic.span
     if span is None or source is None:
         yield f"{printable(source.name)}: {head}" if source else head

@@ -54,7 +54,7 @@ _TOML = re.compile(r"(.*) \(at (?:(line .*)|end of document)\)")
 """What is wrong with a TOML file, and where."""
 MAX_TEXT = 1000
 """Characters of a name or a description."""
-MAX_TARGET = 2**20
+MAX_TARGET = 2**14
 """Bytes of a target's file."""
 
 

@@ -142,6 +142,39 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert len(graded) == 1 + len(rows)
 
 
+def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
+    """A folder may be called as an option is, have a name that no file's ending fits behind, be no text, or lead elsewhere."""
+    folder, into = tmp_path / "class", tmp_path / "results"
+    wrong = "def allocate(lives, rows):\n    return 0\n"
+    for name in ("--trust", "a" * 252, "anna"):
+        (folder / name).mkdir(parents=True)
+        (folder / name / LAB.file).write_text(wrong)
+    (folder / "linked").symlink_to("anna")
+    odd = folder / os.fsdecode(b"\xff.py")
+    if sys.platform == "linux":
+        odd.write_text(wrong)
+    rows = {row.name: row for row in grade_all(LAB, folder, AS_WRITTEN, 3, into, 2, trust=True)}
+    assert rows["linked"].problem.startswith("it is a link")
+    for name in ("--trust", "a" * 252, "anna", *([odd.name] if sys.platform == "linux" else [])):
+        assert rows[name].results["extra_data"]["complete"]
+        assert len(rows[name].results["tests"]) == 9
+    as_csv(list(rows.values())).encode()
+
+
+@pytest.mark.parametrize(
+    "measures", ["[1]", "null", '{"peak ÷ bound": "x"}', '{"peak ÷ bound": null}', '{"peak ÷ bound": 1' + "0" * 400 + "}"]
+)
+def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> None:
+    good = '{"extra_data": {"lab": 5, "measures": {"peak ÷ bound": 1.5, "\\u001b[31m": 2}}}'
+    (tmp_path / "good.json").write_text(good)
+    (tmp_path / "bad.json").write_text(f'{{"extra_data": {{"lab": 5, "measures": {measures}}}}}')
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    (tmp_path / "folder.json").mkdir()
+    found = board(tmp_path)
+    assert [entry.name for entry in found.entries] == ["good"]
+    assert "\x1b" not in as_text(found)
+
+
 def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x")
     first = digest(tmp_path)

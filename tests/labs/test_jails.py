@@ -204,3 +204,26 @@ def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path:
     assert done.returncode == 0, done.stderr
     assert [float(line) for line in done.stdout.split()] == [10, 0, 0, 0, 0]
     assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+
+
+FORGED = """
+import os
+def forge(kind):
+    data = {"deep": b"\x81\xa5value" + b"\x91" * 100_000, "nested": b"\x81\xa5value" + b"\x91" * 900 + b"\x90"}[kind]
+    os.write(3, len(data).to_bytes(8, "big") + data)
+    os.write(4, len(data).to_bytes(8, "big") + data)
+"""
+
+
+@pytest.mark.parametrize("kind", ["deep", "nested"])
+def test_a_forged_answer_is_no_fault_of_the_grader(kind: str, shared: Path) -> None:
+    with cell(shared, {"f.py": FORGED.encode()}, "f.py") as made, Child(jails.NONE, made, ()) as submission, pytest.raises(Failed):
+        submission.call("forge", kind, seconds=5)
+
+
+def test_all_calls_together_have_a_budget(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cell(shared, {"f.py": b"def f(): pass"}, "f.py") as made, Child(jails.NONE, made, ()) as submission:
+        submission.call("f")
+        monkeypatch.setattr(child, "BUDGET", 0.0)
+        with pytest.raises(Failed, match="all calls together have 0 s"):
+            submission.call("f")

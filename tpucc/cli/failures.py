@@ -18,7 +18,7 @@ import click
 import msgspec
 
 from tpucc.cli.messages import say
-from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError, listed
+from tpucc.diagnostics import Diagnostic, Error, InternalError, LimitError, Source, UsageError, listed, printable, reason
 from tpucc.files import opened, why
 
 MAX_SOURCE = 1 << 20
@@ -52,6 +52,8 @@ def _known(error: Exception) -> Error:
         return error
     if isinstance(error, MemoryError):
         return LimitError(Diagnostic("E0613", "out of memory; a smaller batch needs less"))
+    if isinstance(error, OSError) and error.filename is not None:
+        return UsageError(Diagnostic("E0504", f"can't use {printable(os.fsdecode(error.filename))[:200]}: {reason(error)}"))
     return InternalError(Diagnostic("E0900", f"a fault in tpucc: {type(error).__name__}: {error}"))
 
 

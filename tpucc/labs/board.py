@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
 from tpucc.labs import find
 from tpucc.labs.lab import Lab
@@ -53,7 +53,7 @@ def board(folder: Path) -> Board:
     lab = find(str(numbers.pop()))
     if not lab.ranks:
         raise UsageError(Diagnostic("E0550", f"lab {lab.number} ({lab.name}) has no leaderboard"))
-    entries = [entry for name, found in told if lab.ranks in (entry := _entry(name, found)).measures]
+    entries = [entry for name, found in told if (entry := _entry(name, found)) is not None and lab.ranks in entry.measures]
     return Board(lab, tuple(sorted(entries, key=lambda entry: (entry.measures[lab.ranks], entry.date, entry.name))))
 
 
@@ -61,13 +61,17 @@ def _results(path: Path) -> dict[str, Any] | None:
     try:
         found = json.loads(read_file(path, most=LARGEST))
         return found if isinstance(found["extra_data"]["lab"], int) else None
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError, Error):
         return None
 
 
-def _entry(name: str, found: dict[str, Any]) -> Entry:
+def _entry(name: str, found: dict[str, Any]) -> Entry | None:
+    """The entry of a file of results; None where its measures are no numbers."""
     more = found["extra_data"]
-    measures = {str(key): float(value) for key, value in more.get("measures", {}).items()}
+    try:
+        measures = {printable(str(key)): float(value) for key, value in more.get("measures", {}).items()}
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        return None
     return Entry(name, measures, str(more.get("digest", ""))[:16], str(more.get("date", "")))
 
 

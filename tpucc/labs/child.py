@@ -14,6 +14,7 @@ import subprocess
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from time import monotonic
 from typing import IO, Any
 
 import msgspec
@@ -29,6 +30,8 @@ CALL = 10.0
 """Seconds of one call, unless a test gives another limit."""
 PATIENCE = 3
 """Calls that may take too long; after these, nothing is asked any more."""
+BUDGET = 240.0
+"""Seconds that all calls of a submission may take together."""
 PRINTED = 10_000
 """Characters of what a submission prints that are kept."""
 
@@ -40,7 +43,7 @@ class Child:
         self._jail, self._cell, self._modules = jail, cell, tuple(modules)
         self._process: _Process | None = None
         self._printed = ""
-        self._late = 0
+        self._late, self._spent = 0, 0.0
 
     def __enter__(self) -> Child:
         return self
@@ -70,6 +73,8 @@ class Child:
         limit = seconds or CALL
         if self._late >= PATIENCE:
             raise Failed("time", f"not asked: {PATIENCE} calls took too long")
+        if self._spent >= BUDGET:
+            raise Failed("time", f"not asked: all calls together have {BUDGET:g} s")
         request = pickle.dumps((function, arguments, limit))
         if self._process is None:
             self._process = _Process(self._jail, self._cell, self._modules)
@@ -86,12 +91,15 @@ class Child:
 
     def _received(self, seconds: float, doing: str) -> dict[str, Any]:
         assert self._process is not None
+        start = monotonic()
         try:
             answer = self._process.receive(seconds)
         except Failed as failure:
             self.close()
             self._late += failure.kind == "time"
             raise Failed(failure.kind, f"{doing}: {failure.message}") from None
+        finally:
+            self._spent += monotonic() - start
         if "value" in answer:
             return answer
         if doing == "loading the file":
@@ -179,7 +187,7 @@ class _Process:
             if size > LONGEST:
                 return Failed("result", "the answer is no answer of the grader's own reader")
             found = msgspec.msgpack.decode(stream.read(size))
-        except (OSError, ValueError, msgspec.DecodeError):
+        except (OSError, ValueError, RecursionError, MemoryError, msgspec.DecodeError):
             return Failed("result", "the answer can't be read")
         return found if isinstance(found, dict) else Failed("result", "the answer can't be read")
 
@@ -209,7 +217,7 @@ def environment() -> dict[str, str]:
 def _value(answer: dict[str, Any]) -> Plain:
     try:
         return _read(answer["value"])
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError, MemoryError) as error:
         raise Failed("result", f"the result can't be read: {error}") from None
 
 

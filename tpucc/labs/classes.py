@@ -11,13 +11,17 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from tpucc.diagnostics import printable
 from tpucc.files import read_file, write_file
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.submissions import digest, submissions
 
+LONGEST_NAME = 200
+"""Bytes of a submission's name, above which its results get another."""
 LONGEST = 600
 """Seconds after which one submission's grader is ended; it has a limit of its own for every call."""
 
@@ -47,7 +51,10 @@ def grade_all(
     into.mkdir(parents=True, exist_ok=True)
 
     def graded(path: Path) -> Row:
-        row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+        try:
+            row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+        except Exception as error:  # whatever a submission is, the others go on
+            row = Row(path.name, "", _ungraded(f"{type(error).__name__}: {error}"))
         told(row)
         return row
 
@@ -83,15 +90,26 @@ def _kept(path: Path, into: Path, key: dict[str, Any]) -> Row | None:
 
 
 def _file(path: Path, into: Path) -> Path:
-    return into / f"{path.name}.json"
+    """The file of a submission's results: by its name, where another file may have that."""
+    name = path.name
+    if not name.isprintable() or len(os.fsencode(name)) > LONGEST_NAME:
+        name = f"{printable(name)[:40]}-{sha256(os.fsencode(name)).hexdigest()[:16]}"
+    return into / f"{name}.json"
+
+
+def _ungraded(problem: str) -> dict[str, Any]:
+    """The results of a submission that wasn't graded."""
+    return {"score": 0, "max_score": 100, "output": problem, "tests": [], "extra_data": {}}
 
 
 def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool) -> Row:
     """One submission, graded by a process of its own: whatever happens there, the others go on."""
+    if path.is_symlink():
+        return Row(path.name, "", _ungraded("it is a link; a submission is made of regular files"))
     file, found = _file(path, into), digest(path)
     file.unlink(missing_ok=True)
-    words = [sys.executable, "-m", "tpucc", "lab", "grade", str(path), "--lab", str(lab.number), "--term", term.name]
-    words += ["--seed", str(seed), "--json", str(file), *(["--trust"] if trust else [])]
+    words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}", "--seed", str(seed)]
+    words += [f"--json={file.absolute()}", *(["--trust"] if trust else []), "--", str(path.absolute())]  # a name may look like an option
     try:
         done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
         problem = done.stderr.decode("utf-8", "replace").strip()
@@ -100,7 +118,7 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     try:
         told = json.loads(read_file(file))
     except Exception:
-        told = {"score": 0, "max_score": 100, "output": problem or "the grader ended without results", "tests": [], "extra_data": {}}
+        told = _ungraded(problem or "the grader ended without results")
     told["extra_data"] = {"digest": found, **told["extra_data"], **_key(lab, term, seed)}
     write_file(file, (json.dumps(told, indent=1) + "\n").encode())
     return Row(path.name, found, told)
@@ -124,9 +142,9 @@ def as_csv(rows: Sequence[Row]) -> str:
 
 def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
     points = {test["name"]: test["score"] for test in row.results.get("tests", ())}
-    yield from (_harmless(row.name), row.results.get("score", 0), row.results.get("max_score", 0))
+    yield from (_harmless(printable(row.name)), row.results.get("score", 0), row.results.get("max_score", 0))
     yield from (points.get(name, "") for name in names)
-    yield from (row.digest, _harmless(row.problem))
+    yield from (row.digest, _harmless(printable(row.problem)))
 
 
 def _harmless(text: str) -> str:

@@ -17,7 +17,7 @@ import sys
 from types import ModuleType
 from typing import Any, BinaryIO
 
-LONGEST = 64 * 2**20
+LONGEST = 4 * 2**20
 """Bytes of the longest answer."""
 
 

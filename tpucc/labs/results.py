@@ -81,7 +81,7 @@ def repeat(result: Result, grade: Grade) -> str:
     path = Path(grade.origin or ".")
     told = (path if path.is_dir() else path.parent) / FILE
     known = "" if told.is_file() or grade.origin == "." else f" --lab {grade.lab.number}"
-    place = f"{quote(str(path))}{known}{f' --term {quote(grade.term.name)}' if known and grade.term.name else ''}"
+    place = f"{quote(printable(str(path)))}{known}{f' --term {quote(grade.term.name)}' if known and grade.term.name else ''}"
     if not result.test.hidden:
         return f"tpucc lab check {place} --only {quote(result.test.name)}"
     return f"tpucc lab grade {place} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""

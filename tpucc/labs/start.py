@@ -50,7 +50,7 @@ def place(path: Path) -> Place:
         help = ("tpucc lab start N FOLDER begins a lab; or say which it is, as in --lab 5",)
         raise UsageError(Diagnostic("E0551", f"{printable(str(path))} is no lab's folder: it has no {FILE}", help=help))
     try:
-        said = tomllib.loads(read_file(folder / FILE, most=2**16).decode())
+        said = tomllib.loads(read_file(folder / FILE, most=2**12).decode())
         return Place(find(str(said["lab"])), Term(str(said.get("term", ""))))
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, RecursionError) as error:
         raise UsageError(Diagnostic("E0551", f"{printable(str(folder / FILE))} can't be read: {error}", help=("lab = 5",))) from None

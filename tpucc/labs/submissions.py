@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -53,7 +54,7 @@ def digest(path: Path) -> str:
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if file.is_file() and not file.is_symlink():
             content = file.read_bytes() if file.stat().st_size <= MOST else str(file.stat().st_size).encode()
-            found.update(f"{file.name}\0{len(content)}\0".encode() + content)
+            found.update(os.fsencode(file.name) + f"\0{len(content)}\0".encode() + content)
     return found.hexdigest()[:16]
 
 

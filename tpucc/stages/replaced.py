@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,9 @@ from tpucc.schedule.hazards import ROW_ENGINES
 from tpucc.schedule.listing import Listing
 from tpucc.schedule.synchronise import Synchronise, Wait
 from tpucc.stages.stages import Order
+
+MOST_LINES = 1_000_000
+"""Lines that a lowering may return for one layer."""
 
 
 def safe_lowerer(stage: str, function: LowerProduct, seconds: float) -> Lowerer:
@@ -133,7 +137,9 @@ def _lines(found: object, code: Guest) -> list[str]:
     """Lines from a text or from several strings."""
     if isinstance(found, str):
         return str.splitlines(found)
-    lines = list(_several(code, found, "lines"))
+    lines = list(islice(_several(code, found, "lines"), MOST_LINES + 1))
+    if len(lines) > MOST_LINES:
+        raise code.error("E0523", f"returned more than {MOST_LINES:,} lines for one layer; does a generator never end?")
     for line in lines:
         if not isinstance(line, str):
             raise code.error("E0523", f"returned {short(line)} among its lines, expected strings")
