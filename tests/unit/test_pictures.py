@@ -34,6 +34,15 @@ def test_work_is_that_of_one_core_and_its_weights_are_whole_tiles(cores: int) ->
     assert (model.cycles, one.cycles + two.cycles) == (runtime.timeline.makespan,) * 2
 
 
+def test_a_layer_in_two_halves_fetches_its_tiles_twice() -> None:
+    """By hand, of the digits CNN: two fetches of each of 1, 9, 4 and 1 tiles. The layers' bytes are those of the model."""
+    runtime = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu").runtime
+    model, *layers = works_of(runtime)
+    assert [layer.weight_bytes // 65536 for layer in layers] == [2, 0, 18, 0, 8, 2]
+    assert [round(layer.intensity, 1) for layer in layers if layer.drawable] == [14.1, 12.5, 3.1, 1.0]
+    assert model.weight_bytes == sum(layer.weight_bytes for layer in layers)
+
+
 @pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn"])
 def test_stalls_are_intervals_of_their_causes(name: str) -> None:
     """They add up to the timeline's columns, never overlap, and the last ends with the program."""
