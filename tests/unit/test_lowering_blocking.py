@@ -99,6 +99,13 @@ def test_rows_within_half_the_accumulators_are_one_chunk() -> None:
     assert "activate overlaps the next" in blocking.choice
 
 
+@pytest.mark.parametrize(
+    ("rows", "deep", "wide", "said"), [(200, 1, 1, False), (200, 1, 2, True), (4096, 8, 1, False), (4096, 1, 1, True), (5000, 8, 1, True)]
+)
+def test_one_block_has_no_next_one(rows: int, deep: int, wide: int, said: bool) -> None:
+    assert ("activate" in choose_blocking((rows,), deep, wide, V1).choice) is said
+
+
 def test_rows_that_fill_the_accumulators_keep_each_tile_and_activate_chunk_by_chunk() -> None:
     blocking = choose_blocking((4000,), 8, 8, V1)
     assert len(blocking.groups) == 1

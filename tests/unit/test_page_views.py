@@ -7,6 +7,7 @@ import re
 import xml.etree.ElementTree as ET
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.support.pictures import BIDI
@@ -86,7 +87,7 @@ def test_the_facts_and_the_sentences_of_the_summary() -> None:
     assert facts == {
         "time": ["2,000 cycles", "2 µs"],
         "speed": ["1.25 TOPS", "25 % of the target's peak"],
-        "bottleneck": ["weight memory", "array active in 50 % of cycles"],
+        "bottleneck": ["weight memory", "array active in 50.0 % of cycles"],
         "work": ["1,000", "multiply-accumulates"],
         "instructions": ["4,200", "1 layer"],
         "weight tiles": ["3", "2 KiB with padding"],
@@ -116,6 +117,16 @@ def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
         (480.0, 108.0, "outputs leave, 18.0 %"),
         (588.0, 12.0, "nothing to do, 2.0 %"),
     ]
+
+
+def test_the_card_has_the_legend_s_figure() -> None:
+    """5.549 % alone would be 5.5; the tenths of all rows add up to 100 with 5.6."""
+    found = Breakdown(
+        array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736, non_matrix=94.451
+    )
+    root = parsed(summary(statistics(breakdown=msgspec.to_builtins(found)), None, (), ""))
+    assert "array active in 5.6 % of cycles" in {remark.text for remark in root.iter("small")}
+    assert bars(found)[0][2] == "array active, 5.6 %"
 
 
 def bars(found: Breakdown) -> list[tuple[float, float, str]]:

@@ -9,7 +9,9 @@ import pytest
 
 import tpucc
 from tpucc.isa.instructions import Opcode
-from tpucc.viz.pictures import times_of, works_of
+from tpucc.viz.charts.roofline import KEPT
+from tpucc.viz.pictures import roofline_of, times_of, works_of
+from tpucc.viz.tables import roofline_table
 
 PROGRAMS = Path(__file__).resolve().parents[2] / "programs"
 DENSE = """
@@ -32,6 +34,23 @@ def test_work_is_that_of_one_core_and_its_weights_are_whole_tiles(cores: int) ->
     fetches = int((runtime.program.instructions["opcode"] == Opcode.READ_WEIGHTS).sum())
     assert (model.layer, model.macs, model.weight_bytes) == (-1, one.macs + two.macs, fetches * 65536)
     assert (model.cycles, one.cycles + two.cycles) == (runtime.timeline.makespan,) * 2
+
+
+def test_a_layer_that_uses_an_earlier_one_s_tile_has_no_point() -> None:
+    source = "weights random(seed=0)\nmodel m(x: f32[8, 16]):\n    weight w: f32[16, 16]\n    return relu(relu(x @ w) @ w)\n"
+    runtime = tpucc.compile_source(source).runtime
+    assert [(work.weight_bytes, work.kept, work.drawable) for work in works_of(runtime)[1:]] == [(65536, False, True), (0, True, False)]
+    assert KEPT in roofline_of(runtime)
+    assert "Left out are layers whose weights an earlier layer fetched." in roofline_table(runtime)
+
+
+def test_a_layer_in_two_halves_fetches_its_tiles_twice() -> None:
+    """By hand, of the digits CNN: two fetches of each of 1, 9, 4 and 1 tiles. The layers' bytes are those of the model."""
+    runtime = tpucc.compile(PROGRAMS / "05_digits_cnn.tpu").runtime
+    model, *layers = works_of(runtime)
+    assert [layer.weight_bytes // 65536 for layer in layers] == [2, 0, 18, 0, 8, 2]
+    assert [round(layer.intensity, 1) for layer in layers if layer.drawable] == [14.1, 12.5, 3.1, 1.0]
+    assert model.weight_bytes == sum(layer.weight_bytes for layer in layers)
 
 
 @pytest.mark.parametrize("name", ["02_iris", "05_digits_cnn"])

@@ -169,6 +169,16 @@ def test_tiles_show_fill_and_order() -> None:
     assert sizes[1][0] == pytest.approx(58 * 4 / 256, abs=0.7)
     assert sizes[2] == pytest.approx((58, 58 * 44 / 256), abs=0.1)
     assert "ragged: 4 weight tiles, 30 % full" in texts(svg)
+    assert any(text.endswith("the number is the tile's turn in its layer.") for text in texts(svg))
+
+
+def test_the_title_counts_each_tile_once_and_the_subtitle_the_layers_that_are_not_drawn() -> None:
+    program = chain_program("four", 4, [4, 4, 4, 4, 4], "tiny")
+    assert "four: 4 weight tiles, 100 % full" in texts(tiles_svg(program))
+    shared = replace(program, layers=tuple(replace(layer, tile_fills=((0, 4, 4),)) for layer in program.layers))
+    assert "four: 1 weight tile, 100 % full" in texts(tiles_svg(shared))
+    assert any(text.endswith(" Drawn: the 3 largest of 4 layers with weights.") for text in texts(tiles_svg(program)))
+    assert "Drawn" not in tiles_svg(chain_program("three", 4, [4, 4, 4, 4], "tiny"))
 
 
 def test_equal_tiles_take_their_turns_one_after_the_other() -> None:

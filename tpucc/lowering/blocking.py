@@ -172,16 +172,22 @@ def _reason(cut: _Cut) -> str:
     problem = cut.problem
     rows, tiles, room = problem.rows, problem.deep * problem.wide, problem.target.accumulator_rows
     fetched = "its one tile" if tiles == 1 else f"each of {tiles:,} tiles"
-    held = cut.chunk if problem.deep == 1 else cut.group
-    overlap = "two blocks fit the accumulators, so activate overlaps the next" if 2 * held <= room else _crowded(cut.chunks, room)
+    overlap = _overlap(cut)
     if cut.groups > 1:
         why = f"{room:,} accumulator rows don't hold the sums of {counted(rows, 'row')}"
-        return f"{cut.groups} groups of at most {counted(cut.group, 'row')}, {fetched} fetched {cut.groups} times: {why}; {overlap}"
+        return f"{cut.groups} groups of at most {counted(cut.group, 'row')}, {fetched} fetched {cut.groups} times: {why}{overlap}"
     pieces = counted(rows, "row") if cut.chunks == 1 else f"{counted(rows, 'row')} in {cut.chunks} chunks of at most {cut.chunk:,}"
-    return f"{pieces}, {fetched} fetched once; {overlap}"
+    return f"{pieces}, {fetched} fetched once{overlap}"
 
 
-def _crowded(chunks: int, room: int) -> str:
-    if chunks == 1:
-        return f"{room:,} accumulator rows hold one block only, so the next waits for activate"
-    return f"{room:,} accumulator rows hold one block, whose chunks activate frees one by one"
+def _overlap(cut: _Cut) -> str:
+    """What activate does beside the products of the next block; empty if there is one block only."""
+    problem, room = cut.problem, cut.problem.target.accumulator_rows
+    held, blocks = (cut.chunk, cut.chunks) if problem.deep == 1 else (cut.group, cut.groups)
+    if problem.wide * blocks == 1:
+        return ""
+    if 2 * held <= room:
+        return "; two blocks fit the accumulators, so activate overlaps the next"
+    if cut.chunks == 1:
+        return f"; {room:,} accumulator rows hold one block only, so the next waits for activate"
+    return f"; {room:,} accumulator rows hold one block, whose chunks activate frees one by one"

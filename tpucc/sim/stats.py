@@ -11,7 +11,7 @@
 | `peak_tops` | the peak of all cores: two operations a cell and cycle, half of that with 16-bit activations |
 | `instructions` | all of them, synchronisations included |
 | `tiles` | weight tiles of the program, each counted once; of a layer: distinct tiles that its multiplies use |
-| `tile_fetches` | tiles fetched; a tile that is asked for twice counts twice |
+| `tile_fetches` | tiles fetched, of the program or for a layer; a tile that is asked for twice counts twice |
 | `weight_bytes` | bytes of the program's tiles in weight memory, padding included |
 | `macs_per_weight_byte`, `ridge_macs_per_weight_byte` | intensity: macs ÷ bytes fetched; and where the target's roofline bends |
 | `ub_peak_bytes`, `ub_lower_bound_bytes` | unified buffer: highest use, and the largest sum of what lives at one time |
@@ -21,7 +21,7 @@
 | `bottleneck`, `explanation` | one of `BOTTLENECKS`; a sentence with the numbers behind it |
 | `advice` | the end of that sentence: a setting with which an item takes fewer cycles; empty where nothing runs on the device |
 | `stream` | the same in a stream of batches, for each of them; see below |
-| `layers` | of each: `name`, `kind`, source `line` (0: none); `cycles`, `macs`, `tiles`, `instructions`, `tops`, `breakdown` as above |
+| `layers` | of each: `name`, `kind`, `line` (0: none); `cycles`, `macs`, `tiles`, `tile_fetches`, `instructions`, `tops`, `breakdown` |
 
 On several cores instructions, tiles, weight bytes and unified buffer are those of one: every core has the same program, and its own copy of
 the weights.
@@ -101,11 +101,12 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
 @dataclass(frozen=True, eq=False, slots=True)
 class _Work:
     """Per layer: multiply-accumulates on cells that hold weights of the model (layers that only move lanes have none), distinct tiles,
-    instructions. `bytes_per_value` is how many cycles a row takes: 2 for integers of 16 bits, whose peak is half that of 8."""
+    fetches, instructions. `bytes_per_value` is how many cycles a row takes: 2 for integers of 16 bits, whose peak is half that of 8."""
 
     bytes_per_value: int
     useful: Float64
     tiles: Int64
+    fetches: Int64
     instructions: Int64
 
 
@@ -123,6 +124,7 @@ def _work(program: Program) -> _Work:
         size,
         np.minimum(np.bincount(layer, useful, minlength=count), own),
         np.bincount(pairs[0], minlength=count),
+        np.bincount(program.layer_of[touched.pushes], minlength=count),
         np.bincount(program.layer_of, minlength=count),
     )
 
@@ -179,6 +181,7 @@ def _layer(program: Program, work: _Work, index: int, by_cause: Float64) -> dict
         "cycles": cycles,
         "macs": layer.macs * program.cores,
         "tiles": int(work.tiles[index]),
+        "tile_fetches": int(work.fetches[index]),
         "instructions": int(work.instructions[index]),
         "tops": _tops(program, layer.macs * program.cores, cycles),
         "breakdown": _breakdown(by_cause, float(work.useful[index]) / program.target.tile_bytes),

@@ -66,11 +66,10 @@ def roofline_of(runtime: Runtime) -> str:
 
 def works_of(runtime: Runtime) -> list[RooflinePoint]:
     """The work of the model on one core, and after it that of each layer; bytes are those of the weight tiles fetched, as in the TPU
-    paper."""
+    paper. A tile that is fetched twice counts twice; a layer that fetches none has no bytes."""
     stats, target, cores = runtime.stats, runtime.program.target, runtime.program.cores
-    model = RooflinePoint(runtime.program.title, stats["macs"] // cores, stats["tile_fetches"] * target.tile_bytes, stats["cycles"])
-    layers = enumerate(stats["layers"])
-    return [model, *(RooflinePoint(x["name"], x["macs"] // cores, x["tiles"] * target.tile_bytes, x["cycles"], n) for n, x in layers)]
+    works = ((runtime.program.title, stats, -1), *((layer["name"], layer, index) for index, layer in enumerate(stats["layers"])))
+    return [RooflinePoint(name, x["macs"] // cores, x["tile_fetches"] * target.tile_bytes, x["cycles"], n) for name, x, n in works]
 
 
 def draw_diagrams(kinds: Sequence[str], graph: Graph | None, layers: Graph | None, runtime: Runtime) -> dict[str, Rendered]:

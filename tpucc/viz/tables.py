@@ -161,7 +161,7 @@ def layer_table(stats: dict[str, Any]) -> str:
 
 
 def roofline_table(runtime: Runtime) -> str:
-    """For each layer that multiplies, and the model: its intensity, its speed, and the most that its intensity allows."""
+    """For each layer that fetches weights, and the model: its intensity, its speed, and the most that its intensity allows."""
     target = runtime.program.target
     model, *layers = works_of(runtime)
     drawable = [{"work": layer, "cycles": layer.cycles} for layer in layers if layer.drawable]
@@ -172,7 +172,8 @@ def roofline_table(runtime: Runtime) -> str:
     text = table(("layer", "intensity", "speed", "roof"), rows)
     early = any(work.rate(target) > work.roof(target) for work in works)
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
-    return f"{wrapped(head)}\n\n{text}{_more(rest)}{note}"
+    kept = f"\n\n{wrapped('Left out are layers whose weights an earlier layer fetched.')}" if any(work.kept for work in layers) else ""
+    return f"{wrapped(head)}\n\n{text}{_more(rest)}{note}{kept}"
 
 
 def memory_table(runtime: Runtime) -> str:

@@ -25,6 +25,7 @@ NAMED = 24
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
+KEPT = " Not drawn: layers whose weights an earlier layer fetched."
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,11 @@ class RooflinePoint:
     def drawable(self) -> bool:
         return self.macs > 0 and self.weight_bytes > 0 and self.cycles > 0
 
+    @property
+    def kept(self) -> bool:
+        """Whether it uses only tiles that an earlier layer fetched: it has no bytes, and so no intensity."""
+        return self.macs > 0 and not self.weight_bytes
+
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
@@ -70,9 +76,10 @@ class _Axes:
 
 def roofline_svg(target: Target, model: RooflinePoint, layers: Sequence[RooflinePoint]) -> str:
     """The target's two ceilings, each layer as a point, the model as a star; both axes logarithmic."""
+    kept = KEPT if any(layer.kept for layer in layers) else ""
     layers = [layer for layer in layers if layer.drawable]
     drawn = [*layers, *([model] if model.drawable else [])]
-    head = heading(_title(target, model), READING + (ABOVE if any(_is_above(target, work) for work in drawn) else ""), ())
+    head = heading(_title(target, model), READING + (ABOVE if any(_is_above(target, work) for work in drawn) else "") + kept, ())
     top = EDGE + head.height + 20
     axes = _axes(target, drawn, top)
     places = [axes.point(work.intensity, work.rate(target)) for work in drawn]

@@ -47,10 +47,10 @@ class _Part:
 
 
 def tiles_svg(program: Program | TileProgram) -> str:
-    """The grids of the three largest layers, side by side as long as there is room."""
+    """The grids of the three largest layers, side by side as long as there is room; the subtitle says if there are more."""
     chosen = largest_layers(program)
     order = order_of(program)
-    head = heading(_title(program), SUBTITLE, (Kind.WEIGHTS,) if chosen else ())
+    head = heading(_title(program), SUBTITLE + _left_out(program, len(chosen)), (Kind.WEIGHTS,) if chosen else ())
     grids = [_grid(program.layers[index], program.target.mxu, order.get(index, ())) for index in chosen]
     x, y, row, width = EDGE, EDGE + head.height + 10, 0.0, head.width + EDGE
     parts = [head.markup]
@@ -62,7 +62,7 @@ def tiles_svg(program: Program | TileProgram) -> str:
     return picture(KEY, _title(program), width + EDGE, y + row + EDGE, *parts)
 
 
-SUBTITLE = "The filled part of a tile is used, the rest is padding; the number is the tile's turn in the order of execution."
+SUBTITLE = "The filled part of a tile is used, the rest is padding; the number is the tile's turn in its layer."
 
 
 def largest_layers(program: Program | TileProgram, count: int = 3) -> list[int]:
@@ -72,12 +72,19 @@ def largest_layers(program: Program | TileProgram, count: int = 3) -> list[int]:
 
 
 def _title(program: Program | TileProgram) -> str:
-    used = sum(rows * columns for layer in program.layers for _, rows, columns in layer.tile_fills)
-    count = sum(len(layer.tile_fills) for layer in program.layers)
+    """The tiles in weight memory: one that several layers use counts once."""
+    used = {tile: rows * columns for layer in program.layers for tile, rows, columns in layer.tile_fills}
+    count = len(used)
     name = program.title if isinstance(program, Program) else program.name
     if not count:
         return f"{name}: no layer has weights, so there are no tiles"
-    return f"{name}: {counted(count, 'weight tile')}, {percent(used, count * program.target.mxu**2)} full"
+    return f"{name}: {counted(count, 'weight tile')}, {percent(sum(used.values()), count * program.target.mxu**2)} full"
+
+
+def _left_out(program: Program | TileProgram, drawn: int) -> str:
+    """A sentence about the layers that aren't drawn; empty if all are."""
+    count = sum(1 for layer in program.layers if layer.tile_fills)
+    return f" Drawn: the {drawn} largest of {count:,} layers with weights." if count > drawn else ""
 
 
 def order_of(program: Program | TileProgram) -> dict[int, tuple[int, ...]]:

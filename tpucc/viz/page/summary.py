@@ -60,7 +60,7 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
     whose = "the target's" if stats.cores == 1 else "the cores'"
     yield "time", f"{stats.cycles:,} cycles", duration(stats.seconds)
     yield "speed", f"{stats.tops:.3g} TOPS", f"{percent(100 * stats.utilization, 100)} of {whose} peak"
-    yield "bottleneck", stats.bottleneck, f"array active in {percent(stats.breakdown.array_active, 100)} of cycles"
+    yield "bottleneck", stats.bottleneck, f"array active in {_rounded(stats.breakdown)['array_active']:.1f} % of cycles"
     yield "work", f"{stats.macs:,}", "multiply-accumulates"
     yield "instructions", f"{stats.instructions:,}", counted(len(stats.layers), "layer")
     yield "weight tiles", f"{stats.tiles:,}", f"{bytes_text(stats.weight_bytes)} with padding"
@@ -71,8 +71,7 @@ def facts(stats: Statistics) -> Iterator[tuple[str, str, str]]:
 
 def breakdown_svg(found: Breakdown) -> str:
     """The array's work and its stalls, row by row of the accounting; they add up to all cycles."""
-    exact = {row.key: getattr(found, row.key) for row in ROWS.values()}
-    rounded = dict(zip(exact, tenths(list(exact.values())), strict=True))
+    exact, rounded = _exact(found), _rounded(found)
     active, *stalls = ((row.key, f"{row.name}, {rounded[row.key]:.1f} %") for row in ROWS.values())
     shares = [(key, words) for key, words in stalls if exact[key] > 0]
     parts = [hatches(KEY, [name for name, _ in shares]), ink_rect("band", 0, 0, BAR_WIDTH, BAR)]
@@ -86,6 +85,17 @@ def breakdown_svg(found: Breakdown) -> str:
         x, y = x + width, y + BAR_LINE
         parts.append(_entry(tag("rect", x=0, y=y, width=16, height=12, fill=hatch_fill(KEY, name)), words, y))
     return picture(KEY, "Where the matrix unit's cycles go", BAR_WIDTH, y + BAR_LINE, *parts)
+
+
+def _exact(found: Breakdown) -> dict[str, float]:
+    """The rows of the accounting, by key."""
+    return {row.key: getattr(found, row.key) for row in ROWS.values()}
+
+
+def _rounded(found: Breakdown) -> dict[str, float]:
+    """The same in tenths, whose sum is 100: the card and the legend have the same figure."""
+    exact = _exact(found)
+    return dict(zip(exact, tenths(list(exact.values())), strict=True))
 
 
 def _entry(swatch: Markup, words: str, y: float) -> Markup:
