@@ -19,6 +19,7 @@ import pytest
 import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc.numerics import Int64
+from tpucc.plugins.files import executed
 from tpucc.plugins.guard import guest
 from tpucc.schedule.allocate import Lives, allocate
 
@@ -374,3 +375,13 @@ def test_a_constant_that_a_pass_changes_in_place_is_found() -> None:
     with pytest.raises(tpucc.PluginError) as caught:
         tpucc.compile_source(SMALL, passes=(Zeros(),))
     assert caught.value.diagnostics[0].code == "E0524"
+
+
+def test_an_edited_file_runs_as_it_is_now(tmp_path: Path) -> None:
+    """Even when the edit has the same size and comes in the same second, where Python would take the compiled module for it."""
+    path = tmp_path / "mine.py"
+    for word in ("tahn", "tanh"):
+        path.write_text(f"word = {word!r}\n")
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        assert executed(path).word == word
+    assert not (tmp_path / "__pycache__").exists()

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.files import read_file
 from tpucc.plugins.guard import SECONDS, Guest
+
+
+class _Uncached(SourceFileLoader):
+    """Reads the source each time. Python takes a compiled module for the source's if both have one second and one size: a file that is
+    edited and run again at once would run as it was."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
 
 
 def executed(path: Path, seconds: float = SECONDS) -> ModuleType:
@@ -17,7 +27,8 @@ def executed(path: Path, seconds: float = SECONDS) -> ModuleType:
     Raises `UsageError` when it can't be read or is no Python file, `PluginError` when it fails.
     """
     read_file(path)
-    spec = importlib.util.spec_from_file_location(f"tpucc_plugin_{path.stem}", path)
+    name, place = f"tpucc_plugin_{path.stem}", str(path.absolute())
+    spec = importlib.util.spec_from_file_location(name, place, loader=_Uncached(name, place) if path.suffix == ".py" else None)
     if spec is None or spec.loader is None:
         raise UsageError(Diagnostic("E0513", f"{path} is not a Python file; a file with passes or stages ends in .py"))
     module = importlib.util.module_from_spec(spec)
