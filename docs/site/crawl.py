@@ -78,10 +78,15 @@ def crawl(page: Any, root: str) -> Iterator[str]:
 def _listened(page: Any, root: str) -> list[str]:
     """A list that fills with the page's own faults."""
     told: list[str] = []
-    page.on("console", lambda said: told.append(f"{said.text} ({said.location.get('url')})") if said.type == "error" else None)
+    page.on("console", lambda said: told.append(f"{said.text} ({said.location.get('url')})") if _is_fault(said) else None)
     page.on("pageerror", lambda error: told.append(f"error: {error}"))
     page.on("request", lambda request: told.append(f"asks {request.url}") if not inside(request.url, root) else None)
     return told
+
+
+def _is_fault(said: Any) -> bool:
+    """Whether a line of the console is an error; a browser asks for an icon that a page alone doesn't have."""
+    return said.type == "error" and not str(said.location.get("url")).endswith("/favicon.ico")
 
 
 def _links(page: Any, place: str, root: str) -> list[str]:
