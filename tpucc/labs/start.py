@@ -13,7 +13,7 @@ from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 
 FILE = "lab.toml"
-"""Says which lab a folder is of, and of which term; a grader doesn't believe it."""
+"""Says which lab a folder is of, and of which term. Whoever grades others gives `--lab` and `--term`: then it isn't read."""
 
 
 @dataclass(frozen=True)
