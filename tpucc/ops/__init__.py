@@ -15,10 +15,18 @@ from typing import Any
 from tpucc.ops.facts import Facts, whole
 from tpucc.ops.opdef import Legalisation, OpDef
 
-INTERNAL = frozenset({"arithmetic", "convolution", "input", "linear", "patches", "slice", "weight"})
-"""Operators that no call makes: other syntax or a pass does."""
+INTERNAL = frozenset(
+    (
+        *("arithmetic", "convolution", "input", "linear", "patches", "slice", "weight"),
+        *("all_reduce", "avg_pool_gradient", "broadcast", "conv2d_input_gradient", "conv2d_weight_gradient", "embedding_gradient"),
+        *("max_pool_gradient", "random_uniform", "softmax_cross_entropy", "state"),
+    )
+)
+"""Operators that no call makes: other syntax, a pass, or the gradient of another operator does."""
 
-_SHARED = frozenset({"axis", "batch", "erf", "evaluate", "facts", "fused", "opdef", "parts", "rules", "verify", "windows"})
+_SHARED = frozenset(
+    ("axis", "batch", "erf", "evaluate", "facts", "floats", "fused", "gradient", "opdef", "parts", "rules", "verify", "windows")
+)
 """The files that define no operator."""
 
 

@@ -10,7 +10,9 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import add, mul, sub
 from tpucc.ops.facts import of_two_values
+from tpucc.ops.floats import Ieee
 from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
 
 FUSIBLE: dict[str, OpDef[Any]] = {"add": add.OP, "sub": sub.OP, "mul": mul.OP}
@@ -62,6 +64,8 @@ OP = OpDef(
     facts=of_two_values(
         commutative=lambda attributes: unfused(attributes).facts.commutative(NoAttributes()), signs=(), fuses_into="arithmetic"
     ),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
         Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),

@@ -10,6 +10,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, shown
 
@@ -60,6 +62,8 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has it only folded into the weights of the layer before"),
     facts=whole(batch=_batch),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", BatchNormAttributes(), (f32(8, 256), *(f32(256),) * 4)),
         Example("ragged", BatchNormAttributes(1e-5), (f32(2, 3, 5, 7), *(f32(7),) * 4)),

@@ -10,6 +10,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import joined
 from tpucc.ops.facts import Values, moving
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_axis, require_sizes, reshaped
@@ -75,6 +77,8 @@ OP = OpDef(
     facts=moving(
         Values.JOINED, part=_part, batch=lambda case: joined(case, case.attributes.axis % case.node.type.rank), keeps_parameters=False
     ),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", ConcatAttributes(), (f32(8, 128), f32(8, 128))),
         Example("ragged", ConcatAttributes(1), (f32(3, 5, 257), f32(3, 1, 257), f32(3, 2, 257))),

@@ -14,6 +14,8 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.types import TensorType
 from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Array, Example, Given, OpDef
 from tpucc.ops.rules import declared
 
@@ -47,5 +49,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Given(),
     facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
     examples=(_example("one whole tile", 256, 256), _example("ragged", 3, 257), _example("a scalar")),
 )

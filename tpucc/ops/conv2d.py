@@ -12,6 +12,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_pair, require_rank
@@ -95,6 +97,8 @@ OP = OpDef(
         terms=lambda shapes: prod(shapes[1][:3]),
         fuses_into="convolution",
     ),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import conv2d
 from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.floats import Ieee
 from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 from tpucc.ops.windows import Padding, Pair
 
@@ -48,6 +50,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=conv2d.OP.facts,
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
         Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),

@@ -13,6 +13,8 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, INTEGER_FORMATS
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import dequantise
 from tpucc.ops.facts import always, of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
 
@@ -66,6 +68,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Boundary(),
     facts=of_one_value(monotone=always, keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),
         Example("ragged", DequantizeAttributes(0.5, -3), (TensorType("i8", (3, 5, 257), quantisation=_I8),)),

@@ -9,6 +9,8 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_number, unary
 
@@ -40,6 +42,8 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", EluAttributes(), (f32(8, 256),)),
         Example("ragged, shallow", EluAttributes(0.5), (f32(3, 5, 257),)),

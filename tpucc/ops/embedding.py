@@ -12,6 +12,8 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_rank
 
@@ -52,6 +54,8 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has no indexed reads"),
     facts=whole(batch=each),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (TensorType("i32", (8,)), f32(256, 256))),
         Example("ragged", NoAttributes(), (TensorType("i32", (3, 5)), f32(11, 7))),

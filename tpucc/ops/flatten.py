@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import reshape
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.rules import require_sizes, reshaped
 
@@ -37,6 +39,8 @@ OP = OpDef(
     reference=reference,
     legalisation=View(),
     facts=reshape.OP.facts,
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 4, 4, 16),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 257),)),

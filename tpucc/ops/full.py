@@ -10,6 +10,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import zeros
 from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Array, Example, OpDef
 from tpucc.ops.rules import require_number, require_shape
 
@@ -41,6 +43,8 @@ OP = OpDef(
     reference=reference,
     legalisation=zeros.OP.legalisation,
     facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
     examples=(
         Example("one whole tile", FullAttributes((256, 256), 0.5), ()),
         Example("ragged", FullAttributes((3, 5, 257), 0.5), ()),

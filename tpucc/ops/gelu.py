@@ -11,6 +11,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.erf import erf
 from tpucc.ops.facts import never, of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_flag, unary
 
@@ -54,6 +56,8 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", GeluAttributes(), (f32(8, 256),)),
         Example("ragged, approximate", GeluAttributes(True), (f32(3, 5, 257),)),

@@ -10,6 +10,8 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_rank
@@ -50,6 +52,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Pooling("average"),
     facts=windowed(_windows, part=_part, keeps_parameters=False, terms=one_term, fuses_into=""),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 7, 7, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 4, 257),)),

@@ -6,6 +6,8 @@ import numpy as np
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -27,5 +29,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=always, keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=UNARY,
 )

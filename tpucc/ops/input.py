@@ -9,6 +9,8 @@ from __future__ import annotations
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, same
 
@@ -24,6 +26,8 @@ OP = OpDef(
     reference=same,
     legalisation=Given(),
     facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 257),)),

@@ -9,7 +9,9 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import matmul
 from tpucc.ops.facts import product
+from tpucc.ops.floats import Ieee
 from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 
 
@@ -40,6 +42,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", LinearAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged, with bias", LinearAttributes(), (f32(3, 257), f32(257, 5), f32(5))),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -59,6 +61,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged", NoAttributes(), (f32(3, 257), f32(257, 5))),

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ops.facts import one_term, windowed
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
 from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
 
@@ -31,5 +33,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Pooling("max"),
     facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=True, terms=one_term, fuses_into=""),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=POOLS,
 )

@@ -8,6 +8,8 @@ import numpy as np
 
 from tpucc.ops import zeros
 from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Array, OpDef
 from tpucc.ops.rules import require_shape
 from tpucc.ops.zeros import SHAPES, ShapeAttributes, infer
@@ -27,5 +29,7 @@ OP = OpDef(
     reference=reference,
     legalisation=zeros.OP.legalisation,
     facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
     examples=SHAPES,
 )

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType
 from tpucc.ops.facts import MOVED, Facts, Values
+from tpucc.ops.floats import Floats
+from tpucc.ops.gradient import Gradient
 
 A = TypeVar("A", bound=Attributes)
 Array = npt.NDArray[Any]
@@ -143,8 +145,9 @@ class OpDef(Generic[A]):
 
     `attributes` is a frozen dataclass; the order of its fields is the order of the positional arguments after the operands, and its
     defaults are the call's. `infer` gives the result's type or raises `RuleError`; it sees shapes as Python integers and must not
-    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` are for passes. An operator has no
-    cost: time belongs to layers.
+    allocate. `reference` computes in float32 on arrays of the operands' types. `facts` are for passes. `gradient` says how a
+    change of the result goes back to the operands, and `floats` what a machine for floats computes. An operator has no cost: time belongs
+    to layers.
     """
 
     name: str
@@ -156,6 +159,8 @@ class OpDef(Generic[A]):
     reference: Callable[[A, Sequence[Array]], Array]
     legalisation: Legalisation
     facts: Facts
+    gradient: Gradient
+    floats: Floats
     examples: tuple[Example[A], ...]
 
     def __post_init__(self) -> None:

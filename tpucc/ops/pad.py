@@ -10,6 +10,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import padded
 from tpucc.ops.facts import Values, moving
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_f32, require_integer, require_sizes
@@ -73,6 +75,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Rearrangement(lambda attributes, shapes: ""),
     facts=moving(Values.PADDED, part=_part, batch=lambda case: padded(case, case.attributes.pads), keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", PadAttributes(((0, 2), (0, 56))), (f32(6, 200),)),
         Example("ragged", PadAttributes(((0, 0), (1, 2), (3, 0))), (f32(3, 5, 7),)),

@@ -12,6 +12,8 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes
@@ -61,6 +63,8 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("only the host can put the pixels of a window into one row"),
     facts=whole(batch=images),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),
         Example("ragged", PatchesAttributes(3, 2, "same"), (f32(2, 7, 9, 3),)),

@@ -12,6 +12,8 @@ from tpucc.ir.dtypes import BY_BITS, INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.numerics import quantise
 from tpucc.ops.facts import always, of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.rules import FLOAT32_NORMAL, require_integer, require_number, shown
 
@@ -70,6 +72,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Boundary(),
     facts=of_one_value(monotone=always, keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", QuantizeAttributes(0.02), (f32(8, 256),)),
         Example("ragged", QuantizeAttributes(0.1, -128), (f32(3, 5, 257),)),

@@ -8,6 +8,8 @@ import numpy as np
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Clamp, OpDef, Operand
 from tpucc.ops.rules import UNARY, unary
 
@@ -28,5 +30,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Clamp(0.0, float("inf")),
     facts=of_one_value(monotone=always, keeps_parameters=True),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=UNARY,
 )

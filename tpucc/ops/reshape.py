@@ -10,6 +10,8 @@ from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
 from tpucc.ops.rules import require_integers, require_shape, reshaped
@@ -89,6 +91,8 @@ OP = OpDef(
     reference=reference,
     legalisation=View(),
     facts=moving(Values.VIEWED, part=viewed, batch=view_batch, keeps_parameters=True),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", ReshapeAttributes((4, 2, 256)), (f32(8, 256),)),
         Example("ragged", ReshapeAttributes((-1, 257)), (f32(3, 5, 257),)),

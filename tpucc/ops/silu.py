@@ -5,6 +5,8 @@ from __future__ import annotations
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops import sigmoid
 from tpucc.ops.facts import never, of_one_value
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -25,5 +27,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=UNARY,
 )

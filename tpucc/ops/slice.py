@@ -12,6 +12,8 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Ends
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.reshape import view
@@ -104,6 +106,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Rearrangement(_obstacle),
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),
         Example("ragged", SliceAttributes((1, 3, 0), (2, 8, 257)), (f32(3, 9, 257),)),

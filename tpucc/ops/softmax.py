@@ -10,6 +10,8 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
 
@@ -48,6 +50,8 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has no sum along a row and no division"),
     facts=whole(batch=lambda case: Division(beside(case, case.attributes.axis))),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", SoftmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", SoftmaxAttributes(0), (f32(3, 5, 257),)),

@@ -8,6 +8,8 @@ import numpy as np
 
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import never, of_two_values
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
@@ -29,5 +31,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Arithmetic(lambda _: "subtract"),
     facts=of_two_values(commutative=never, signs=(1, -1), fuses_into="arithmetic"),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=BROADCAST,
 )

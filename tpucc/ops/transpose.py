@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division
 from tpucc.ops.facts import Values, moving
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_integers, reshaped
@@ -68,6 +70,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Rearrangement(_obstacle),
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
+    gradient=Missing("to be written"),
+    floats=Ieee(),
     examples=(
         Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),
         Example("ragged", TransposeAttributes((0, -1, 1)), (f32(3, 5, 257),)),

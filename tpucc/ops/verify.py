@@ -11,7 +11,7 @@ from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef, RuleError
 
-DECLARED = frozenset({"input", "weight"})
+DECLARED = frozenset({"input", "state", "weight"})
 """Operators without operands whose type is declared: the rule checks that type."""
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
 
@@ -37,6 +39,8 @@ OP = OpDef(
     reference=same,
     legalisation=Given(),
     facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
     examples=(
         Example("one whole tile", WeightAttributes("fc1.w"), (f32(256, 256),)),
         Example("ragged", WeightAttributes("fc2.b"), (f32(257),)),

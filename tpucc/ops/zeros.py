@@ -9,6 +9,8 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef
 from tpucc.ops.rules import require_shape
 
@@ -46,5 +48,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("it is known when compiling, and becomes a constant where constants are folded"),
     facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
     examples=SHAPES,
 )

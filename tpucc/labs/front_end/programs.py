@@ -22,6 +22,8 @@ from tpucc.ops import also
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import whole
+from tpucc.ops.floats import NoFloats
+from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.verify import verify_operators
 
@@ -63,6 +65,8 @@ def operator(rules: Rules, submission: Submission) -> OpDef[Any]:
         reference=reference,
         legalisation=OnHost("it is the lab's"),
         facts=whole(batch=_undivided),
+        gradient=Missing("nothing is trained in this lab"),
+        floats=NoFloats("it is the lab's"),
         examples=(Example("along the last axis", attributes(1, -1), (f32(2, 3), f32(2, 3))),),
     )
 

@@ -1,0 +1,167 @@
+"""Gradients: what an operator says of how a change of its result goes back to its operands.
+
+A *gradient* of a value is the derivative of the loss with respect to each of its elements, so it has that value's shape. An operator's
+rule gets the gradient of its result and gives those of its operands, as nodes of the same graph: ordinary operators, which print, run and
+are compiled like all others. The rules are those of reverse mode (Griewank and Walther, Evaluating Derivatives, chapter 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tpucc.ir.constants import Constant
+from tpucc.ir.graph import Attributes
+from tpucc.ir.types import TensorType
+
+
+class Builder(Protocol):
+    """Makes nodes: what a rule needs of the pass that calls it."""
+
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
+        """The result of an operator; without `attributes`, with those of its defaults. Its type follows by the operator's own rule."""
+        ...
+
+    def constant(self, value: Constant) -> Value: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A node's result in the hands of a rule, with the arithmetic of the language: `dy * b`, `dy @ w.transposed()`, `2.0 * x`."""
+
+    name: str
+    type: TensorType
+    builder: Builder
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.type.shape
+
+    def call(self, op: str, *others: Value | float, **attributes: Any) -> Value:
+        """`op(self, *others, **attributes)`."""
+        from tpucc.ops import OPS  # when called: the package imports the operators, which import this file
+
+        made = OPS[op].attributes(**attributes)
+        return self.builder.call(op, (self, *map(self._value, others)), made)
+
+    def __add__(self, other: Value | float) -> Value:
+        return self.call("add", other)
+
+    def __sub__(self, other: Value | float) -> Value:
+        return self.call("sub", other)
+
+    def __mul__(self, other: Value | float) -> Value:
+        return self.call("mul", other)
+
+    def __truediv__(self, other: Value | float) -> Value:
+        return self.call("div", other)
+
+    def __radd__(self, other: float) -> Value:
+        return self._value(other).call("add", self)
+
+    def __rsub__(self, other: float) -> Value:
+        return self._value(other).call("sub", self)
+
+    def __rmul__(self, other: float) -> Value:
+        return self._value(other).call("mul", self)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._value(other).call("div", self)
+
+    def __neg__(self) -> Value:
+        return self * -1.0
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.call("matmul", other)
+
+    def __gt__(self, other: Value | float) -> Value:
+        return self.call("greater", other)
+
+    def __lt__(self, other: Value | float) -> Value:
+        return self.call("less", other)
+
+    def __ge__(self, other: Value | float) -> Value:
+        return self.call("greater_equal", other)
+
+    def __le__(self, other: Value | float) -> Value:
+        return self.call("less_equal", other)
+
+    def reshape(self, *shape: int) -> Value:
+        return self if shape == self.shape else self.call("reshape", shape=shape)
+
+    def transposed(self, *perm: int) -> Value:
+        """The axes in this order; without one, in the reverse order."""
+        return self.call("transpose", perm=perm or tuple(range(self.type.rank))[::-1])
+
+    def sum(self, axis: tuple[int, ...], keepdims: bool = False) -> Value:
+        return self.call("sum", axis=axis, keepdims=keepdims) if axis else self
+
+    def summed_to(self, shape: tuple[int, ...]) -> Value:
+        """The sum over the axes along which a value of this shape was repeated to this one's shape (NumPy's broadcasting)."""
+        lead = self.type.rank - len(shape)
+        repeated = tuple(a for a, size in enumerate(self.shape) if a < lead or (shape[a - lead] == 1 and size != 1))
+        return self.sum(repeated).reshape(*shape)
+
+    def repeated_to(self, shape: tuple[int, ...]) -> Value:
+        """The value repeated to a shape by NumPy's broadcasting."""
+        return self if shape == self.shape else self.call("broadcast", shape=shape)
+
+    def zeros(self) -> Value:
+        """Zeros of the same shape."""
+        return self.builder.call("zeros", (), _zeros(self.shape))
+
+    def _value(self, other: Value | float) -> Value:
+        return other if isinstance(other, Value) else self.builder.constant(Constant(np.asarray(other, np.float32)))
+
+
+def _zeros(shape: tuple[int, ...]) -> Attributes:
+    from tpucc.ops.zeros import ShapeAttributes  # when called: that file imports this one
+
+    return ShapeAttributes(shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Backward:
+    """A node as its rule sees it: attributes, operands, result, and `dy`, the gradient of the result.
+
+    `wanted` says of each operand whether anybody asks for its gradient; a rule may spare work by it, and needn't.
+    """
+
+    attributes: Any
+    operands: tuple[Value, ...]
+    result: Value
+    dy: Value
+    wanted: tuple[bool, ...]
+
+
+Gradients = Sequence[Value | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The gradient of each operand, of that operand's shape; None for one on which the result doesn't depend by real numbers (indices)."""
+
+    function: Callable[[Backward], Gradients]
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """The operator has no derivative that is of use: training through it is an error that says `why`."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """There is a derivative, and nobody has written it: training through it is an error that says `why`."""
+
+    why: str
+
+
+Gradient = Rule | Stops | Missing
+
+LEAF = Rule(lambda _: ())
+"""The rule of what has no operands."""

@@ -1,0 +1,47 @@
+"""state: a value that one step of training gives to the next. Internal: training makes it of a weight, and for an optimizer.
+
+Like a weight it has no operands and a declared type. The step graph has an output for each state: its value after the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.facts import given
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import LEAF
+from tpucc.ops.opdef import Example, Given, OpDef
+from tpucc.ops.rules import declared, require_f32, same
+
+
+@dataclass(frozen=True, slots=True)
+class StateAttributes:
+    """`key`: the array's name in the state file; for a weight, its name in the weight file."""
+
+    key: str
+
+
+def infer(attributes: StateAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_f32(types)
+    return declared(attributes, types)
+
+
+OP = OpDef(
+    name="state",
+    summary="a value that a step of training reads and its end gives anew",
+    documentation="Made by training: of every weight that it changes, and for what an optimizer keeps beside it (moments, powers).",
+    operands=(),
+    attributes=StateAttributes,
+    infer=infer,
+    reference=same,
+    legalisation=Given(),
+    facts=given(),
+    gradient=LEAF,
+    floats=Ieee(),
+    examples=(
+        Example("one whole tile", StateAttributes("fc1.w"), (f32(256, 256),)),
+        Example("ragged", StateAttributes("adam.m/fc2.b"), (f32(257),)),
+    ),
+)
