@@ -18,7 +18,7 @@ from tpucc.ops.opdef import Legalisation, OpDef
 INTERNAL = frozenset({"arithmetic", "convolution", "input", "linear", "patches", "slice", "weight"})
 """Operators that no call makes: other syntax or a pass does."""
 
-_SHARED = frozenset({"axis", "batch", "erf", "evaluate", "facts", "fused", "opdef", "parts", "rules", "verify", "windows"})
+_SHARED = frozenset({"axis", "batch", "evaluate", "facts", "fused", "opdef", "parts", "rules", "verify", "windows"})
 """The files that define no operator."""
 
 
