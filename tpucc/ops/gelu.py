@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.erf import erf
+from tpucc.floating.erf import erf
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
