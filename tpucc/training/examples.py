@@ -77,5 +77,3 @@ def _are(count: int) -> str:
 @lru_cache(maxsize=2)
 def _order(count: int, seed: int, epoch: int) -> AnyArray:
     return np.random.default_rng([seed, epoch]).permutation(count)
-
-

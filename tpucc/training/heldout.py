@@ -10,12 +10,12 @@ from typing import Self
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.interop.archive import naming, read_arrays
+from tpucc.interop.archive import LABELS, naming, read_arrays
 from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked, rounds
-from tpucc.runtime.quality import LABELS, score
+from tpucc.runtime.quality import score
 from tpucc.training.plan import Plan
 
 
@@ -48,5 +48,3 @@ class HeldOut:
         given = {node.name: weights[key] for key, node in weights_of(self.graph).items()}
         found = [plan.run(given, [part])[output] for part in rounds(self.graph.inputs, self.inputs)]
         return score(self.graph[output].type, self.labels, np.concatenate(found)[: len(self.labels)])
-
-

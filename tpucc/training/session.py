@@ -89,7 +89,7 @@ class Session:
     @property
     def history(self) -> dict[str, Any]:
         """What `history.json` has."""
-        optimizer = self.step_of.optimizer
+        optimizer = self.training.optimizer
         return {
             "model": self.model.graph.name,
             "target": self.settings.target,
@@ -104,7 +104,7 @@ class Session:
         }
 
     @property
-    def step_of(self) -> Training:
+    def training(self) -> Training:
         assert self.model.training is not None
         return self.model.training
 

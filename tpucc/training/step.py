@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 from tpucc.frontend.training import Training
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
@@ -83,5 +82,3 @@ def passes(training: Training, parts: int) -> tuple[Pass, ...]:
         CommonSubexpressions(),
         DeadCode(),
     )
-
-
