@@ -42,20 +42,26 @@ class Examples:
         return [{name: array[rows] for name, array in self.arrays.items()} for rows in np.split(chosen, parts)]
 
 
-def read_examples(training: Training, folder: Path, given: Path | None) -> Examples:
-    """The examples: of the file `given`, or of the one that the source names; without any, random ones.
+def read_examples(training: Training, folder: Path, given: Path | Arrays | None) -> Examples:
+    """The examples: those `given`, as arrays or in a file; else those of the file that the source names; without any, random ones.
 
     Raises `InputError` for arrays that don't fit `train`'s inputs (E0441 to E0447), and E0942 for fewer examples than a batch.
     """
     inputs, batch = training.graph.inputs, batch_of(training.graph)
     if given is None and training.examples is None:
         return Examples(made_up(inputs, batch), batch, batch, made_up=True)
+    if isinstance(given, Mapping):
+        return _fitting(inputs, given, batch)
     path = given if given is not None else beside(folder, str(training.examples), training.examples_span, "examples")
     with named_at(None if given is not None else training.examples_span):
         arrays = read_arrays(path)
         with naming(path):
-            fitting = checked(inputs, arrays, "examples")
-            return Examples(fitting, _count(inputs, fitting, batch), batch)
+            return _fitting(inputs, arrays, batch)
+
+
+def _fitting(inputs: Sequence[Node], arrays: Arrays, batch: int) -> Examples:
+    fitting = checked(inputs, arrays, "examples")
+    return Examples(fitting, _count(inputs, fitting, batch), batch)
 
 
 def _count(inputs: Sequence[Node], arrays: Arrays, batch: int) -> int:

@@ -36,14 +36,14 @@ EPOCHS = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the command line and `tpucc.train` ask for beside the source. See the command's help."""
+    """What the command line and `tpucc.train` ask for beside the source: see there."""
 
     epochs: int | None = None
     steps: int | None = None
     cores: int = 1
     microbatches: int = 1
     target: str = HOST
-    examples: Path | None = None
+    examples: Path | Mapping[str, AnyArray] | None = None
     held_out: Path | None = None
     weights: Path | None = None
     seed: int = 0

@@ -49,4 +49,4 @@ def _is_softmax(node: Node) -> bool:
 
 
 def _note(node: Node) -> str:
-    return f"line {node.origin.line}: cross_entropy expects probabilities, and {node.operands[0]} isn't computed by softmax along the last axis"
+    return f"line {node.origin.line}: cross_entropy expects probabilities, and {node.operands[0]} isn't a softmax of the last axis"
