@@ -96,6 +96,7 @@ CASES: list[Case] = [
     ("batch_norm", BatchNormAttributes(), (f32(4, 3), f32(3), f32(4), f32(3), f32(3)), "E0311", (0, 2), "f32[3], found f32[4]"),
     ("batch_norm", BatchNormAttributes(), (f32(), *CHANNELS), "E0303", (0,), "no channels"),
     ("batch_norm", BatchNormAttributes(-0.5), (IMAGE, *CHANNELS), "E0307", ("epsilon",), "found -0.5"),
+    ("batch_norm", BatchNormAttributes(momentum=1.5), (IMAGE, *CHANNELS), "E0307", ("momentum",), "between 0 and 1, found 1.5"),
     ("flatten", NONE, (f32(),), "E0303", (0,), "reshape({0}, (1, 1))"),
     ("flatten", NONE, (f32(2, 2**20, 2**20),), "E0308", (0,), "larger than"),
     ("reshape", ReshapeAttributes((5, 3)), (f32(4, 3),), "E0309", (0, "shape"), "12 elements, which (5, 3)"),
