@@ -131,7 +131,7 @@ def disagreement(point: Point, rule: Rule) -> str:
     """
     with np.errstate(all="ignore"):
         found = by_rule(replace(point.op, gradient=rule), point.attributes, point.operands, point.types, point.dy)
-    gradients = {i: np.zeros(point.operands[i].shape) if (g := found[i]) is None else g for i in point.real}
+    gradients = {i: np.zeros(point.operands[i].shape) if (dx := found[i]) is None else dx for i in point.real}
     for i, gradient in gradients.items():
         wanted = point.singles[i]
         error = np.abs(np.array([gradient[place] for place in point.places[i]]) - wanted)
@@ -161,17 +161,20 @@ def points(op: OpDef[Any]) -> Iterator[Point]:
 
 
 def arrays(op: OpDef[Any], types: Sequence[TensorType], bounds: tuple[float, float], dtype: Any = np.float64) -> tuple[Array, ...]:
-    """Operands within bounds. No two reals are equal, so that there are no ties; masks are of zeros and ones, integers small."""
+    """Operands within the ranges of their types, or else within bounds.
+
+    No two reals of one range are equal, so that there are no ties; masks are of zeros and ones, integers small.
+    """
     random = np.random.default_rng(1)
     total = sum(type_.size for type_ in types)
     steps = iter(random.permutation(total))
-    low, high = bounds
 
     def drawn(index: int, type_: TensorType) -> Array:
         if type_.dtype != "f32":
             return np.asarray(random.integers(0, 3, type_.shape), type_.numpy)
         if _name(op, index) == "mask":
             return np.asarray(random.integers(0, 2, type_.shape), dtype)
+        low, high = (type_.range.low, type_.range.high) if type_.range else bounds
         places = np.fromiter(steps, np.float64, type_.size).reshape(type_.shape)
         return np.asarray(low + (high - low) * (places + 0.3737) / total, dtype)
 
@@ -206,5 +209,10 @@ def _fits(infer: Callable[..., TensorType], example: Example[Any]) -> bool:
 
 
 def faulty(rule: Rule, fault: Callable[[list[Value | None]], Gradients]) -> Rule:
-    """A rule with a fault in what it gives."""
-    return Rule(lambda g: fault(list(rule.function(g))))
+    """A rule with a fault in what it gives; where it gives no gradient of real numbers, zeros stand for it."""
+
+    def function(g: Backward) -> Gradients:
+        pairs = zip(g.operands, rule.function(g), strict=True)
+        return fault([x.zeros() if dx is None and x.type.dtype == "f32" else dx for x, dx in pairs])
+
+    return Rule(function)
