@@ -24,9 +24,7 @@ INTERNAL = frozenset(
 )
 """Operators that no call makes: other syntax, a pass, or the gradient of another operator does."""
 
-_SHARED = frozenset(
-    ("axis", "batch", "erf", "evaluate", "facts", "floats", "fused", "gradient", "opdef", "parts", "rules", "verify", "windows")
-)
+_SHARED = frozenset(("axis", "batch", "evaluate", "facts", "floats", "fused", "gradient", "opdef", "parts", "rules", "verify", "windows"))
 """The files that define no operator."""
 
 

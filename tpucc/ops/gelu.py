@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.erf import erf
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.erf import erf
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule

@@ -37,9 +37,12 @@ class DivideBatch(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
-        if context.cores == 1:
-            return graph
-        return _Parts(graph, context.cores, self.name).rewrite(_Parts.divide)
+        return graph if context.cores == 1 else divided(graph, context.cores, self.name)
+
+
+def divided(graph: Graph, parts: int, by: str) -> Graph:
+    """The graph of one of `parts` equal parts of the batch, made by the pass `by`. Raises as `divisions` does."""
+    return _Parts(graph, parts, by).rewrite(_Parts.divide)
 
 
 class _Parts(Rewriter):
