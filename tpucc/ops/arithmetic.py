@@ -12,7 +12,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import add, mul, sub
 from tpucc.ops.facts import of_two_values
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, computed_alone, computed_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
 
@@ -50,10 +50,10 @@ def _function(attributes: ArithmeticAttributes) -> str:
     return legalisation.function(NoAttributes())
 
 
-def computed(attributes: ArithmeticAttributes, operands: Sequence[Array], arithmetic: FloatArithmetic) -> Array:
+def defined(attributes: ArithmeticAttributes, operands: Sequence[Array], arithmetic: FloatArithmetic) -> Array:
     """One operator after the other, each as it is computed alone."""
-    result = computed_alone(unfused(attributes), NoAttributes(), operands[:2], arithmetic)
-    return computed_fused(attributes, result, operands[2:], arithmetic)
+    result = defined_alone(unfused(attributes), NoAttributes(), operands[:2], arithmetic)
+    return defined_fused(attributes, result, operands[2:], arithmetic)
 
 
 OP = OpDef(
@@ -72,7 +72,7 @@ OP = OpDef(
         commutative=lambda attributes: unfused(attributes).facts.commutative(NoAttributes()), signs=(), fuses_into="arithmetic"
     ),
     gradient=Missing("made by fusion, after differentiation"),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
         Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),

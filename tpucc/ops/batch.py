@@ -7,7 +7,7 @@ others in their operators' files; the layers have theirs in `tpucc.layers.batch`
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tpucc.ir.graph import Attributes, Node
@@ -119,6 +119,25 @@ def images(case: Case) -> Division:
     if batch.axis != 0:
         raise MixedError(f"the batch lies along axis {batch.axis} of {case.operands[0].name}, where {case.node.op} has no separate items")
     return Division(batch)
+
+
+def sized_images(case: Case) -> Division:
+    """As `images`, for operators whose attribute `shape` is the result's."""
+    division = images(case)
+    return replace(division, attributes=replace(case.attributes, shape=case.part(case.node.type.shape, division.result)))
+
+
+def aligned_images(case: Case) -> Division:
+    """As `images`, for operators all of whose operands have the items."""
+    division = element_by_element(case)
+    if division.result.axis != 0:
+        raise MixedError(f"the batch lies along axis {division.result.axis}, where {case.node.op} has no separate items")
+    return division
+
+
+def added_up(case: Case) -> Division:
+    """Never: every value of the result depends on all items."""
+    raise MixedError(f"{case.node.op} adds up over the batch")
 
 
 def beside(case: Case, axis: int) -> Batch:

@@ -10,7 +10,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import conv2d
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, computed_alone, computed_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 from tpucc.ops.windows import Padding, Pair
@@ -38,10 +38,10 @@ def reference(attributes: ConvolutionAttributes, operands: Sequence[Array]) -> A
     return reference_fused(attributes, conv2d.reference(unfused(attributes), operands[:2]), operands[2:])
 
 
-def computed(attributes: ConvolutionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: ConvolutionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """One operator after the other, each as it is computed alone."""
-    result = computed_alone(conv2d.OP, unfused(attributes), operands[:2], arithmetic)
-    return computed_fused(attributes, result, operands[2:], arithmetic)
+    result = defined_alone(conv2d.OP, unfused(attributes), operands[:2], arithmetic)
+    return defined_fused(attributes, result, operands[2:], arithmetic)
 
 
 OP = OpDef(
@@ -58,7 +58,7 @@ OP = OpDef(
     legalisation=Matrix(),
     facts=conv2d.OP.facts,
     gradient=Missing("made by fusion, after differentiation"),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
         Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),

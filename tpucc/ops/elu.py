@@ -33,7 +33,7 @@ def function(attributes: EluAttributes, x: Array) -> Array:
     return np.where(x < 0, attributes.alpha * np.expm1(np.minimum(x, 0)), x)
 
 
-def computed(attributes: EluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: EluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
     x = operands[0]
     left = np.minimum(x, 0)
@@ -56,7 +56,7 @@ OP = OpDef(
     legalisation=Table(function),
     facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", EluAttributes(), (f32(8, 256),)),
         Example("ragged, shallow", EluAttributes(0.5), (f32(3, 5, 257),)),

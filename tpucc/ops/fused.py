@@ -105,17 +105,17 @@ def reference_fused(attributes: Fused, result: Array, biases: Sequence[Array] = 
     return operator.reference(parameters, (result,))
 
 
-def computed_alone(operator: OpDef[Any], attributes: Any, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined_alone(operator: OpDef[Any], attributes: Any, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """What a machine for floats computes for an operator that it has."""
     floats = operator.floats
     return floats.function(attributes, operands, arithmetic) if isinstance(floats, Defined) else operator.reference(attributes, operands)
 
 
-def computed_fused(attributes: Fused, result: Array, biases: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined_fused(attributes: Fused, result: Array, biases: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """As `reference_fused`, on a machine for floats."""
     for bias in biases:
         result = add.reference(NoAttributes(), (result, bias))
     if (fused := activation_of(attributes)) is None:
         return result
     operator, parameters = fused
-    return computed_alone(operator, parameters, (result,), arithmetic)
+    return defined_alone(operator, parameters, (result,), arithmetic)

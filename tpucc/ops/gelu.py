@@ -43,7 +43,7 @@ def _inner(x: Array) -> Array:
     return math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * near * near)
 
 
-def computed(attributes: GeluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: GeluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     x = operands[0]
     s = arithmetic.tanh(_inner(x)) if attributes.approximate else arithmetic.erf(x * math.sqrt(0.5))
     return 0.5 * x * (1.0 + s)
@@ -81,7 +81,7 @@ OP = OpDef(
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", GeluAttributes(), (f32(8, 256),)),
         Example("ragged, approximate", GeluAttributes(True), (f32(3, 5, 257),)),

@@ -11,7 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import matmul
 from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, computed_alone, computed_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 
@@ -30,10 +30,10 @@ def reference(attributes: LinearAttributes, operands: Sequence[Array]) -> Array:
     return reference_fused(attributes, matmul.reference(NoAttributes(), operands[:2]), operands[2:])
 
 
-def computed(attributes: LinearAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: LinearAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """One operator after the other, each as it is computed alone."""
-    result = computed_alone(matmul.OP, NoAttributes(), operands[:2], arithmetic)
-    return computed_fused(attributes, result, operands[2:], arithmetic)
+    result = defined_alone(matmul.OP, NoAttributes(), operands[:2], arithmetic)
+    return defined_fused(attributes, result, operands[2:], arithmetic)
 
 
 OP = OpDef(
@@ -50,7 +50,7 @@ OP = OpDef(
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
     gradient=Missing("made by fusion, after differentiation"),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", LinearAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged, with bias", LinearAttributes(), (f32(3, 257), f32(257, 5), f32(5))),

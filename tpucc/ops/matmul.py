@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
-from tpucc.ops.floats import Ieee
+from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
@@ -47,6 +48,12 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
 
 
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """As the reference, with the machine's product."""
+    a, b = operands
+    return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+
+
 def gradient(g: Backward) -> Gradients:
     """da = dy @ transpose(b); db = transpose(a) @ dy, where all leading sizes of a and dy are rows."""
     a, b = g.operands
@@ -72,7 +79,7 @@ OP = OpDef(
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged", NoAttributes(), (f32(3, 257), f32(257, 5))),

@@ -21,7 +21,7 @@ def function(_: NoAttributes, x: Array) -> Array:
     return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
 
 
-def computed(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     return arithmetic.sigmoid(operands[0])
 
 
@@ -41,6 +41,6 @@ OP = OpDef(
     legalisation=Table(function),
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=UNARY,
 )

@@ -18,7 +18,7 @@ def function(_: NoAttributes, x: Array) -> Array:
     return x * sigmoid.function(NoAttributes(), x)
 
 
-def computed(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     return operands[0] * arithmetic.sigmoid(operands[0])
 
 
@@ -41,6 +41,6 @@ OP = OpDef(
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=UNARY,
 )

@@ -41,7 +41,7 @@ def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array
     return np.asarray(exponentials / exponentials.sum(axis=attributes.axis, keepdims=True))
 
 
-def computed(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """As the reference; the sum is the arithmetic's."""
     x = operands[0]
     axis = attributes.axis % x.ndim
@@ -66,7 +66,7 @@ OP = OpDef(
     legalisation=OnHost("the device has no sum along a row and no division"),
     facts=whole(batch=lambda case: Division(beside(case, case.attributes.axis))),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", SoftmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", SoftmaxAttributes(0), (f32(3, 5, 257),)),

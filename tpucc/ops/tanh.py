@@ -19,7 +19,7 @@ def function(_: NoAttributes, x: Array) -> Array:
     return np.asarray(np.tanh(x))
 
 
-def computed(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     return arithmetic.tanh(operands[0])
 
 
@@ -39,6 +39,6 @@ OP = OpDef(
     legalisation=Table(function),
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=UNARY,
 )
