@@ -144,6 +144,11 @@ def disagreement(point: Point, rule: Rule) -> str:
     return ""
 
 
+def takes_reals(op: OpDef[Any]) -> bool:
+    """Whether an operator has operands of real numbers in one of its examples."""
+    return bool(op.operands) and any(type_.dtype == "f32" for example in op.examples for type_ in example.operands)
+
+
 def points(op: OpDef[Any]) -> Iterator[Point]:
     """Points at the small forms of an operator's examples where it has values, for gradients of its result."""
     for example in op.examples:

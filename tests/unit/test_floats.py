@@ -58,6 +58,8 @@ SINGLE = {
     *("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "isnan", "copysign"),
 }
 """NumPy's functions of elements whose float32 results IEEE 754 fixes."""
+IN_ORDER = ("__call__", "at")
+"""How they may be called: element by element, or at one index after the other."""
 ORDERLESS = {"maximum", "minimum"}
 """Those that may also go over an axis: no order changes the result."""
 
@@ -68,7 +70,7 @@ class Watched(np.ndarray[Any, Any]):
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
         plain = [np.asarray(x) if isinstance(x, Watched) else x for x in inputs]
         if any(np.asarray(x).dtype.kind == "f" for x in plain):
-            fixed = ufunc.__name__ in (SINGLE if method == "__call__" else ORDERLESS)
+            fixed = ufunc.__name__ in (SINGLE if method in IN_ORDER else ORDERLESS)
             assert fixed, f"{ufunc.__name__} ({method}) isn't a single IEEE operation"
         if out:
             options["out"] = tuple(np.asarray(x) for x in out)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.support.gradients import Point, by_rule, disagreement, faulty, points
+from tests.support.gradients import Point, by_rule, disagreement, faulty, points, takes_reals
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import f32
 from tpucc.ops import OPS
@@ -18,7 +18,7 @@ from tpucc.ops.gradient import Gradients, Rule, Value
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.opdef import Array, OpDef
 
-RULES = {name: op.gradient for name, op in OPS.items() if isinstance(op.gradient, Rule) and op.operands}
+RULES = {name: op.gradient for name, op in OPS.items() if isinstance(op.gradient, Rule) and takes_reals(op)}
 POINTS = {name: list(points(OPS[name])) for name in RULES}
 CASES = [pytest.param(point, id=point.title) for found in POINTS.values() for point in found]
 
