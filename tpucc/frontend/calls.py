@@ -29,14 +29,7 @@ PYTHON_FUNCTIONS = {
     "dot": "the product of tensors is a @ b",
     "super": "there are no classes: a def makes the layers of a model",
     "random": "weights random(seed=0), at the top level, draws the weights",
-    "abs": "no operator takes absolute values",
-    "sqrt": "no operator takes roots",
-    "exp": "no operator takes exponentials alone; softmax, sigmoid, tanh and elu are made of them",
-    "log": "no operator takes logarithms",
-    "sum": "a product with ones sums over the last axis: x @ ones([n, 1])",
-    "mean": "global_avg_pool averages an image; a product averages the last axis: x @ full([n, 1], 1 / n)",
     "str": 'a string takes values in holes: "layer{i}"',
-    **dict.fromkeys(("dropout", "Dropout"), "dropout does nothing when a model runs: leave it out"),
     **dict.fromkeys(
         ("layer_norm", "LayerNorm"),
         "no operator normalises rows: their means are known only when the model runs; batch_norm takes constant ones",
@@ -59,10 +52,10 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
     name = function.text
     if name in frame.run.functions:
         return _call_def(frame, frame.run.functions[name], node, hint)
-    if is_operator(name):
-        return _call_operator(frame, OPS[name], node, hint)
     if name in builtins.STATIC:
         return _call_static(frame, name, node)
+    if is_operator(name):
+        return _call_operator(frame, OPS[name], node, hint)
     raise _unknown(frame, function)
 
 
