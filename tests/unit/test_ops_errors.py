@@ -55,7 +55,7 @@ CASES: list[Case] = [
     ("matmul", NONE, (f32(), f32(5, 3)), "E0303", (0,), "scalar"),
     ("matmul", NONE, (f32(4, 3), f32(3)), "E0303", (1,), "reshape({1}, (3, 1))"),
     ("matmul", NONE, (f32(2, 4, 3), f32(2, 3, 4)), "E0303", (1,), "only the left side"),
-    ("matmul", NONE, (I32, f32(3, 4)), "E0305", (0,), "only embedding takes integers"),
+    ("matmul", NONE, (I32, f32(3, 4)), "E0305", (0,), "only indices and labels are integers"),
     ("matmul", NONE, (f32(4, 4), I8), "E0305", (1,), "dequantize it first"),
     ("linear", LinearAttributes(), (f32(4, 3), f32(4, 5)), "E0301", (0, 1), "3 is not 4"),
     ("linear", LinearAttributes(), (f32(4, 3), f32(3, 5), f32(3)), "E0302", (2,), "f32[5]"),
