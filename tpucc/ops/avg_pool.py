@@ -8,9 +8,9 @@ import numpy as np
 
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
-from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pixels_seen, pool_axes, pool_windows, reduce_axis, window_part
 
 
 def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
@@ -18,7 +18,13 @@ def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
     x = operands[0]
     height, width = pool_axes(attributes, x.shape)
     sums = reduce_axis(reduce_axis(x, 1, height, np.add, 0.0), 2, width, np.add, 0.0)
-    return sums / np.multiply.outer(height.pixels(), width.pixels()).astype(np.float32)[..., np.newaxis]
+    return np.divide(sums, pixels_seen(height, width), dtype=x.dtype)
+
+
+def gradient(g: Backward) -> Gradients:
+    """Each pixel of a window gets the gradient of its average, divided by the number of pixels."""
+    size, stride, padding = g.attributes.size, g.attributes.stride, g.attributes.padding
+    return (g.dy.call("avg_pool_gradient", shape=g.operands[0].shape, size=size, stride=stride, padding=padding),)
 
 
 OP = OpDef(
@@ -34,7 +40,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Pooling("average"),
     facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=False, terms=one_term, fuses_into=""),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=POOLS,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,10 @@ Ends = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of an image under windows: pixels, size and stride of the window, and padding at both ends; all in pixels."""
+    """One axis of an image under windows: pixels, size and stride of the window, and padding at both ends; all in pixels.
+
+    Negative padding, which only `phases` makes, leaves pixels out.
+    """
 
     size: int
     window: int
@@ -46,9 +50,34 @@ class Axis:
         """
         if outputs == (0, self.outputs):
             return (0, self.size), (self.before, self.after)
+        return self.span(outputs)
+
+    def span(self, outputs: Ends) -> tuple[Ends, Ends]:
+        """The pixels from the first to the last that the outputs see, and the padding before and after these."""
         first = outputs[0] * self.stride - self.before
         stop = (outputs[1] - 1) * self.stride - self.before + self.window
         return (max(first, 0), min(stop, self.size)), (max(-first, 0), max(stop - self.size, 0))
+
+    @property
+    def reached(self) -> Ends:
+        """The outputs that see a real pixel; they are neighbours. The same number twice if there are none."""
+        first = max(0, -((self.window - 1 - self.before) // self.stride))
+        return first, max(first, min(self.outputs, (self.size - 1 + self.before) // self.stride + 1))
+
+    def phases(self) -> Iterator[tuple[slice, slice, Axis]]:
+        """How changes of the outputs go back to the pixels: pixels, kernel positions, and the axis of outputs under windows of these.
+
+        Pixels whose distance is a multiple of the stride are met by the same kernel positions, and each position in a window one output
+        further back. So for these pixels it is a convolution of the outputs, of stride 1, with those positions in descending order. Pixels
+        that no position meets are left out.
+        """
+        for first in range(min(self.stride, self.size)):
+            output, position = divmod(first + self.before, self.stride)
+            taps, count = len(range(position, self.window, self.stride)), len(range(first, self.size, self.stride))
+            if taps:
+                kernel = slice(position + (taps - 1) * self.stride, None, -self.stride)
+                before, after = taps - 1 - output, output + count - self.outputs
+                yield slice(first, None, self.stride), kernel, Axis(self.outputs, taps, 1, before, after)
 
     def pixels(self) -> AnyArray:
         """How many real pixels each output's window has: int64 [outputs]."""

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_pair, require_rank
-from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, window_part
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of, window_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +37,7 @@ def infer(attributes: Conv2dAttributes, types: Sequence[TensorType]) -> TensorTy
     require_rank(w, 4, 1, "[height, width, channels in, channels out]")
     if x.shape[3] != w.shape[2]:
         raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x, w))
-    height, width = conv_axes(attributes, x.shape, w.shape)
-    return f32(x.shape[0], height.outputs, width.outputs, w.shape[3])
+    return f32(*conv_shape(attributes, x.shape, w.shape))
 
 
 def _channels_help(x: TensorType, w: TensorType) -> str:
@@ -54,11 +54,17 @@ def conv_axes(attributes: Conv2dAttributes, x: tuple[int, ...], w: tuple[int, ..
     return axes(x, (w[0], w[1]), require_pair(attributes.stride, "stride", MAX_STEP), attributes.padding)
 
 
+def conv_shape(attributes: Conv2dAttributes, x: Shape, w: Shape) -> Shape:
+    """The shape of the convolution of images of the shape `x` with a kernel of the shape `w`."""
+    height, width = conv_axes(attributes, x, w)
+    return x[0], height.outputs, width.outputs, w[3]
+
+
 def reference(attributes: Conv2dAttributes, operands: Sequence[Array]) -> Array:
     """One product a kernel position: all pixels that it meets, times its matrix [C, F]."""
     x, w = operands
     height, width = conv_axes(attributes, x.shape, w.shape)
-    result = np.zeros((x.shape[0], height.outputs, width.outputs, w.shape[3]), np.float32)
+    result = np.zeros(conv_shape(attributes, x.shape, w.shape), x.dtype)
     for r in height.positions:
         rows_out, rows = height.tap(r)
         for s in width.positions:
@@ -75,6 +81,27 @@ def _product(pixels: Array, matrix: Array) -> Array:
 def conv_windows(attributes: Any, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
     """The axes of a convolution, whatever is fused into it."""
     return conv_axes(Conv2dAttributes(attributes.stride, attributes.padding), shapes[0], shapes[1])
+
+
+def defined(attributes: Conv2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
+
+    The zeros of padding have their places in that order.
+    """
+    x, w = operands
+    patches = patches_of(x, *conv_axes(attributes, x.shape, w.shape))
+    pixels = arithmetic.product(patches.reshape(-1, patches.shape[3]), w.reshape(-1, w.shape[3]))
+    return pixels.reshape(*patches.shape[:3], w.shape[3])
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = conv2d_input_gradient(dy, w); dw = conv2d_weight_gradient(x, dy)."""
+    x, w = g.operands
+    steps = {"stride": g.attributes.stride, "padding": g.attributes.padding}
+    return (
+        g.dy.call("conv2d_input_gradient", w, shape=x.shape, **steps) if g.wanted[0] else None,
+        x.call("conv2d_weight_gradient", g.dy, shape=w.shape, **steps) if g.wanted[1] else None,
+    )
 
 
 OP = OpDef(
@@ -97,8 +124,8 @@ OP = OpDef(
         terms=lambda shapes: prod(shapes[1][:3]),
         fuses_into="convolution",
     ),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),

@@ -13,7 +13,7 @@ from tpucc.numerics import place_of_largest
 from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_rank
 
@@ -21,24 +21,39 @@ from tpucc.ops.rules import require_rank
 def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
     """`i32[...]` and `f32[V, D]` give `f32[..., D]`."""
     ids, table = types
-    if ids.dtype != "i32":
-        mend = "declare the input as i32[...]; the table comes second"
-        raise RuleError("E0305", f"expected i32 indices, found {ids.brief}", about=(0,), help=mend)
+    require_indices(ids)
     if table.dtype != "f32":
         raise RuleError("E0305", f"expected a table of f32 values, found {table.brief}", about=(1,), help="the indices come first")
     require_rank(table, 2, 1, "[rows, columns]")
     return f32(*ids.shape, table.shape[1])
 
 
+def require_indices(ids: TensorType) -> None:
+    """Raises `RuleError` unless operand 0 is i32."""
+    if ids.dtype != "i32":
+        mend = "declare the input as i32[...]; the table comes second"
+        raise RuleError("E0305", f"expected i32 indices, found {ids.brief}", about=(0,), help=mend)
+
+
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
-    """Raises `InputError` (E0454) for an index that the table doesn't have; negative ones don't count from the end."""
     ids, table = operands
-    wrong = (ids < 0) | (ids >= len(table))
+    require_rows(ids, len(table))
+    return np.asarray(table[ids])
+
+
+def require_rows(ids: Array, rows: int) -> None:
+    """Raises `InputError` (E0454) for an index that a table of so many rows doesn't have; negative ones don't count from the end."""
+    wrong = (ids < 0) | (ids >= rows)
     if wrong.any():
         first = place_of_largest(wrong)
         place = f" at {list(first)}" if first else ""
-        raise InputError(Diagnostic("E0454", f"index {ids[first]}{place} is outside the embedding's table, which has {len(table):,} rows"))
-    return np.asarray(table[ids])
+        raise InputError(Diagnostic("E0454", f"index {ids[first]}{place} is outside the embedding's table, which has {rows:,} rows"))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dtable has in each row the sum of the rows of dy for which it was read; indices have no gradient."""
+    ids, table = g.operands
+    return None, ids.call("embedding_gradient", g.dy, rows=table.shape[0])
 
 
 OP = OpDef(
@@ -54,7 +69,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has no indexed reads"),
     facts=whole(batch=each),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (TensorType("i32", (8,)), f32(256, 256))),

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_rank
@@ -25,7 +26,19 @@ def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
 
 
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
-    return np.asarray(operands[0].mean(axis=(1, 2), dtype=np.float32))
+    return np.asarray(operands[0].mean(axis=(1, 2), dtype=operands[0].dtype))
+
+
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The machine's sum over rows and columns, divided by the number of pixels."""
+    x = operands[0]
+    return np.asarray(arithmetic.sum(x, (1, 2)) / x.dtype.type(x.shape[1] * x.shape[2]))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy / (H·W), at every pixel."""
+    images, height, width, channels = g.operands[0].shape
+    return ((g.dy / (height * width)).reshape(images, 1, 1, channels).repeated_to(g.operands[0].shape),)
 
 
 def _windows(_: NoAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
@@ -52,8 +65,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Pooling("average"),
     facts=windowed(_windows, part=_part, keeps_parameters=False, terms=one_term, fuses_into=""),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 7, 7, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 4, 257),)),

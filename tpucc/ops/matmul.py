@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -47,6 +48,22 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
 
 
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """As the reference, with the machine's product."""
+    a, b = operands
+    return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
+
+
+def gradient(g: Backward) -> Gradients:
+    """da = dy @ transpose(b); db = transpose(a) @ dy, where all leading sizes of a and dy are rows."""
+    a, b = g.operands
+    rows, depth, columns = a.type.size // b.shape[0], *b.shape
+    return (
+        g.dy @ b.transposed() if g.wanted[0] else None,
+        a.reshape(rows, depth).transposed() @ g.dy.reshape(rows, columns) if g.wanted[1] else None,
+    )
+
+
 OP = OpDef(
     name="matmul",
     summary="the product of rows with a matrix: a @ b",
@@ -61,8 +78,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged", NoAttributes(), (f32(3, 257), f32(257, 5))),

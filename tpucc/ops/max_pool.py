@@ -8,7 +8,7 @@ import numpy as np
 
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
 from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
 
@@ -18,6 +18,12 @@ def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
     x = operands[0]
     height, width = pool_axes(attributes, x.shape)
     return reduce_axis(reduce_axis(x, 1, height, np.maximum, -np.inf), 2, width, np.maximum, -np.inf)
+
+
+def gradient(g: Backward) -> Gradients:
+    """The largest pixel of each window gets the gradient of its result: the first of those that are equal."""
+    size, stride, padding = g.attributes.size, g.attributes.stride, g.attributes.padding
+    return (g.operands[0].call("max_pool_gradient", g.result, g.dy, size=size, stride=stride, padding=padding),)
 
 
 OP = OpDef(
@@ -33,7 +39,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Pooling("max"),
     facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=True, terms=one_term, fuses_into=""),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=POOLS,
 )

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
@@ -16,7 +13,7 @@ from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_pair, require_rank
-from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +39,7 @@ def _axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis
 
 
 def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array:
-    x = operands[0]
-    height, width = _axes(attributes, x.shape)
-    around = np.pad(x, ((0, 0), (height.before, height.after), (width.before, width.after), (0, 0)))
-    windows = sliding_window_view(around, (height.window, width.window), axis=(1, 2))[:, :: height.stride, :: width.stride]
-    pixels = windows.transpose(0, 1, 2, 4, 5, 3)
-    return np.ascontiguousarray(pixels).reshape(*pixels.shape[:3], -1)
+    return patches_of(operands[0], *_axes(attributes, operands[0].shape))
 
 
 OP = OpDef(
@@ -63,7 +55,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("only the host can put the pixels of a window into one row"),
     facts=whole(batch=images),
-    gradient=Missing("to be written"),
+    gradient=Missing("made by packing, after differentiation"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),

@@ -1,7 +1,7 @@
 """Windows that walk over images: the geometry that convolution and pooling share.
 
-Images are NHWC. An `Axis` is one of the two spatial axes; nothing is ever padded in memory, since each kernel position knows which outputs
-see a real pixel there. With attributes that have a `padding`, a part of the result is computed by the same operator with another one.
+Images are NHWC. An `Axis` is one of the two spatial axes, and each kernel position knows which outputs see a real pixel there. With
+attributes that have a `padding`, a part of the result is computed by the same operator with another one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.axis import Axis
+from tpucc.ops.axis import Axis, Ends
 from tpucc.ops.facts import WindowRule
 from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.parts import Bounds, Part, PartRule, Shape
@@ -115,6 +116,48 @@ def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: 
         part = result[(*before, outputs)]
         ufunc(part, x[(*before, pixels)], out=part)
     return result
+
+
+def spread_axis(x: Array, dimension: int, axis: Axis) -> Array:
+    """Each value of `x` [N, H', W', C] at all the pixels of its window along one dimension, which is `axis`; where windows overlap, sums.
+
+    A pixel's sum starts at 0, and goes in ascending order of its position in the window: from the last window to the first.
+    """
+    result = np.zeros((*x.shape[:dimension], axis.size, *x.shape[dimension + 1 :]), x.dtype)
+    before = (slice(None),) * dimension
+    for position in axis.positions:
+        outputs, pixels = axis.tap(position)
+        result[(*before, pixels)] += x[(*before, outputs)]
+    return result
+
+
+def patches_of(x: Array, height: Axis, width: Axis) -> Array:
+    """The pixels of each window side by side, zeros for padding: `[N, H, W, C]` becomes `[N, H', W', R·S·C]`, which is known as im2col.
+
+    The order is that of a kernel `[R, S, C, F]`: row, column, channel. Only what windows with a real pixel see is padded in memory.
+    """
+    windows = np.zeros((x.shape[0], height.outputs, width.outputs, height.window, width.window, x.shape[3]), x.dtype)
+    (top, bottom), (left, right) = height.reached, width.reached
+    if top < bottom and left < right:
+        (rows, above), (columns, beside) = height.span((top, bottom)), width.span((left, right))
+        image = _surrounded(x[:, slice(*rows), slice(*columns)], above, beside)
+        seen = sliding_window_view(image, (height.window, width.window), axis=(1, 2))[:, :: height.stride, :: width.stride]
+        windows[:, top:bottom, left:right] = seen.transpose(0, 1, 2, 4, 5, 3)
+    return windows.reshape(*windows.shape[:3], -1)
+
+
+def _surrounded(x: Array, above: Ends, beside: Ends) -> Array:
+    """Images with zeros around them; `np.pad` takes longer for small ones than the copy does."""
+    if not any(above + beside):
+        return x
+    around = np.zeros((x.shape[0], x.shape[1] + sum(above), x.shape[2] + sum(beside), x.shape[3]), x.dtype)
+    around[:, above[0] : above[0] + x.shape[1], beside[0] : beside[0] + x.shape[2]] = x
+    return around
+
+
+def pixels_seen(height: Axis, width: Axis) -> Array:
+    """How many real pixels each window has: int64 `[H', W', 1]`."""
+    return np.multiply.outer(height.pixels(), width.pixels())[..., np.newaxis]
 
 
 def pool_windows(attributes: PoolAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:

@@ -18,7 +18,7 @@ from tpucc.layers.batch import BATCHES
 from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
-from tpucc.ops.batch import Batch, BatchRule, Case, Division, MixedError
+from tpucc.ops.batch import AVERAGED, Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
@@ -59,7 +59,7 @@ class _Parts(Rewriter):
         division = self._divisions.get(node.name)
         if division is None:
             return False
-        type_ = self._part(node.type, division.result)
+        type_ = self._part(node.type, division.batch)
         operands = list(node.operands)
         for index, batch in division.constants.items():
             operands[index] = self._constant(operands[index], batch)
@@ -140,6 +140,8 @@ def _divided(case: Case) -> Division:
     if (rule := rule_of(case.node.op)) is None:
         raise MixedError(f"nothing is known of how {case.node.op} treats a batch")
     division = rule(case)
+    if division.result is AVERAGED:
+        raise MixedError(f"{case.node.op} averages over the batch")
     for index, batch in division.constants.items():
         operand = case.operands[index]
         known = operand.attributes.value.data if isinstance(operand.attributes, ConstantAttributes) else None
@@ -154,7 +156,7 @@ def _outputs(graph: Graph, found: Divisions, size: int, cores: int) -> Iterator[
         node = graph[output.node]
         if node.name not in found:
             yield _mixed(node, f"the output {output.name} depends on no input", cores)
-        elif (batch := found[node.name].result) != Batch(0, node.type.shape[0] // size):
+        elif (batch := found[node.name].batch) != Batch(0, node.type.shape[0] // size):
             yield _mixed(node, f"in the output {output.name}, {node.type.brief}, it is not the first axis but axis {batch.axis}", cores)
 
 

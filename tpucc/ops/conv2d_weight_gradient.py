@@ -1,0 +1,62 @@
+"""conv2d_weight_gradient: how a change of a convolution goes back to its kernel. Internal: the gradient of conv2d is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.batch import added_up
+from tpucc.ops.conv2d import conv_axes
+from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes, require_convolved, require_four
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Missing
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
+from tpucc.ops.rules import require_f32, require_rank, require_shape
+from tpucc.ops.windows import patches_of
+
+
+def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C, F]`."""
+    x, dy = types
+    require_f32(types)
+    require_rank(x, 4, 0, "[batch, height, width, channels]")
+    shape = require_four(attributes, "[height, width, channels in, channels out]")
+    require_convolved(attributes, x.shape, shape, dy, 1)
+    return f32(*shape)
+
+
+def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], product: Callable[[Array, Array], Array]) -> Array:
+    """The product of the patches, transposed, [R·S·C, N·H'·W'] with dy [N·H'·W', F]: depth in the order image, row, column."""
+    x, dy = operands
+    shape = require_shape(attributes.shape)
+    patches = patches_of(x, *conv_axes(attributes.forward, x.shape, shape))
+    return product(patches.reshape(-1, patches.shape[3]).T, dy.reshape(-1, shape[3])).reshape(shape)
+
+
+OP = OpDef(
+    name="conv2d_weight_gradient",
+    summary="the gradient of a convolution with respect to its kernel",
+    documentation=(
+        "`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C, F]`: for each kernel position the pixels that it met, times what came of "
+        "them, added up over the pixels and the batch. `stride` and `padding` are those of the conv2d. TensorFlow: "
+        "raw_ops.Conv2DBackpropFilter."
+    ),
+    operands=(Operand("x"), Operand("dy")),
+    attributes=Conv2dGradientAttributes,
+    infer=infer,
+    reference=lambda attributes, operands: _gradient(attributes, operands, np.matmul),
+    legalisation=OnHost("the device multiplies by constants, and here both sides are values"),
+    facts=whole(batch=added_up),
+    gradient=Missing("training differentiates once"),
+    floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
+    examples=(
+        Example("one whole tile", Conv2dGradientAttributes((1, 1, 256, 256)), (f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
+        Example("ragged", Conv2dGradientAttributes((3, 2, 3, 5), 2, "same"), (f32(2, 7, 9, 3), f32(2, 4, 5, 5))),
+        Example("padding by hand", Conv2dGradientAttributes((3, 3, 2, 4), (1, 3), (2, 0, 1, 3)), (f32(1, 5, 6, 2), f32(1, 5, 3, 4))),
+        Example("pixels that no window sees", Conv2dGradientAttributes((2, 1, 2, 3), (4, 3)), (f32(1, 6, 5, 2), f32(1, 2, 2, 3))),
+        Example("a border around single pixels", Conv2dGradientAttributes((1, 1, 3, 2), 1, 1), (f32(1, 2, 2, 3), f32(1, 4, 4, 2))),
+    ),
+)

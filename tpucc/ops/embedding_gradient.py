@@ -1,0 +1,69 @@
+"""embedding_gradient: how a change of rows goes back to their table. Internal: the gradient of embedding is made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.batch import added_up
+from tpucc.ops.embedding import require_indices, require_rows
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_integer
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingGradientAttributes:
+    """`rows`: those of the table."""
+
+    rows: int
+
+
+def infer(attributes: EmbeddingGradientAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`i32[...]` and `f32[..., D]` give `f32[rows, D]`."""
+    ids, dy = types
+    require_indices(ids)
+    if dy.dtype != "f32" or not dy.shape or dy.shape[:-1] != ids.shape:
+        raise RuleError("E0302", f"expected a row of f32 values an index, found {dy.brief}", about=(0, 1))
+    return f32(require_integer(attributes.rows, "rows", 1), dy.columns)
+
+
+def reference(attributes: EmbeddingGradientAttributes, operands: Sequence[Array]) -> Array:
+    """Each row's sum starts at 0 and goes in the order of the indices. Raises `InputError` (E0454) as embedding does.
+
+    Elements are added by their number, for which NumPy is several times faster than for whole rows.
+    """
+    ids, dy = operands
+    require_rows(ids, attributes.rows)
+    columns = dy.shape[-1]
+    table = np.zeros(attributes.rows * columns, dy.dtype)
+    np.add.at(table, np.add.outer(ids.reshape(-1).astype(np.intp) * columns, np.arange(columns)).reshape(-1), dy.reshape(-1))
+    return table.reshape(attributes.rows, columns)
+
+
+OP = OpDef(
+    name="embedding_gradient",
+    summary="rows added up into a table, by their numbers",
+    documentation=(
+        "`ids` is i32 of any shape, and `dy` has a row for each of its numbers, which is added to that row of the result, in the order of "
+        "the numbers. Rows that no number names are 0. TensorFlow: math.unsorted_segment_sum. ONNX: ScatterND with reduction=add."
+    ),
+    operands=(Operand("ids"), Operand("dy")),
+    attributes=EmbeddingGradientAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no indexed writes"),
+    facts=whole(batch=added_up),
+    gradient=Missing("training differentiates once"),
+    floats=Ieee(),
+    examples=(
+        Example("one whole tile", EmbeddingGradientAttributes(256), (TensorType("i32", (8,)), f32(8, 256))),
+        Example("ragged", EmbeddingGradientAttributes(11), (TensorType("i32", (3, 5)), f32(3, 5, 7))),
+        Example("one index", EmbeddingGradientAttributes(9), (TensorType("i32", ()), f32(7))),
+    ),
+)
