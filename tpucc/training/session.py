@@ -58,7 +58,7 @@ class Epoch:
     loss: float
     held_out: Mapping[str, float]
     gradients: Mapping[str, float] = field(default_factory=dict)
-    ranges: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    ranges: Mapping[str, list[float]] = field(default_factory=dict)
 
 
 class Session:
@@ -153,7 +153,7 @@ class Session:
             loss=math.fsum(losses) / len(losses),
             held_out=self.held_out.measure(self.trained) if self.held_out else {},
             gradients={key: _norm(values[node]) for key, node in self._gradients.items()},
-            ranges={key: (float(value.min()), float(value.max())) for key, value in self.trained.items()},
+            ranges={key: [float(value.min()), float(value.max())] for key, value in self.trained.items()},
         )
         self.state = replace(self.state, losses=(), epochs=(*self.state.epochs, asdict(epoch)))
         return epoch

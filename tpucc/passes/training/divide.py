@@ -21,4 +21,4 @@ class DivideExamples(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `UsageError` E0508 for a batch that isn't divisible, `CompileError` E0830 and E0831: see `divide_batch.divisions`."""
-        return graph if self.parts == 1 else divided(graph, self.parts, self.name)
+        return graph if self.parts == 1 else divided(graph, self.parts, self.name, means=True)
