@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.types import TensorType, f32
 from tpucc.floating.erf import erf
+from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_flag, unary
