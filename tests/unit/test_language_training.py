@@ -207,6 +207,12 @@ def test_a_fault_that_both_have_is_told_once_and_others_are_all_told() -> None:
     assert [(code, line) for code, line, _ in errors(text)] == [("E0201", line) for line in (2, 3, 5, 8)]
 
 
+def test_the_model_s_name_in_the_model_is_one_fault() -> None:
+    for value, code in (("m", "E0201"), ("m(x)", "E0928")):
+        assert errors(MODEL.replace("x @ w", value) + TRAIN) == [(code, 5, 12)]
+    assert errors(MODEL + TRAIN.replace("m(x)[0, 0]", "m")) == [("E0222", 7, 12)]
+
+
 def test_limits_hold_for_train_and_keep_the_errors_before() -> None:
     text = MODEL + "train(x: f32[8, 16]):\n    for i in range(100):\n        x = x * 2\n    return m(x)[0, 0]\n"
     with pytest.raises(tpucc.LimitError, match="E0605"):
