@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,11 +44,11 @@ class Rate:
     rate: float
 
 
-def whole(_: Any, types: Any) -> TensorType:
+def whole(_: Any, types: Sequence[TensorType]) -> TensorType:
     return f32()
 
 
-def dropped(attributes: Rate, types: Any) -> TensorType:
+def dropped(attributes: Rate, types: Sequence[TensorType]) -> TensorType:
     if not 0 <= attributes.rate < 1:
         raise RuleError("E0307", "the rate must be at least 0 and below 1", about=("rate",))
     return types[0].plain()
@@ -114,7 +114,7 @@ def test_the_loss_is_the_output_of_a_graph_of_its_own() -> None:
         ("sum", "sum", "f32[]"),
     ]
     assert [(output.name, output.node) for output in found.graph.outputs] == [("loss", "sum")]
-    assert (found.fixed, found.trained) == ({"head.v"}, {"w"})
+    assert (found.fixed, found.trained) == (frozenset({"head.v"}), frozenset({"w"}))
     assert found.optimizer == Optimizer("adam", (("rate", 0.002), ("beta1", 0.9), ("beta2", 0.999), ("epsilon", 1e-8)))
     assert found.examples == "digits.npz"
     assert found.examples_span is not None
