@@ -17,13 +17,16 @@ from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.argmax import ArgmaxAttributes
 from tpucc.ops.arithmetic import ArithmeticAttributes
+from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
+from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.elu import EluAttributes
+from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.full import FullAttributes
 from tpucc.ops.gelu import GeluAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
@@ -31,6 +34,7 @@ from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import OpDef, RuleError
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.quantize import QuantizeAttributes
+from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
@@ -158,6 +162,22 @@ CASES: list[Case] = [
     ("conv2d", Conv2dAttributes(1, (1, 1)), (IMAGE, KERNEL), "E0306", ("padding",), "left, right"),  # type: ignore[arg-type]
     ("conv2d", Conv2dAttributes(1, -1), (IMAGE, KERNEL), "E0307", ("padding",), "at least 0"),
     ("conv2d", Conv2dAttributes(1, 2**40), (IMAGE, KERNEL), "E0307", ("padding",), "65,535"),
+    ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6)), (f32(2, 6, 4, 4), KERNEL), "E0303", ("shape",), "found 3"),  # type: ignore[arg-type]
+    ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6, 3)), (f32(2, 6, 4, 4), f32(3)), "E0303", (1,), "channels out"),
+    ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6, 5)), (f32(2, 6, 4, 4), KERNEL), "E0311", ("shape", 1), "has 5"),
+    ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6, 3)), (f32(2, 6, 4, 5), KERNEL), "E0302", (0,), "f32[2, 6, 4, 4], found"),
+    ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 2, 3)), (f32(2, 6, 4, 4), KERNEL), "E0312", (0,), "more than the image's 2"),
+    ("conv2d_weight_gradient", Conv2dGradientAttributes((3, 3, 5, 4)), (IMAGE, f32(2, 6, 4, 4)), "E0311", ("shape", 0), "kernel takes 5"),
+    ("conv2d_weight_gradient", Conv2dGradientAttributes((3, 3, 3, 4), 2), (IMAGE, f32(2, 6, 4, 4)), "E0302", (1,), "f32[2, 3, 2, 4]"),
+    ("max_pool_gradient", PoolAttributes(), (IMAGE, f32(2, 4, 3, 3), f32(2, 4, 3, 2)), "E0302", (2,), "f32[2, 4, 3, 3], found f32[2, 4"),
+    ("max_pool_gradient", PoolAttributes(9), (IMAGE, IMAGE, IMAGE), "E0312", (0,), "height of 9"),
+    ("avg_pool_gradient", AvgPoolGradientAttributes((2, 8, 6, 3)), (IMAGE,), "E0302", (0,), "f32[2, 4, 3, 3], found"),
+    ("avg_pool_gradient", AvgPoolGradientAttributes((2, 8)), (IMAGE,), "E0303", ("shape",), "found 2"),  # type: ignore[arg-type]
+    ("embedding_gradient", EmbeddingGradientAttributes(0), (I32, f32(4, 3, 2)), "E0307", ("rows",), "at least 1"),
+    ("embedding_gradient", EmbeddingGradientAttributes(9), (I32, f32(4, 2)), "E0302", (0, 1), "a row of f32 values an index"),
+    ("embedding_gradient", EmbeddingGradientAttributes(9), (f32(4), f32(4, 2)), "E0305", (0,), "i32"),
+    ("random_uniform", RandomUniformAttributes(0, (4,)), (I32,), "E0305", (0,), "i32[3]: seed"),
+    ("random_uniform", RandomUniformAttributes(-1, (4,)), (TensorType("i32", (3,)),), "E0307", ("use",), "at least 0"),
     ("max_pool", PoolAttributes(9), (IMAGE,), "E0312", (0,), "height of 9 is more than the image's 8"),
     ("max_pool", PoolAttributes(2, 2, 2), (IMAGE,), "E0312", ("padding",), "smaller than the window"),
     ("max_pool", PoolAttributes(2**31), (IMAGE,), "E0307", ("size",), "65,535"),

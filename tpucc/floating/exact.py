@@ -24,16 +24,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.floating.bfloat16 import CHUNK, NAN, Exponents, round_chunk
+from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_chunk
 from tpucc.numerics import AnyArray, Float32, Float64
 
+Exponents = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
 
+EXPONENT_PLACES = np.uint32(23)
 BIAS = 127
 """Of the exponents of float32 and bfloat16."""
 EXACT_BITS = 53 - 16
@@ -46,17 +49,18 @@ TOGETHER = 2**19
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """An operand [M, N] rounded to bfloat16, with what the proof needs. `T` is the transposed operand, without another rounding."""
+    """An operand [M, N] rounded to bfloat16, with what the proof needs."""
 
     values: Float64
     """The rounded values, exactly; infinities and NaN are 0 here."""
-    exponents: Exponents
-    """Of each value, biased; 0 where the value is."""
+    bits: Bits
+    """The rounded values as patterns of float32."""
     lowest: int
-    """The smallest exponent of a nonzero value; 0 if there is none."""
+    """The smallest exponent of a finite value that isn't zero, biased; 0 if there is none."""
     highest: int
-    special: Float32 | None
-    """The rounded values with infinities and NaN; None if all are finite."""
+    """The largest one."""
+    finite: bool
+    """Whether no value is infinite or NaN."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,9 +69,17 @@ class Rounded:
 
     @property
     def T(self) -> Rounded:
-        """The same values, rows and columns exchanged; a view."""
-        special = None if self.special is None else self.special.T
-        return Rounded(self.values.T, self.exponents.T, self.lowest, self.highest, special)
+        """The transposed operand: the same values, not rounded again."""
+        return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite)
+
+    @cached_property
+    def exponents(self) -> Exponents:
+        """Of each value, biased: 2^(e - 127) ≤ |x| < 2^(e - 126); 0 of zero, infinity and NaN, which the proof leaves out."""
+        exponents = np.empty_like(self.bits, np.uint8)
+        np.right_shift(self.bits, EXPONENT_PLACES, out=exponents, casting="unsafe")  # the sign is the ninth bit, and is dropped
+        if not self.finite:
+            exponents[exponents == 255] = 0
+        return exponents
 
 
 def rounded(x: Float32) -> Rounded:
@@ -75,37 +87,42 @@ def rounded(x: Float32) -> Rounded:
     if not x.flags.c_contiguous and x.flags.f_contiguous:
         return rounded(x.T).T
     flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    exponents = np.empty(flat.shape, np.uint8)
-    if flat.size <= CHUNK:
-        bits = np.empty(flat.shape, np.uint32)
-        round_chunk(flat, bits, exponents)
+    bits = np.empty(flat.shape, np.uint32)
+    if 0 < flat.size <= CHUNK:
+        lowest, highest = round_chunk(flat, bits)
         values = bits.view(np.float32).astype(np.float64)
     else:
-        values = np.empty(flat.shape, np.float64)
-        bits = np.empty(CHUNK, np.uint32)
-        for first in range(0, flat.size, CHUNK):
-            part = slice(first, first + CHUNK)
-            some = bits[: exponents[part].size]
-            round_chunk(flat[part], some, exponents[part])
-            values[part] = some.view(np.float32)
-    special = None
-    highest = int(exponents.max(initial=0))
-    if highest == 255:
-        special = values.astype(np.float32).reshape(x.shape)
-        values[exponents == 255] = 0.0
-        exponents[exponents == 255] = 0
-        highest = int(exponents.max(initial=0))
-    lowest = (int((exponents - np.uint8(1)).min(initial=255)) + 1) % 256  # of zero, 0 - 1 is 255
-    return Rounded(values.reshape(x.shape), exponents.reshape(x.shape), lowest, highest, special)
+        lowest, highest, values = _round_in_chunks(flat, bits)
+    finite = highest < INFINITE
+    if not finite:
+        infinite = ~np.isfinite(values)
+        values[infinite] = 0.0
+        _, highest = extremes(np.where(infinite, np.uint32(0), bits))
+        lowest = min(lowest, highest)
+    return Rounded(values.reshape(x.shape), bits.reshape(x.shape), lowest >> 24, highest >> 24, finite)
+
+
+def _round_in_chunks(flat: Float32, bits: Bits) -> tuple[int, int, Float64]:
+    """What `round_chunk` returns, for all chunks together, and the rounded values."""
+    values = np.empty(flat.shape, np.float64)
+    lowest, highest = 0, 0
+    for first in range(0, flat.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        low, high = round_chunk(flat[part], bits[part])
+        values[part] = bits[part].view(np.float32)
+        lowest, highest = min(lowest or low, low or lowest), max(highest, high)
+    return lowest, highest, values
 
 
 def product(a: Rounded, b: Rounded, rows: int) -> Float32:
-    """a [M, K] times b [K, N] in passes of `rows` of the depth: float32 [M, N]. The rule stands at the top of the module."""
+    """a [M, K] times b [K, N] in passes of `rows` of the depth: float32 [M, N]. The rule stands at the top of the module.
+
+    Raises ValueError if the inner dimensions differ.
+    """
     depth = a.shape[1]
     if depth != b.shape[0]:
         raise ValueError(f"product of {list(a.shape)} and {list(b.shape)}: the inner dimensions differ")
-    in_range = a.highest + b.highest - 2 * BIAS + 2 + depth.bit_length() < 128
-    if in_range and a.special is None and b.special is None:
+    if a.finite and b.finite and a.highest + b.highest - 2 * BIAS + 2 + depth.bit_length() < 128:
         return _passes(a, b, rows)
     with np.errstate(over="ignore", invalid="ignore"):
         total = _passes(a, b, rows)
@@ -114,40 +131,65 @@ def product(a: Rounded, b: Rounded, rows: int) -> Float32:
 
 
 def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
+    """All passes, added in ascending depth."""
     depth = a.shape[1]
     budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
-    proved = a.highest - a.lowest + b.highest - b.lowest <= budget
-    finite = a.special is None and b.special is None
-    total: Float32 = np.zeros((a.shape[0], b.shape[1]), np.float32)
+    proof = None
+    if a.highest - a.lowest + b.highest - b.lowest > budget:
+        proof = Proof(a, b, rows, budget)
+    total: Float32 | None = None
     sums: Float64 | None = None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
-        left, right = a.values[:, part], b.values[part]
-        sums = np.matmul(left, right, out=sums)
+        sums = np.matmul(a.values[:, part], b.values[part], out=sums)
         once = sums.astype(np.float32)
-        if not proved:
-            _prove(sums, once, a, b, part, budget)
-        if not finite:
+        if proof is not None:
+            proof.correct(sums, once, first)
+        if not (a.finite and b.finite):
             _put_back(once, a, b, part)
-        np.add(total, once, out=total)
-    return total
+        total = np.add(once, 0.0 if total is None else total, out=once)
+    return np.zeros((a.shape[0], b.shape[1]), np.float32) if total is None else total
 
 
-def _prove(sums: Float64, once: Float32, a: Rounded, b: Rounded, part: slice, budget: int) -> None:
-    """Steps 1 to 4 for one pass: corrects `once` [M, N], the rounded `sums`, where these could be rounded wrongly."""
-    left, right = a.exponents[:, part], b.exponents[part]
-    highest_left, highest_right = left.max(axis=1), right.max(axis=0)
-    # The spread, modulo 256: of a row of zeros 0 - (0 - 1) - 1, which is 0.
-    spread_left = highest_left - (left - np.uint8(1)).min(axis=1) - np.uint8(1)
-    spread_right = highest_right - (right - np.uint8(1)).min(axis=0) - np.uint8(1)
-    if int(spread_left.max(initial=0)) + int(spread_right.max(initial=0)) <= budget:
-        return
-    wide = np.greater.outer(spread_left.astype(np.int16), budget - spread_right.astype(np.int16))
-    rows, columns = _open(sums, wide, highest_left, highest_right, left.shape[1])
-    at_once = TOGETHER // left.shape[1]
-    for first in range(0, rows.size, at_once):
-        i, j = rows[first : first + at_once], columns[first : first + at_once]
-        once[i, j] = exact_sums(a.values[i, part] * b.values[part, j].T)
+class Proof:
+    """Steps 1 to 4 for the passes of one product."""
+
+    def __init__(self, a: Rounded, b: Rounded, rows: int, budget: int) -> None:
+        """`budget` is what the spreads of a row and a column may be together."""
+        self.a, self.b, self.rows, self.budget = a, b, rows, budget
+        self.highest_left, self.spread_left = _of_passes(a.exponents.T, rows)
+        self.highest_right, self.spread_right = _of_passes(b.exponents, rows)
+        widest = self.spread_left.max(axis=1, initial=0).astype(int) + self.spread_right.max(axis=1, initial=0)
+        self.open_passes = widest > budget
+
+    def correct(self, sums: Float64, once: Float32, first: int) -> None:
+        """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly."""
+        i = first // self.rows
+        if not self.open_passes[i]:
+            return
+        a, b = self.a.values[:, first : first + self.rows], self.b.values[first : first + self.rows]
+        wide = np.greater.outer(self.spread_left[i].astype(np.int16), self.budget - self.spread_right[i].astype(np.int16))
+        rows, columns = _open(sums, wide, self.highest_left[i], self.highest_right[i], len(b))
+        at_once = max(TOGETHER // len(b), 1)
+        for start in range(0, rows.size, at_once):
+            places, others = rows[start : start + at_once], columns[start : start + at_once]
+            once[places, others] = exact_sums(a[places] * b[:, others].T)
+
+
+def _of_passes(exponents: Exponents, rows: int) -> tuple[Exponents, Exponents]:
+    """The highest exponents and their spreads, of each pass and row or column: both [passes, N], of exponents [K, N]."""
+    highest = _reduced(np.maximum, exponents, rows)
+    lowest = _reduced(np.minimum, exponents - np.uint8(1), rows)  # less one: zeros, now 255, don't count
+    return highest, highest - lowest - np.uint8(1)  # modulo 256, which makes 0 of no number but zeros
+
+
+def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
+    depth, columns = exponents.shape
+    passes = depth // rows
+    whole = function.reduce(exponents[: passes * rows].reshape(passes, rows, columns), axis=1)
+    if passes * rows == depth:
+        return np.asarray(whole)
+    return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
 def _open(sums: Float64, wide: Booleans, left: Exponents, right: Exponents, depth: int) -> tuple[Places, Places]:
@@ -214,8 +256,8 @@ def _sum_of_any(products: Float64) -> np.float32:
 
 def _put_back(once: Float32, a: Rounded, b: Rounded, part: slice) -> None:
     """Infinities and NaN of one pass: counts the infinite products of each sign, exactly, and corrects `once` [M, N]."""
-    left = (a.values if a.special is None else a.special)[:, part].astype(np.float64)
-    right = (b.values if b.special is None else b.special)[part].astype(np.float64)
+    left = a.bits[:, part].view(np.float32).astype(np.float64)
+    right = b.bits[part].view(np.float32).astype(np.float64)
     infinite_left, infinite_right = np.isinf(left), np.isinf(right)
     sign_left, sign_right = np.nan_to_num(np.sign(left)), np.nan_to_num(np.sign(right))
     finite_left = np.where(infinite_left, 0.0, sign_left)

@@ -127,11 +127,11 @@ def _operands(frame: Frame, operator: OpDef[Any], bound: Mapping[str, ast.Argume
 
 def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Call, hint: Hint) -> Value:
     """Inlines a `def`, or the model where `train` calls it."""
-    values = _evaluated(frame, node.arguments)
     name = definition.name.text
+    if isinstance(definition, ast.ModelDef) and name in frame.functions:
+        raise _of_model(name, node.span)
+    values = _evaluated(frame, node.arguments)
     if name in frame.functions:
-        if isinstance(definition, ast.ModelDef):
-            raise _of_model(name, node.span)
         cycle = [*reversed(frame.functions[: frame.functions.index(name) + 1]), name]
         message = f"{name} calls itself" if len(cycle) == 2 else f"{name} calls itself: {' → '.join(cycle)}"
         raise Problem("E0208", message, node.span, "", "a def is inlined at each call, which would never end; write a loop")

@@ -145,7 +145,7 @@ def _setting(name: str, each: Parameter, bound: Mapping[str, ast.Argument], fram
     if poisoned(value):
         return each.name, None
     if not is_number(value) or not each.allows(value):
-        message = f"{each.name} of {name} must be a number {each.range}, found {describe(value)}"
+        message = f"{each.name} of {name} must be {each.range}, found {describe(value)}"
         frame.report(Problem("E0926", message, argument.span))
         return each.name, None
     return each.name, float(value)

@@ -53,7 +53,7 @@ def elaborate_training(train: ast.TrainDef, model: ast.ModelDef, before: Run, di
 
     Raises `LimitReached` and `TooManyErrors`.
     """
-    functions: Mapping[str, ast.Def | ast.ModelDef] = {model.name.text: model, **before.functions}
+    functions: Mapping[str, ast.Def | ast.ModelDef] = {**before.functions, model.name.text: model}
     run = replace(
         before, functions=functions, training=True, graph=GraphBuilder("train", before.source.name), weights={}, rounds=0, calls=0, steps=0
     )

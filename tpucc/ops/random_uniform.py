@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tpucc.floating.random import uniform
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
@@ -39,7 +41,7 @@ def reference(attributes: RandomUniformAttributes, operands: Sequence[Array]) ->
 
     So an item's numbers are the same whatever the part of the batch that it is drawn with.
     """
-    seed, step, first = (int(number) % 2**32 for number in operands[0])
+    seed, step, first = operands[0].astype(np.uint32).tolist()
     shape = require_shape(attributes.shape)
     return uniform((seed, step), attributes.use, first * math.prod(shape[1:]), math.prod(shape)).reshape(shape)
 

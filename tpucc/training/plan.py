@@ -50,7 +50,7 @@ class Plan:
         self._places = {node.name: place for place, node in enumerate(graph)}
         self._given = tuple(node for node in graph if node.is_input or isinstance(node.attributes, StateAttributes | WeightAttributes))
         before, own, self._reductions, after = _phases(graph)
-        last = _last_uses(graph, self._kept)
+        last = _last_uses((*before, *own, *self._reductions, *after), self._kept)
         make = partial(_call, arithmetic=arithmetic, places=self._places, last=last)
         self._before, self._own, self._after = ([make(node) for node in nodes] for nodes in (before, own, after))
 
@@ -103,9 +103,9 @@ def _phases(graph: Graph) -> tuple[list[Node], list[Node], list[Node], list[Node
     return phases
 
 
-def _last_uses(graph: Graph, kept: Sequence[str]) -> dict[str, str]:
-    """For each value that isn't kept the node that reads it last."""
-    last = {operand: node.name for node in graph for operand in node.operands}
+def _last_uses(order: Sequence[Node], kept: Sequence[str]) -> dict[str, str]:
+    """For each value that isn't kept the node that reads it last, of nodes in the order in which they are computed."""
+    last = {operand: node.name for node in order for operand in node.operands}
     return {name: reader for name, reader in last.items() if name not in kept}
 
 

@@ -8,13 +8,13 @@ from tpucc.frontend.training import Training
 from tpucc.ir.graph import Graph
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.passes.training.batch_statistics import BatchStatistics
 from tpucc.passes.training.differentiate import Differentiate
 from tpucc.passes.training.divide import DivideExamples
 from tpucc.passes.training.draw_dropout import DrawDropout
+from tpucc.passes.training.fold import FoldExact
 from tpucc.passes.training.logits import Logits
 from tpucc.passes.training.optimizer import Optimizer
 from tpucc.passes.training.reduce import AllReduce
@@ -70,7 +70,7 @@ def passes(training: Training, parts: int) -> tuple[Pass, ...]:
     assert training.optimizer is not None
     return (
         States(training.fixed),
-        ConstantFolding(),
+        FoldExact(),
         DivideExamples(parts),
         BatchStatistics(),
         DrawDropout(),
@@ -79,6 +79,7 @@ def passes(training: Training, parts: int) -> tuple[Pass, ...]:
         Differentiate(),
         AllReduce(parts),
         Optimizer(training.optimizer.name, training.optimizer.parameters),
+        FoldExact(),
         CommonSubexpressions(),
         DeadCode(),
     )

@@ -61,7 +61,7 @@ class Growing:
     def constant(self, value: Constant) -> Value:
         """A constant; an equal one that is there already serves again."""
         if value.digest not in self._constants:
-            name = self.fresh(f"{value.data.item():g}" if value.data.size == 1 else "constant")
+            name = self.fresh("scalar" if value.data.size == 1 else "constant")
             type_ = TensorType(value.dtype, value.shape)
             self.nodes[name] = Node(name, "constant", (), ConstantAttributes(value), type_, Origin(made_by=self._by))
             self._constants[value.digest] = name
@@ -108,5 +108,5 @@ class Within:
         return self.value(self._rewriter.make(Node(f"{self._node.name}.{op}", op, names, given, type_, self._node.origin)).name)
 
     def constant(self, value: Constant) -> Value:
-        made = self._rewriter.once(value.digest, lambda: self._rewriter.constant("constant", value, self._node.origin))
+        made = self._rewriter.once(value.digest, lambda: self._rewriter.constant("scalar", value, self._node.origin))
         return self.value(made.name)
