@@ -117,7 +117,11 @@ def test_every_core_has_the_mean(tmp_path: Path) -> None:
     )
     gradients = values_of(next(s.graph for s in session.step.stages if s.name == "differentiate"), GRADIENT)
     one = started(
-        tpucc.Source("net.tpu", source(tmp_path).read_text()), tmp_path, "net", {"batch": "4"}, Settings(examples=examples(), target="tpu_v2")
+        tpucc.Source("net.tpu", source(tmp_path).read_text()),
+        tmp_path,
+        "net",
+        {"batch": "4"},
+        Settings(examples=examples(), target="tpu_v2"),
     )
     assert len(gradients) == 4
     assert one.step.parts == 1
@@ -185,7 +189,7 @@ def test_what_is_refused_before_the_first_step(tmp_path: Path) -> None:
 
 
 def test_no_gradient_goes_through_integers(tmp_path: Path) -> None:
-    text = NETWORK.replace("cross_entropy(net(x), label)", 'mean(quantize(net(x), scale=0.1))')
+    text = NETWORK.replace("cross_entropy(net(x), label)", "mean(quantize(net(x), scale=0.1))")
     with pytest.raises(CompileError):
         trained(source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)")))
 
