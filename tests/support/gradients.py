@@ -37,6 +37,7 @@ class Eager:
         self._arrays: list[Array] = []
 
     def value(self, array: Array, type_: TensorType) -> Value:
+        assert array.shape == type_.shape
         self._arrays.append(np.asarray(array, self.dtype) if type_.dtype == "f32" else array)
         return Value(str(len(self._arrays) - 1), type_, self)
 
