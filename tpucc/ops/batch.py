@@ -123,15 +123,14 @@ def images(case: Case) -> Division:
 
 def sized_images(case: Case) -> Division:
     """As `images`, for operators whose attribute `shape` is the result's."""
-    division = images(case)
-    return replace(division, attributes=replace(case.attributes, shape=case.part(case.node.type.shape, division.result)))
+    return replace(images(case), attributes=replace(case.attributes, shape=case.part(case.node.type.shape, case.only(0))))
 
 
 def aligned_images(case: Case) -> Division:
     """As `images`, for operators all of whose operands have the items."""
-    division = element_by_element(case)
-    if division.result.axis != 0:
-        raise MixedError(f"the batch lies along axis {division.result.axis}, where {case.node.op} has no separate items")
+    division = aligned(case, range(len(case.operands)))
+    if not isinstance(division.result, Batch) or division.result.axis != 0:
+        raise MixedError(f"the batch lies along another axis than the first, where {case.node.op} has no separate items")
     return division
 
 
