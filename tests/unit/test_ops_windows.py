@@ -17,6 +17,7 @@ from tpucc.ir.graph import NoAttributes, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
+from tpucc.ops.axis import Axis
 from tpucc.ops.batch import Batch, Case, MixedError
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
@@ -278,6 +279,16 @@ def test_gradients_that_no_core_has_alone(name: str, attributes: Any, operands: 
     assert rule is not None
     with pytest.raises(MixedError, match=why):
         rule(case_of(name, attributes, operands, batches))
+
+
+@given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 4), st.integers(-2, 5), st.integers(-2, 5))
+def test_the_outputs_that_see_a_pixel(size: int, window: int, stride: int, before: int, after: int) -> None:
+    assume(size + before + after >= window)
+    axis = Axis(size, window, stride, before, after)
+    starts = range(-before, size + after - window + 1, stride)
+    expected = [i for i, start in enumerate(starts) if any(0 <= pixel < size for pixel in range(start, start + window))]
+    assert len(starts) == axis.outputs
+    assert list(range(*axis.reached)) == expected
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def uniform(key: tuple[int, int], use: int, first: int, count: int) -> Float32:
     bits of the first word. Raises OverflowError if one of them is no 32-bit number.
     """
     numbers = np.empty(count, np.float32)
-    np.uint32(first + max(count - 1, 0))  # refuses what doesn't fit
+    np.array([first, first + max(count - 1, 0)], np.uint32)  # refuses what doesn't fit
     for start in range(0, count, CHUNK):
         stop = min(start + CHUNK, count)
         counter = np.arange(first + start, first + stop, dtype=np.int64).astype(np.uint32)
