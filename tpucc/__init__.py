@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpucc import labs as lab
-    from tpucc.api import Executable, InputWarning, compile, compile_source, judge, load, resume
+    from tpucc.api import Executable, InputWarning, Training, compile, compile_source, judge, load, resume, train
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ProgramError,
         Source,
         Span,
+        TrainingError,
         UsageError,
     )
     from tpucc.ir.graph import Graph, GraphBuilder, Node
@@ -39,10 +40,10 @@ if TYPE_CHECKING:
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "InputWarning", "compile", "compile_source", "judge", "load", "resume"),
+    "tpucc.api": ("Executable", "InputWarning", "Training", "compile", "compile_source", "judge", "load", "resume", "train"),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
-        "ProgramError", "Source", "Span", "UsageError",
+        "ProgramError", "Source", "Span", "TrainingError", "UsageError",
     ),
     "tpucc.ir.graph": ("Graph", "GraphBuilder", "Node"),
     "tpucc.isa.program": ("Program",),
@@ -80,6 +81,8 @@ __all__ = [
     "Stages",
     "Target",
     "TooLarge",
+    "Training",
+    "TrainingError",
     "UsageError",
     "Verdict",
     "__version__",
@@ -90,6 +93,7 @@ __all__ = [
     "load",
     "load_target",
     "resume",
+    "train",
 ]
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
+import numpy as np
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
+from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
@@ -27,6 +29,9 @@ from tpucc.runtime.resume import Base, base_at
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.sim.fast.backends import Backend, require
+from tpucc.training.session import Session, Settings
+from tpucc.training.start import started
+from tpucc.training.state import State
 from tpucc.viz import pictures
 from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
@@ -243,6 +248,85 @@ def _options_of(base: Base | None) -> Options:
     if base is None:
         return Options()
     return base.compilation.options if base.compilation is not None else Options(target=base.program.target, cores=base.program.cores)
+
+
+class Training:
+    """A training that has ended: made by `train`."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def weights(self) -> dict[str, AnyArray]:
+        """The model's weights by key, float32."""
+        return self._session.trained
+
+    @property
+    def state(self) -> State:
+        """Where the training is: the states by key, the step, the seed."""
+        return self._session.state
+
+    @property
+    def history(self) -> dict[str, Any]:
+        """What `history.json` has: the settings, and for each epoch its loss, the held-out measure, gradient norms and ranges."""
+        return self._session.history
+
+    @property
+    def step(self) -> Shown:
+        """The step graph."""
+        graph = self._session.step.graph
+
+        def text(with_data: bool) -> str:
+            return print_graph(graph, with_data=with_data)
+
+        return Shown(graph, f"step graph {graph.name}", text, lambda: pictures.graph_svg(graph))
+
+    def save(self, folder: PathLike) -> None:
+        """Writes `weights.npz`, `state.npz` and `history.json` into a folder, which is made if it is missing."""
+        write_files(Path(folder), self._session.files())
+
+
+def train(
+    path: PathLike,
+    *,
+    epochs: int | None = None,
+    steps: int | None = None,
+    target: str = "host",
+    cores: int = 1,
+    microbatches: int = 1,
+    examples: PathLike | Mapping[str, npt.ArrayLike] | None = None,
+    held_out: PathLike | None = None,
+    weights: PathLike | None = None,
+    seed: int = 0,
+    resume: PathLike | None = None,
+    params: Mapping[str, object] | None = None,
+) -> Training:
+    """Trains the model at `path` by its `train`, for `epochs` (5 unless said) or `steps`, counted from the state `resume` if there is one.
+
+    `target` is the machine whose arithmetic is used: "host" (float32), or "tpu_v2". `cores` share each batch, and each makes
+    `microbatches` of its share. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` is a file of rows
+    with labels, `weights` one of weights to begin with. `seed` draws weights, order and dropout. Raises a subclass of `tpucc.Error`.
+    """
+    file = _path(path, "train", "")
+    arrays = {name: np.asarray(array) for name, array in examples.items()} if isinstance(examples, Mapping) else None
+    settings = Settings(
+        epochs=epochs,
+        steps=steps,
+        target=target,
+        cores=cores,
+        microbatches=microbatches,
+        examples=arrays if arrays is not None or examples is None else Path(examples),  # type: ignore[arg-type]
+        held_out=None if held_out is None else Path(held_out),
+        weights=None if weights is None else Path(weights),
+        seed=seed,
+        resume=None if resume is None else Path(resume),
+    )
+    session = started(read_source(file), file.parent, file.stem, options_of(params=params or {}).params, settings)
+    for note in session.notes:
+        warnings.warn(note, InputWarning, stacklevel=2)
+    for _ in session.run():
+        pass
+    return Training(session)
 
 
 def load(path: PathLike) -> Executable:

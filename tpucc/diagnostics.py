@@ -219,6 +219,12 @@ class CheckError(Error):
     exit_status = 1
 
 
+class TrainingError(Error):
+    """A training that can't go on: a value has become infinite or NaN."""
+
+    exit_status = 1
+
+
 class UsageError(Error):
     """A wrong request: an option, a parameter, a file that is missing or can't be read."""
 

@@ -14,7 +14,7 @@ KINDS = ("*.py", "*.md", "*.lark", "*.js", "*.css", "*.html", "*.toml")
 EXAMPLES = {
     *("emil.py", "fred.py"),
     *("FILE.py", "FILE.toml", "mine.py", "mine.toml", "count.py", "relu_once.py", "student.py", "pass.py", "x.py", "y.py", "P.toml"),
-    *("tpucc/ops/abs.py", "tpucc/passes/drop_clamps.py"),
+    *("tpucc/ops/square.py", "tpucc/passes/drop_clamps.py"),
     *("tests/test_lab.py", "data.py", "everywhere.py", "merge_products.py", "test_merge.py", *(lab.file for lab in labs())),
 }
 """Names that stand for the reader's own files."""

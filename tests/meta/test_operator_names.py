@@ -27,10 +27,11 @@ OTHER = "no operator: a section of a file, a word, or a key"
 ALLOWED: Mapping[str, tuple[str, str]] = {
     "frontend/apply.py": ("add, constant, import constant, matmul, mul, sub, weight*2", SYNTAX),
     "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
-    "frontend/elaborate.py": ("input", SYNTAX),
     "frontend/expressions.py": ("import slice, slice", SYNTAX),
+    "frontend/inputs.py": ("input", SYNTAX),
     "frontend/statements.py": ("import weight, weight", SYNTAX),
     "frontend/syntax_errors.py": ("weight", SYNTAX),
+    "frontend/training.py": ("import weight", "weights that are trained"),
     "frontend/unused.py": ("input, weight", SYNTAX),
     "frontend/words.py": ("weight", SYNTAX),
     "interop/weights.py": ("constant, import constant, import weight, weight", NODES),

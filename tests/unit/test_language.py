@@ -281,6 +281,25 @@ def test_bounds_are_options() -> None:
     assert model(text, limits=Limits(all_calls=3))
 
 
+TRAINED = """
+weights random(seed=0)
+examples "digits.npz"
+optimizer adam(rate=0.002, beta1=0.5)
+
+def loss(y, label):
+    return y[0, label]
+
+model m(x: f32[8, 16] in [0.0, 1.0]) -> f32[8, 4]:
+    weight w: f32[16, 4] = "fc.w" fixed
+    weight b: f32[4] = "fc.b"
+    return x @ w + b
+
+train(x: f32[8, 16]) -> f32[]:
+    y = m(x)
+    return loss(y, 0) + loss(y, label=1)
+"""
+
+
 def mutated(text: str, choose: random.Random) -> str:
     """One to three random edits: something deleted, doubled, exchanged or put in."""
     for _ in range(choose.randint(1, 3)):
@@ -295,6 +314,7 @@ def mutated(text: str, choose: random.Random) -> str:
 @pytest.mark.parametrize("first", range(0, 2000, 500))
 def test_mutated_sources_compile_or_get_a_message(first: int) -> None:
     sources, wrong = [path.read_text() for path in PROGRAMS if "lstm" not in path.name and "resnet" not in path.name], 0
+    sources += [TRAINED] * (len(sources) // 4)
     for seed in range(first, first + 500):
         choose = random.Random(seed)
         text = mutated(choose.choice(sources), choose)

@@ -1,6 +1,6 @@
 """An operator that is added as one file is treated by every optimisation as those are of which the same is true.
 
-`abs` is written as docs/adding.md shows it, and put beside the others for a process of its own: `tpucc.ops` finds it by itself.
+`square` is written as docs/adding.md shows it, and put beside the others for a process of its own: `tpucc.ops` finds it by itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tpucc
 from tests.support.worked import WORKED, added_file
 from tpucc.ops import OPS, also
 
-ABS = added_file((WORKED / "operator.diff").read_text())
+SQUARE = added_file((WORKED / "operator.diff").read_text())
 ADDED = '''
 import importlib.abc
 import importlib.util
@@ -102,13 +102,13 @@ def compiled(name, f):
     return (*watch.shape, made.runtime.program.cores, any(node.op == F for node in made.compilation.layers)), made.warnings
 
 for name in SOURCES:
-    wanted, got = compiled(name, "relu"), compiled(name, "abs")
+    wanted, got = compiled(name, "relu"), compiled(name, "square")
     if name == "behind a pool":
         relu, own = ([node[0] for node in graph[:-2] if node[0] not in ("input", "constant", "patches")] for graph, _ in (wanted, got))
         assert (relu, own) == (["convolution", "max_pool"], ["conv2d", "max_pool", "f"])
     else:
         assert wanted[0] == got[0], (name, wanted[0], got[0])
-        assert [w.replace("relu", "f") for w in wanted[1]] == [w.replace("abs", "f") for w in got[1]], name
+        assert [w.replace("relu", "f") for w in wanted[1]] == [w.replace("square", "f") for w in got[1]], name
         if name == "in bands":
             assert any("bands" in warning for warning in got[1]), got[1]
 print("the same")
@@ -120,9 +120,9 @@ def python(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_abs_is_treated_as_relu_where_the_same_is_true(tmp_path: Path) -> None:
+def test_square_is_treated_as_relu_where_the_same_is_true(tmp_path: Path) -> None:
     """Fused, pushed, sunk, cut into bands, divided among cores and placed alike, to the bit; but not hoisted: it falls left of zero."""
-    (tmp_path / "abs.py").write_text(ABS)
+    (tmp_path / "square.py").write_text(SQUARE)
     found = python(tmp_path, COMPARED)
     assert (found.returncode, found.stdout) == (0, "the same\n"), found.stderr[-3000:]
 
@@ -136,8 +136,8 @@ def test_abs_is_treated_as_relu_where_the_same_is_true(tmp_path: Path) -> None:
     ],
 )
 def test_an_operator_that_leaves_out_a_fact_is_refused_at_import(tmp_path: Path, said: str, lacking: str) -> None:
-    assert said in ABS
-    (tmp_path / "abs.py").write_text(ABS.replace(said, ""))
+    assert said in SQUARE
+    (tmp_path / "square.py").write_text(SQUARE.replace(said, ""))
     found = python(tmp_path, "import tpucc.ops")
     last = found.stderr.strip().splitlines()[-1]
     assert last.startswith("TypeError: ")

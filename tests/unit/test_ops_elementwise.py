@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tpucc.floating.erf import erf
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import f32
 from tpucc.ops import OPS
 from tpucc.ops.elu import EluAttributes
-from tpucc.ops.erf import erf
 from tpucc.ops.gelu import GeluAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.opdef import RuleError, Table

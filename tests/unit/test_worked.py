@@ -16,11 +16,11 @@ import numpy as np
 import tpucc
 from tpucc.runtime.check import compare_with_reference, random_inputs
 
-made = tpucc.compile_source("weights random(seed=1)\\nmodel m(x: f32[3, 300]):\\n    weight w: f32[300, 7]\\n    return abs(x @ w)\\n")
+made = tpucc.compile_source("weights random(seed=1)\\nmodel m(x: f32[3, 300]):\\n    weight w: f32[300, 7]\\n    return square(x @ w)\\n")
 inputs = random_inputs(made.runtime, 0)
 assert not any(c.unequal for c in compare_with_reference(made.runtime, made.compilation.layers, inputs))
 assert (made.run(inputs)["out"] >= 0).all()
-assert [node.op for node in made.compilation.layers if node.op in ("fc", "vector")] == ["fc"], "abs is fused into the product"
+assert [node.op for node in made.compilation.layers if node.op in ("fc", "vector")] == ["fc"], "square is fused into the product"
 """
 
 PASS = """

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tpucc.interop.archive import NO_HINTS, naming, read_arrays
+from tpucc.interop.archive import LABELS, NO_HINTS, naming, read_arrays
 from tpucc.numerics import AnyArray
 
 if TYPE_CHECKING:
     from tpucc.runtime.runtime import Runtime  # `check` needs no runtime, and answers sooner without
 
-LABELS = "labels"
 HINTS = {"E0432": f"answers, which accuracy is measured by, are an array named {LABELS}"}
 """What helps with arrays of a labelled file, by the code of the error."""
 

@@ -19,6 +19,7 @@ COMMANDS = {
     "programs": "The programs that come with tpucc.",
     "compile": "Compile a model; write its files and pictures; print a summary.",
     "run": "Execute a model or a program; optionally check it.",
+    "train": "Train a model; write its weights, its state and its history.",
     "judge": "One verdict: are the values right, is the program valid, how fast is it.",
     "profile": "Where the cycles go, per layer and in all, without executing.",
     "viz": "Draw one picture.",

@@ -1,43 +1,147 @@
-"""Arithmetic of floats. (To be replaced by the branch that writes it.)"""
+"""Arithmetics: the operations on float32 arrays whose bits depend on the machine that computes them.
+
++ - × ÷, square roots and comparisons are IEEE float32 in all of them, so NumPy's own do. The others are methods here: products, sums and
+functions without a closed form. `NUMPY` is the host; `Machine(128)` is a TPU v2 core, bit for bit the same on every processor.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from tpucc.floating import erf as series
+from tpucc.floating import exact, functions
+from tpucc.floating.exact import Rounded
+from tpucc.floating.reduction import tree_sum
+from tpucc.numerics import Float32
+
+Operand = Float32 | Rounded
+"""What a product multiplies: an array, or what `Arithmetic.operand` made of one."""
+
+
+class Arithmetic(ABC):
+    """A way to compute with float32 arrays. Arguments stay as they are; results are new arrays."""
+
+    name: str
+    """One word, for messages and tables."""
+
+    @abstractmethod
+    def operand(self, x: Float32) -> Operand:
+        """x [M, N] prepared for products of this arithmetic: worth it for an operand of several products. `.T` is the transposed one."""
+
+    @abstractmethod
+    def product(self, a: Operand, b: Operand) -> Float32:
+        """a [M, K] times b [K, N]; float32 [M, N]. Raises ValueError if the inner dimensions differ."""
+
+    @abstractmethod
+    def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
+        """The sums of x over these axes, which the result hasn't; float32. Without axes, a copy."""
+
+    @abstractmethod
+    def exp(self, x: Float32) -> Float32:
+        """e to the power of x, element by element; any shape."""
+
+    @abstractmethod
+    def log(self, x: Float32) -> Float32:
+        """The natural logarithm, element by element; any shape. Of a zero -inf, of a negative number NaN."""
+
+    @abstractmethod
+    def tanh(self, x: Float32) -> Float32:
+        """The hyperbolic tangent, element by element; any shape."""
+
+    @abstractmethod
+    def erf(self, x: Float32) -> Float32:
+        """The error function, element by element; any shape."""
+
+    @abstractmethod
+    def sigmoid(self, x: Float32) -> Float32:
+        """1 / (1 + exp(-x)), element by element; any shape. Never overflows."""
 
 
 @dataclass(frozen=True)
-class Arithmetic:
-    name: str
+class Numpy(Arithmetic):
+    """float32 as NumPy computes it, with the product of its BLAS. The last bits differ between processors and numbers of threads."""
 
-    def product(self, a: Array, b: Array) -> Array:
-        return np.asarray(a @ b)
+    name = "numpy"
 
-    def sum(self, x: Array, axis: tuple[int, ...]) -> Array:
-        return np.asarray(x.sum(axis=axis)) if axis else x
+    def operand(self, x: Float32) -> Float32:
+        return x
 
-    def exp(self, x: Array) -> Array:
-        return np.asarray(np.exp(x))
+    def product(self, a: Operand, b: Operand) -> Float32:
+        assert not isinstance(a, Rounded), "an operand of another arithmetic"
+        assert not isinstance(b, Rounded), "an operand of another arithmetic"
+        return np.asarray(a @ b, np.float32)
 
-    def log(self, x: Array) -> Array:
-        return np.asarray(np.log(x))
+    def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
+        return np.asarray(np.sum(x, axis=axis, dtype=np.float32))
 
-    def tanh(self, x: Array) -> Array:
+    def exp(self, x: Float32) -> Float32:
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(x))
+
+    def log(self, x: Float32) -> Float32:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log(x))
+
+    def tanh(self, x: Float32) -> Float32:
         return np.asarray(np.tanh(x))
 
-    def erf(self, x: Array) -> Array:
-        from math import erf
+    def erf(self, x: Float32) -> Float32:
+        return series.erf(x)
 
-        return np.asarray(np.vectorize(erf)(x).astype(x.dtype))
-
-    def sigmoid(self, x: Array) -> Array:
-        small = np.exp(-np.abs(x))
-        return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small)).astype(x.dtype)
+    def sigmoid(self, x: Float32) -> Float32:
+        power = np.exp(-np.abs(x))
+        return np.asarray(np.where(x >= 0, np.float32(1), power) / (1 + power))
 
 
-NUMPY = Arithmetic("numpy")
+@dataclass(frozen=True)
+class Machine(Arithmetic):
+    """A machine with a matrix unit for bfloat16 of `rows` rows, and a float32 vector unit. Same bits on every processor.
+
+    - A product rounds its operands to bfloat16, as `round_to_bfloat16` does. Its depth is cut into passes of `rows`. A pass is the exact
+      sum of its products, rounded once to float32; passes are added in float32, the first first (`tpucc.floating.exact`).
+    - A sum is a halving tree (`tree_sum`).
+    - Functions are polynomials, wrong by at most 2 ulp, sigmoid by at most 3 (`tpucc.floating.functions`).
+
+    NaN is always `NAN`, the quiet one without a payload. No product and no sum is -0.
+    """
+
+    rows: int
+    """Rows of the matrix unit: 128 on TPU v2."""
+    name = "machine"
+
+    def __post_init__(self) -> None:
+        if self.rows < 1:
+            raise ValueError(f"a matrix unit of {self.rows} rows")
+
+    def operand(self, x: Float32) -> Rounded:
+        return exact.rounded(x)
+
+    def product(self, a: Operand, b: Operand) -> Float32:
+        left = a if isinstance(a, Rounded) else exact.rounded(a)
+        right = b if isinstance(b, Rounded) else exact.rounded(b)
+        return exact.product(left, right, self.rows)
+
+    def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
+        return tree_sum(x, axis)
+
+    def exp(self, x: Float32) -> Float32:
+        return functions.exp(x)
+
+    def log(self, x: Float32) -> Float32:
+        return functions.log(x)
+
+    def tanh(self, x: Float32) -> Float32:
+        return functions.tanh(x)
+
+    def erf(self, x: Float32) -> Float32:
+        return functions.erf(x)
+
+    def sigmoid(self, x: Float32) -> Float32:
+        return functions.sigmoid(x)
+
+
+NUMPY: Arithmetic = Numpy()
+"""The host's arithmetic."""

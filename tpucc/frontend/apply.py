@@ -21,7 +21,15 @@ from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import RuleError
 
-BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "@": "matmul"}
+BINARY: Mapping[str, str] = {"+": "add", "-": "sub", "*": "mul", "/": "div", "@": "matmul"}
+COMPARISONS: Mapping[str, str] = {
+    ">": "greater",
+    ">=": "greater_equal",
+    "<": "less",
+    "<=": "less_equal",
+    "==": "equal",
+    "!=": "not_equal",
+}
 LARGEST = float(np.finfo(np.float32).max)
 TRIED = 200
 """Variables that are tried as replacements for a wrong operand."""
@@ -59,13 +67,18 @@ class Application:
 
 
 def applied(made: Application, hint: Hint) -> Tensor:
-    """The node of an operator, its type inferred. Raises `Problem` for a rule that doesn't hold."""
-    try:
-        type_ = OPS[made.op].infer(made.attributes, made.types)
-    except RuleError as error:
-        raise _blamed(error, made) from None
+    """The node of an operator. Raises `Problem` for a rule that doesn't hold."""
+    type_ = inferred(made)
     operands = tuple(operand.tensor.node.name for operand in made.operands)
     return made.frame.add(made.op, operands, made.attributes, type_, made.span, hint)
+
+
+def inferred(made: Application) -> TensorType:
+    """The type of an operator's result. Raises `Problem` for a rule that doesn't hold."""
+    try:
+        return OPS[made.op].infer(made.attributes, made.types)
+    except RuleError as error:
+        raise _blamed(error, made) from None
 
 
 def operand(frame: Frame, value: Value, node: ast.Expression) -> Operand:
@@ -87,16 +100,15 @@ def scalar(frame: Frame, value: Value, span: Span) -> Tensor:
     return applied(Application(frame, "constant", (), attributes, span), ("scalar",))
 
 
-def combined(frame: Frame, symbol: str, a: Operand, b: Operand, span: Span, hint: Hint) -> Tensor:
-    """`a + b`, `a - b`, `a * b`, `a @ b`."""
-    return applied(Application(frame, BINARY[symbol], (a, b), NoAttributes(), span), hint)
+def combined(frame: Frame, op: str, a: Operand, b: Operand, span: Span, hint: Hint) -> Tensor:
+    """The operator that a symbol between two values stands for, as in `a + b` or `a < b`."""
+    return applied(Application(frame, op, (a, b), NoAttributes(), span), hint)
 
 
 def reciprocal(value: Value, span: Span) -> float:
     """1 / value, for the division of a tensor by a static number. Raises `Problem`."""
     if not is_number(value):
-        mend = "only a static number divides a tensor" if isinstance(value, Tensor) else ""
-        raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span, "", mend)
+        raise Problem("E0217", f"a tensor can't be divided by {describe(value)}", span)
     if value == 0:
         raise Problem("E0218", "division by zero", span, "the right side is 0")
     result = 1 / value

@@ -163,11 +163,12 @@ class Assign(Node, frozen=True):
 
 
 class Weight(Node, frozen=True):
-    """`weight name: type = "key"`; without a key it is the name."""
+    """`weight name: type = "key" fixed`; without a key it is the name. `fixed` is the place of this word, if it stands there."""
 
     name: Identifier
     type: Type
     key: Expression | None = None
+    fixed: Span | None = None
 
 
 class For(Node, frozen=True):
@@ -221,7 +222,7 @@ class Param(Node, frozen=True):
 
 
 class Directive(Node, frozen=True):
-    """`weights …`, `calibration …` or `activations …`: `keyword` says which."""
+    """`weights …`, `calibration …`, `activations …`, `examples …` or `optimizer …`: `keyword` says which."""
 
     keyword: str
     value: Expression
@@ -254,7 +255,15 @@ class ModelDef(Node, frozen=True):
     body: tuple[Statement, ...]
 
 
-TopLevel = Param | Directive | Def | ModelDef
+class TrainDef(Node, frozen=True):
+    """`train(inputs) -> results:`; `results` is None when they aren't declared."""
+
+    inputs: tuple[Input, ...]
+    results: tuple[Type, ...] | None
+    body: tuple[Statement, ...]
+
+
+TopLevel = Param | Directive | Def | ModelDef | TrainDef
 
 
 class Module(msgspec.Struct, frozen=True):

@@ -15,21 +15,35 @@ ELSEWHERE: Mapping[str, str] = {
     **dict.fromkeys(("bias", "use_bias"), "a bias is added to the result: … + b"),
     **dict.fromkeys(("filters", "kernel_size", "units"), "the weight's own shape says this: declare it with weight NAME: f32[…]"),
     "name": "operators have no names: the variable that the result is assigned to names it",
+    "momentum": "momentum is an optimizer of its own: momentum(rate, decay=0.9)",
+    "weight_decay": "a penalty on weights is part of the loss: + 0.0001 * sum(w * w)",
 }
 """Arguments of other frameworks' operators, and what takes their place here."""
-RENAMED: Mapping[str, str] = {"dim": "axis", "pool_size": "size", "kernel_size": "size", "strides": "stride"}
+RENAMED: Mapping[str, str] = {
+    "dim": "axis",
+    "pool_size": "size",
+    "kernel_size": "size",
+    "strides": "stride",
+    "eps": "epsilon",
+    "lr": "rate",
+    "learning_rate": "rate",
+    "beta_1": "beta1",
+    "beta_2": "beta2",
+    "rho": "decay",
+}
 """Arguments that have another name here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """The function or operator of a call: its name, its parameters and whether each is required, its place if it is a `def`, and how a call
-    of it looks."""
+    """What a call calls: its name, its parameters and whether each is required, its place if it stands in the source, else how a call of it
+    looks, and what kind of thing it is."""
 
     name: str
     formals: tuple[tuple[str, bool], ...]
     definition: Span | None
     signature: str
+    kind: str = "operator"
 
     @property
     def notes(self) -> tuple[Label, ...]:
@@ -37,7 +51,7 @@ class Callee:
 
     @property
     def help(self) -> tuple[str, ...]:
-        return () if self.definition else (f"the operator is {self.signature}",)
+        return () if self.definition else (f"the {self.kind} is {self.signature}",)
 
 
 def bind(callee: Callee, arguments: Sequence[ast.Argument], span: Span) -> Mapping[str, ast.Argument]:

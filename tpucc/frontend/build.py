@@ -76,6 +76,7 @@ class Builder:
     definition = _node(ast.Def)
     parameter = _node(ast.Parameter)
     model = _node(ast.ModelDef)
+    train = _node(ast.TrainDef)
     model_input = _node(ast.Input)
     typed = _node(ast.Type)
     bounds = _node(ast.Bounds)
@@ -93,9 +94,13 @@ class Builder:
 
     # Statements
 
-    weight = _node(ast.Weight)
     for_statement = _node(ast.For)
     pass_statement = _node(ast.Pass)
+
+    def weight(self, children: Children) -> ast.Weight:
+        _, name, _, type_, *rest = children
+        fixed = span_of(rest.pop()) if rest and isinstance(rest[-1], Token) else None
+        return ast.Weight(_whole(children), _identifier(name), type_, rest[-1] if rest else None, fixed)
 
     def assign(self, children: Children) -> ast.Assign:
         target, value = children

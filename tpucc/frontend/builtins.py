@@ -57,7 +57,7 @@ def _extreme(name: str, choose: Callable[[Sequence[int | float]], int | float]) 
 
 def _number(name: str, value: Value, span: Span) -> int | float:
     if isinstance(value, Tensor):
-        mend = "relu(x) is the larger of x and 0; max_pool takes the largest of a window"
+        mend = f"{name}imum(a, b) works on tensors, element by element, and {name}(x) on the elements of one"
         raise Problem("E0215", f"{name} works on static numbers, and this is {describe(value)}", span, "", mend)
     if not isinstance(value, int | float):
         raise Problem("E0217", f"{name} takes numbers, found {describe(value)}", span)

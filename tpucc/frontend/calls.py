@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from tpucc.diagnostics import did_you_mean
+from tpucc.diagnostics import Label, Span, did_you_mean
 from tpucc.frontend import ast, builtins
-from tpucc.frontend.apply import Application, Operand, applied, operand, tensors_of
+from tpucc.frontend.apply import Application, Operand, applied, inferred, operand, tensors_of
 from tpucc.frontend.attributes import converted, declared
 from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, Hint, function_names, is_function, is_operator
 from tpucc.frontend.problem import LimitReached, Problem
 from tpucc.frontend.statements import run_body
-from tpucc.frontend.values import POISON, Poison, Value, describe, poisoned
+from tpucc.frontend.training import IDENTITY_OUTSIDE_TRAINING
+from tpucc.frontend.types import tensor_type
+from tpucc.frontend.values import POISON, Poison, Tensor, Value, describe, poisoned
 from tpucc.ops import OPS
 from tpucc.ops.opdef import OpDef
 
@@ -29,14 +31,7 @@ PYTHON_FUNCTIONS = {
     "dot": "the product of tensors is a @ b",
     "super": "there are no classes: a def makes the layers of a model",
     "random": "weights random(seed=0), at the top level, draws the weights",
-    "abs": "no operator takes absolute values",
-    "sqrt": "no operator takes roots",
-    "exp": "no operator takes exponentials alone; softmax, sigmoid, tanh and elu are made of them",
-    "log": "no operator takes logarithms",
-    "sum": "a product with ones sums over the last axis: x @ ones([n, 1])",
-    "mean": "global_avg_pool averages an image; a product averages the last axis: x @ full([n, 1], 1 / n)",
     "str": 'a string takes values in holes: "layer{i}"',
-    **dict.fromkeys(("dropout", "Dropout"), "dropout does nothing when a model runs: leave it out"),
     **dict.fromkeys(
         ("layer_norm", "LayerNorm"),
         "no operator normalises rows: their means are known only when the model runs; batch_norm takes constant ones",
@@ -58,12 +53,14 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
         raise _not_a_name(frame, function)
     name = function.text
     if name in frame.run.functions:
-        return _call_def(frame, frame.run.functions[name], node, hint)
-    if is_operator(name):
-        return _call_operator(frame, OPS[name], node, hint)
-    if name in builtins.STATIC:
-        return _call_static(frame, name, node)
-    raise _unknown(frame, function)
+        return _call_defined(frame, frame.run.functions[name], node, hint)
+    if not is_operator(name) and name not in builtins.STATIC:
+        raise _unknown(frame, function, node.span)
+    values = _read(frame, node.arguments)
+    static = name in builtins.STATIC and not isinstance(next(iter(values.values()), None), Tensor)
+    if static or not is_operator(name):
+        return _call_static(name, node, values)
+    return _call_operator(frame, OPS[name], node, values, hint)
 
 
 def _evaluated(frame: Frame, arguments: Sequence[ast.Argument]) -> dict[int, Value]:
@@ -79,18 +76,17 @@ def _read(frame: Frame, arguments: Sequence[ast.Argument]) -> dict[int, Value]:
     return values
 
 
-def _call_static(frame: Frame, name: str, node: ast.Call) -> Value:
+def _call_static(name: str, node: ast.Call, arguments: Mapping[int, Value]) -> Value:
     for argument in node.arguments:
         if argument.name is not None:
             raise Problem("E0211", f"{name} takes no keyword arguments", argument.name.span)
-    values = list(_read(frame, node.arguments).values())
+    values = list(arguments.values())
     if any(map(poisoned, values)):
         return POISON
     return builtins.call(name, values, [argument.span for argument in node.arguments], node.span)
 
 
-def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hint) -> Value:
-    values = _read(frame, node.arguments)
+def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, values: Mapping[int, Value], hint: Hint) -> Value:
     fields = declared(cast(Any, operator.attributes))
     formals = [(place.name, not place.optional) for place in operator.operands] + [(name, required) for name, _, required in fields]
     callee = Callee(operator.name, tuple(formals), None, operator.signature)
@@ -106,7 +102,11 @@ def _call_operator(frame: Frame, operator: OpDef[Any], node: ast.Call, hint: Hin
         if name in bound
     }
     places = {name: bound[name].value.span for name in given}
-    return applied(Application(frame, operator.name, operands, operator.attributes(**given), node.span, places), hint)
+    made = Application(frame, operator.name, operands, operator.attributes(**given), node.span, places)
+    if operator.name in IDENTITY_OUTSIDE_TRAINING and not frame.run.training:
+        inferred(made)
+        return operands[0].tensor
+    return applied(made, hint)
 
 
 def _operands(frame: Frame, operator: OpDef[Any], bound: Mapping[str, ast.Argument], values: Mapping[int, Value]) -> list[Operand] | None:
@@ -125,9 +125,12 @@ def _operands(frame: Frame, operator: OpDef[Any], bound: Mapping[str, ast.Argume
     return found
 
 
-def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> Value:
-    values = _evaluated(frame, node.arguments)
+def _call_defined(frame: Frame, definition: ast.Def | ast.ModelDef, node: ast.Call, hint: Hint) -> Value:
+    """Inlines a `def`, or the model where `train` calls it."""
     name = definition.name.text
+    if isinstance(definition, ast.ModelDef) and name in frame.functions:
+        raise _of_model(name, node.span)
+    values = _evaluated(frame, node.arguments)
     if name in frame.functions:
         cycle = [*reversed(frame.functions[: frame.functions.index(name) + 1]), name]
         message = f"{name} calls itself" if len(cycle) == 2 else f"{name} calls itself: {' → '.join(cycle)}"
@@ -135,12 +138,17 @@ def _call_def(frame: Frame, definition: ast.Def, node: ast.Call, hint: Hint) -> 
     if len(frame.calls) >= frame.run.limits.calls:
         raise LimitReached("E0602", f"more than {frame.run.limits.calls} calls inside each other", node.span)
     _count_call(frame, node)
-    formals = tuple((parameter.name.text, parameter.default is None) for parameter in definition.parameters)
+    parameters = definition.parameters if isinstance(definition, ast.Def) else definition.inputs
+    formals = tuple((each.name.text, isinstance(each, ast.Input) or each.default is None) for each in parameters)
     bound = bind(Callee(name, formals, definition.span, ""), node.arguments, node.span)
     inner = Frame(frame.run, definition.body, calls=(node.span, *frame.calls), functions=(name, *frame.functions), hint=hint)
-    for parameter in definition.parameters:
-        argument = bound.get(parameter.name.text)
-        inner.variables[parameter.name.text] = values[id(argument)] if argument is not None else _default(inner, parameter)
+    for each in parameters:
+        argument = bound.get(each.name.text)
+        if isinstance(each, ast.Input):
+            assert argument is not None
+            inner.variables[each.name.text] = _taken(frame, name, each, argument, values[id(argument)])
+        else:
+            inner.variables[each.name.text] = values[id(argument)] if argument is not None else _default(inner, each)
     try:
         return inner.result if run_body(inner, name, definition.span) else POISON
     except LimitReached as reached:
@@ -163,6 +171,27 @@ def _default(inner: Frame, parameter: ast.Parameter) -> Value:
     return evaluate(Frame(inner.run, calls=inner.calls, functions=inner.functions), parameter.default)
 
 
+def _taken(frame: Frame, model: str, input_: ast.Input, argument: ast.Argument, value: Value) -> Value:
+    """The tensor for an input of the model; `POISON` when it isn't of the input's type, or its range reaches further, which is reported."""
+    type_ = tensor_type(Frame(frame.run), input_.type)
+    if isinstance(type_, Poison) or poisoned(value):
+        return POISON
+    tensor = operand(frame, value, argument.value).tensor
+    wanted, found, name = type_.range, tensor.type.range, input_.name.text
+    outside = wanted is not None and found is not None and not wanted.low <= found.low <= found.high <= wanted.high
+    if tensor.type.plain() != type_.plain() or outside:
+        declared, given = (type_, tensor.type) if outside else (type_.plain(), tensor.type.plain())
+        shown = frame.run.excerpt(argument.value.span) or "this"
+        notes = (Label(input_.span, f"{name} is declared here"),)
+        frame.report(Problem("E0929", f"{model} takes {declared} for {name}, and {shown} is {given}", argument.span, notes=notes))
+        return POISON
+    return tensor
+
+
+def _of_model(name: str, span: Span) -> Problem:
+    return Problem("E0928", f"{name} is the model, which only train calls", span, "", "what two places compute belongs into a def")
+
+
 def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:
     if isinstance(function, ast.Attribute):
         value, name = function.value, function.name.text
@@ -175,7 +204,7 @@ def _not_a_name(frame: Frame, function: ast.Expression) -> Problem:
     return Problem("E0220", f"{shown} isn't a function", function.span, "", "only names of operators and defs are called")
 
 
-def _unknown(frame: Frame, function: ast.Name) -> Problem:
+def _unknown(frame: Frame, function: ast.Name, span: Span) -> Problem:
     name = function.text
     if name == "range":
         return Problem("E0225", "range stands only in a for", function.span, "", "for i in range(n):")
@@ -183,5 +212,7 @@ def _unknown(frame: Frame, function: ast.Name) -> Problem:
         value = frame.lookup(function)
         mend = f"a part of it is taken with square brackets: {name}[…]" if not isinstance(value, Poison) else ""
         return Problem("E0220", f"{name} is {describe(value)}, not a function", function.span, "", mend)
+    if name == frame.run.model:
+        return _of_model(name, span)
     near = did_you_mean(name, {*frame.run.functions, *function_names()})
     return Problem("E0203", f"no function is named {name}", function.span, "not known here", PYTHON_FUNCTIONS.get(name) or near)

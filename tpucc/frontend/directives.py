@@ -1,17 +1,23 @@
-"""The directives of a source: `weights`, `calibration`, `activations`."""
+"""The directives of a source: `weights`, `calibration`, `activations`; and for training `examples`, `optimizer`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from tpucc.diagnostics import Label, Span, did_you_mean, listed
 from tpucc.frontend import ast
+from tpucc.frontend.binding import Callee, bind
 from tpucc.frontend.expressions import evaluate
 from tpucc.frontend.frame import Frame, Run
+from tpucc.frontend.optimizers import OPTIMIZERS, Optimizer, Parameter, signature
 from tpucc.frontend.problem import Problem
-from tpucc.frontend.values import Poison, Value, describe, is_integer
+from tpucc.frontend.values import Poison, Value, describe, is_integer, is_number, poisoned
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+
+FOR_TRAINING = frozenset({"examples", "optimizer"})
+"""The directives that only training reads."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +36,21 @@ class Directives:
     activations: DeviceFormat = DEFAULT_FORMAT
 
 
-def read_directives(module: ast.Module, run: Run) -> Directives:
+@dataclass(frozen=True)
+class TrainingDirectives:
+    """The values of the directives that only training reads; None for those that are missing.
+
+    `examples` is a path as it is written. The span is that of the directive's value.
+    """
+
+    examples: str | None = None
+    examples_span: Span | None = None
+    optimizer: Optimizer | None = None
+
+
+def read_directives(module: ast.Module, run: Run) -> tuple[Directives, TrainingDirectives]:
     """The directives of a module; what is wrong is reported."""
-    found, seen, frame = Directives(), dict[str, Span](), Frame(run)
+    found, training, seen, frame = Directives(), TrainingDirectives(), dict[str, Span](), Frame(run)
     for item in module.items:
         if not isinstance(item, ast.Directive):
             continue
@@ -41,10 +59,20 @@ def read_directives(module: ast.Module, run: Run) -> Directives:
                 note = (Label(seen[item.keyword], "first here"),)
                 raise Problem("E0228", f"{item.keyword} is said twice", item.span, "", "keep one of them", notes=note)
             seen[item.keyword] = item.span
-            found = replace(found, **_read(item, frame))
+            if item.keyword in FOR_TRAINING:
+                training = replace(training, **_read_for_training(item, frame))
+            else:
+                found = replace(found, **_read(item, frame))
         except Problem as problem:
             frame.report(problem)
-    return found
+    return found, training
+
+
+def _read_for_training(item: ast.Directive, frame: Frame) -> dict[str, Any]:
+    """The fields of `TrainingDirectives` that a directive sets."""
+    if item.keyword == "examples":
+        return {"examples": _path(item, frame), "examples_span": item.value.span}
+    return {"optimizer": _optimizer(item.value, frame)}
 
 
 def _read(item: ast.Directive, frame: Frame) -> dict[str, Any]:
@@ -90,3 +118,34 @@ def _seed(node: ast.Call, frame: Frame) -> int | None:
     if not is_integer(value) or value < 0:
         raise Problem("E0227", f"a seed is an integer from 0 up, and this is {describe(value)}", argument.value.span)
     return value
+
+
+def _optimizer(node: ast.Expression, frame: Frame) -> Optimizer | None:
+    """The optimizer of `adam(rate=0.002)`, or of a name alone; None when a value is wrong in itself."""
+    function, arguments = (node.function, node.arguments) if isinstance(node, ast.Call) else (node, ())
+    if not isinstance(function, ast.Name):
+        raise Problem("E0925", "expected the name of an optimizer", function.span, "", "write optimizer adam(rate=0.001)")
+    name = function.text
+    if name not in OPTIMIZERS:
+        mend = did_you_mean(name.lower(), OPTIMIZERS) or f"the optimizers are {listed([*OPTIMIZERS])}"
+        raise Problem("E0925", f"no optimizer is named {name}", function.span, "", mend)
+    formals = tuple((each.name, each.default is None) for each in OPTIMIZERS[name])
+    bound = bind(Callee(name, formals, None, signature(name), "optimizer"), arguments, node.span)
+    values = [_setting(name, each, bound, frame) for each in OPTIMIZERS[name]]
+    known = [(name, value) for name, value in values if value is not None]
+    return Optimizer(name, tuple(known)) if len(known) == len(values) else None
+
+
+def _setting(name: str, each: Parameter, bound: Mapping[str, ast.Argument], frame: Frame) -> tuple[str, float | None]:
+    """A parameter's name and value: what is bound to it, or its default; None for one that is wrong, which is reported."""
+    if each.name not in bound:
+        return each.name, each.default
+    argument = bound[each.name].value
+    value = evaluate(frame, argument)
+    if poisoned(value):
+        return each.name, None
+    if not is_number(value) or not each.allows(value):
+        message = f"{each.name} of {name} must be {each.range}, found {describe(value)}"
+        frame.report(Problem("E0926", message, argument.span))
+        return each.name, None
+    return each.name, float(value)

@@ -10,14 +10,16 @@ from tpucc.frontend import ast
 from tpucc.frontend.calls import call
 from tpucc.frontend.directives import Directives, read_directives
 from tpucc.frontend.frame import Frame, Run, is_function
+from tpucc.frontend.inputs import declare_inputs
 from tpucc.frontend.limits import DEFAULT, Limits
 from tpucc.frontend.params import Params
 from tpucc.frontend.problem import LimitReached, Problem, TooManyErrors
 from tpucc.frontend.statements import run_body
+from tpucc.frontend.training import Training, elaborate_training
 from tpucc.frontend.types import tensor_type
 from tpucc.frontend.unused import unused
-from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, poisoned
-from tpucc.ir.graph import Graph, NoAttributes
+from tpucc.frontend.values import Items, Poison, Tensor, Value, describe, poisoned
+from tpucc.ir.graph import Graph
 from tpucc.ir.types import TensorType
 
 __all__ = ["Limits", "Model", "elaborate"]
@@ -28,6 +30,8 @@ class Model(Directives):
     """A source, elaborated: its operator graph, in which weights are still only keys, and the values of its directives."""
 
     graph: Graph
+    training: Training | None = None
+    """What `train` says; None for a source without one."""
     warnings: tuple[Diagnostic, ...] = ()
 
 
@@ -53,7 +57,8 @@ def _prepared(module: ast.Module, source: Source, given: Mapping[str, str], limi
     functions = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Def)}
     declared = {item.name.text: item for item in reversed(module.items) if isinstance(item, ast.Param)}
     values = Params(declared, given, limits)
-    run = Run(source, limits, functions, call, values.value, declared, given)
+    model = next((item.name.text for item in module.items if isinstance(item, ast.ModelDef)), "")
+    run = Run(source, limits, functions, call, values.value, declared, given, model)
     values.run = run
     return run, values
 
@@ -62,7 +67,7 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     values.read_given()
     _require_unique(module, run)
     values.evaluate_all()
-    directives = read_directives(module, run)
+    directives, for_training = read_directives(module, run)
     models = [item for item in module.items if isinstance(item, ast.ModelDef)]
     if not models:
         run.reports.raise_any(run.source)
@@ -70,11 +75,16 @@ def _elaborated(module: ast.Module, run: Run, values: Params) -> Model:
     for other in models[1:]:
         note = (Label(models[0].span, "the first is here"),)
         run.reports.add(Problem("E0206", "a file has one model, and this is another", other.span, notes=note))
+    trains = [item for item in module.items if isinstance(item, ast.TrainDef)]
+    for other_train in trains[1:]:
+        note = (Label(trains[0].span, "the first is here"),)
+        run.reports.add(Problem("E0920", "a file has one train, and this is another", other_train.span, notes=note))
     run.graph.name, run.graph.source = models[0].name.text, run.source.name
     _run_model(models[0], run)
+    training = elaborate_training(trains[0], models[0], run, for_training) if trains else None
     run.reports.raise_any(run.source)
     graph = run.graph.build()
-    return Model(graph=graph, warnings=unused(module, graph), **vars(directives))
+    return Model(graph=graph, training=training, warnings=unused(module, graph, training), **vars(directives))
 
 
 def _no_model(source: Source) -> CompileError:
@@ -85,10 +95,11 @@ def _no_model(source: Source) -> CompileError:
 
 
 def _require_unique(module: ast.Module, run: Run) -> None:
-    """Reports params and functions that are defined twice, or named like what the language already has."""
+    """Reports params and functions that are defined twice, or named like what the language has. For `train`, the model is a function."""
     seen: dict[str, Span] = {}
+    callable_model = any(isinstance(item, ast.TrainDef) for item in module.items)
     for item in module.items:
-        if not isinstance(item, ast.Param | ast.Def):
+        if not isinstance(item, ast.Param | ast.Def) and not (callable_model and isinstance(item, ast.ModelDef)):
             continue
         name = item.name
         if is_function(name.text):
@@ -113,23 +124,10 @@ def _require_unique_parameters(definition: ast.Def, run: Run) -> None:
 
 def _run_model(model: ast.ModelDef, run: Run) -> None:
     frame = Frame(run, model.body)
-    _declare_inputs(model, frame)
+    declare_inputs(model.inputs, frame)
     results = None if model.results is None else [(tensor_type(frame, node, bounded_for="a result"), node.span) for node in model.results]
     if run_body(frame, "the model", model.span):
         _declare_outputs(frame, results)
-
-
-def _declare_inputs(model: ast.ModelDef, frame: Frame) -> None:
-    for item in model.inputs:
-        name = item.name
-        if name.text in frame.variables:
-            frame.report(Problem("E0204", f"two inputs are named {name.text}", name.span))
-            continue
-        type_ = tensor_type(frame, item.type)
-        if isinstance(type_, Poison):
-            frame.variables[name.text] = POISON
-        else:
-            frame.variables[name.text] = frame.add("input", (), NoAttributes(), type_, item.span, (name.text,))
 
 
 def _declare_outputs(frame: Frame, declared: Sequence[tuple[TensorType | Poison, Span]] | None) -> None:

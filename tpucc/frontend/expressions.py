@@ -11,14 +11,18 @@ from typing import Any
 
 from tpucc.diagnostics import Span, counted, did_you_mean
 from tpucc.frontend import ast
-from tpucc.frontend.apply import BINARY, Application, Operand, applied, combined, operand, reciprocal, scalar
+from tpucc.frontend.apply import BINARY, COMPARISONS, Application, Operand, applied, combined, operand, reciprocal, scalar
 from tpucc.frontend.frame import Frame, Hint
 from tpucc.frontend.problem import Problem
 from tpucc.frontend.static import ARITHMETIC, arithmetic, bounded, compared, negated, require_integer, require_static, truth
 from tpucc.frontend.values import POISON, Items, Poison, Tensor, Value, describe, has_tensor, items, poisoned, written
+from tpucc.ops import OPS
 from tpucc.ops.slice import SliceAttributes
 
 UNNAMED: Hint = ()
+CHOICE = "where(mask, a, b) chooses between tensors, element by element"
+LOGIC = "of two masks, a * b is 1 where both are, and maximum(a, b) where one is"
+OPPOSITE = "1 - mask is the opposite of a mask"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,11 @@ def evaluate(frame: Frame, node: ast.Expression, hint: Hint = UNNAMED) -> Value:
     return POISON
 
 
-def condition(frame: Frame, node: ast.Expression, what: str) -> bool | Poison:
+def condition(frame: Frame, node: ast.Expression, mend: str = CHOICE) -> bool | Poison:
     """Whether a static condition holds; `POISON` when it is wrong, which is then reported."""
     value = evaluate(frame, node)
     try:
-        require_static(value, what, node.span)
+        require_static(value, "a condition", node.span, mend)
     except Problem as problem:
         frame.report(problem)
         return POISON
@@ -69,13 +73,13 @@ def joined(frame: Frame, symbol: str, a: tuple[Value, ast.Expression], b: tuple[
         if has_tensor(left) or has_tensor(right):
             return _list_of_tensors(symbol, left, right, span, frame)
         return arithmetic(symbol, left, right, span, frame.run.limits)
-    if symbol == "/" and isinstance(left, Tensor):
+    if symbol == "/" and isinstance(left, Tensor) and not isinstance(right, Tensor):
         factor = scalar(frame, reciprocal(right, right_node.span), right_node.span)
-        return combined(frame, "*", operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
-    if symbol not in BINARY:
+        return combined(frame, BINARY["*"], operand(frame, left, left_node), Operand(factor, right_node.span), span, hint)
+    if BINARY.get(symbol) not in OPS:
         message, label = f"`{symbol}` works on static values, not on tensors", f"{describe(left)} and {describe(right)}"
-        raise Problem("E0217", message, span, label, "tensors have + - * and @")
-    return combined(frame, symbol, operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
+        raise Problem("E0217", message, span, label, "tensors have + - * / and @")
+    return combined(frame, BINARY[symbol], operand(frame, left, left_node), operand(frame, right, right_node), span, hint)
 
 
 def _list_of_tensors(symbol: str, left: Value, right: Value, span: Span, frame: Frame) -> Value:
@@ -110,7 +114,7 @@ def _items(frame: Frame, node: ast.Items, hint: Hint) -> Value:
 
 def _unary(frame: Frame, node: ast.Unary, hint: Hint) -> Value:
     if node.operator == "not":
-        held = condition(frame, node.operand, "a condition")
+        held = condition(frame, node.operand, OPPOSITE)
         return held if isinstance(held, Poison) else not held
     value = evaluate(frame, node.operand)
     if poisoned(value):
@@ -120,7 +124,7 @@ def _unary(frame: Frame, node: ast.Unary, hint: Hint) -> Value:
     if node.operator == "+":
         return value
     return combined(
-        frame, "*", operand(frame, value, node.operand), Operand(scalar(frame, -1, node.span), node.span, "-1"), node.span, hint
+        frame, BINARY["*"], operand(frame, value, node.operand), Operand(scalar(frame, -1, node.span), node.span, "-1"), node.span, hint
     )
 
 
@@ -137,13 +141,15 @@ def _chain(frame: Frame, node: ast.Chain, hint: Hint) -> Value:
     return left
 
 
-def _comparison(frame: Frame, node: ast.Comparison, _: Hint) -> Value:
+def _comparison(frame: Frame, node: ast.Comparison, hint: Hint) -> Value:
     left = evaluate(frame, node.operands[0])
     for index, symbol in enumerate(node.operators):
         left_node, right_node = node.operands[index], node.operands[index + 1]
         right = evaluate(frame, right_node)
         if poisoned(left) or poisoned(right):
             return POISON
+        if (isinstance(left, Tensor) or isinstance(right, Tensor)) and COMPARISONS.get(symbol) in OPS:
+            return _mask(frame, node, index, left, right, hint)
         for value, place in ((left, left_node), (right, right_node)):
             require_static(value, "what is compared", place.span)
             frame.run.spend_on(value, place.span)
@@ -153,13 +159,21 @@ def _comparison(frame: Frame, node: ast.Comparison, _: Hint) -> Value:
     return True
 
 
+def _mask(frame: Frame, node: ast.Comparison, index: int, left: Value, right: Value, hint: Hint) -> Value:
+    """A comparison of which a side is a tensor: 1.0 where it holds, and 0.0 elsewhere. Raises `Problem`."""
+    if len(node.operators) > 1:
+        raise Problem("E0217", "tensors are compared two at a time", node.span, "", "multiply the results: (a < b) * (b < c)")
+    a, b = operand(frame, left, node.operands[index]), operand(frame, right, node.operands[index + 1])
+    return combined(frame, COMPARISONS[node.operators[index]], a, b, node.span, hint)
+
+
 def _logical(frame: Frame, node: ast.Logical, _: Hint) -> Value:
     """As in Python, the value of the operand that decides; those after it aren't evaluated."""
     for index, inner in enumerate(node.operands):
         value = evaluate(frame, inner)
         if isinstance(value, Poison):
             return POISON
-        require_static(value, "a condition", inner.span)
+        require_static(value, "a condition", inner.span, LOGIC)
         assert not isinstance(value, Tensor)
         if index == len(node.operands) - 1 or truth(value) == (node.operator == "or"):
             return value
@@ -167,7 +181,7 @@ def _logical(frame: Frame, node: ast.Logical, _: Hint) -> Value:
 
 
 def _conditional(frame: Frame, node: ast.Conditional, hint: Hint) -> Value:
-    held = condition(frame, node.condition, "a condition")
+    held = condition(frame, node.condition)
     if isinstance(held, Poison):
         return POISON
     return evaluate(frame, node.value if held else node.otherwise, hint)

@@ -52,20 +52,30 @@ class Declared:
 
     node: Node
     span: Span
+    fixed: Span | None
+    """The place of the word `fixed`, if it stands there."""
 
 
 @dataclass(eq=False)
 class Run:
-    """One elaboration. `call` evaluates a call: calls run statements and statements evaluate expressions, and this ties the knot."""
+    """One elaboration, of the model or of `train`.
+
+    `call` evaluates a call: calls run statements and statements evaluate expressions, and this ties the knot.
+    """
 
     source: Source
     limits: Limits
-    functions: Mapping[str, ast.Def]
+    functions: Mapping[str, ast.Def | ast.ModelDef]
+    """What the source defines and calls may name; the model is there for `train` alone."""
     call: Callable[[Frame, ast.Call, Hint], Value]
     param: Callable[[str], Value]
     params: Mapping[str, ast.Param]
     given: Mapping[str, str] = field(default_factory=dict)
     """The texts of `-D`, by name."""
+    model: str = ""
+    """The model's name."""
+    training: bool = False
+    """Whether `train` is elaborated."""
     reports: Reports = field(init=False)
     graph: GraphBuilder = field(default_factory=lambda: GraphBuilder(""))
     weights: dict[str, Declared] = field(default_factory=dict)
@@ -107,7 +117,7 @@ class Frame:
     variables: dict[str, Value] = field(default_factory=dict)
     calls: tuple[Span, ...] = ()
     functions: tuple[str, ...] = ()
-    """The names of the `def`s in progress, the innermost first."""
+    """The names of the `def`s in progress, and of the model that `train` calls, the innermost first."""
     hint: Hint = ()
     result: Value = POISON
     returned: tuple[ast.Expression, ...] | None = None

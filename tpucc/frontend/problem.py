@@ -66,6 +66,12 @@ class Reports:
         if len(self.found) >= self.limits.errors:
             raise TooManyErrors
 
+    def take(self, other: Reports) -> None:
+        """Adds what another elaboration of the same source has found. Raises `TooManyErrors`."""
+        self.found = {**other.found, **self.found}
+        if len(self.found) >= self.limits.errors:
+            raise TooManyErrors
+
     def in_order(self) -> tuple[Diagnostic, ...]:
         return tuple(sorted(self.found.values(), key=lambda found: found.labels[0].span))
 

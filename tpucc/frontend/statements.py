@@ -108,7 +108,7 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
     known = frame.run.weights.get(key)
     if known is None:
         tensor = frame.add("weight", (), WeightAttributes(key), type_, node.span, (sanitised(key),))
-        frame.run.weights[key] = Declared(tensor.node, node.type.span)
+        frame.run.weights[key] = Declared(tensor.node, node.type.span, node.fixed)
         return tensor.node
     if known.node.type != type_:
         message = f'the weight "{key}" is declared with two types'
@@ -120,6 +120,11 @@ def _declared(frame: Frame, node: ast.Weight, key: str, type_: TensorType) -> No
             *(Label(call, "first by this call") for call in known.node.origin.calls[:1]),
         )
         raise Problem("E0401", message, node.type.span, f"{type_.brief} here", mend, notes=notes)
+    if (known.fixed is None) != (node.fixed is None):
+        message = f'the weight "{key}" is fixed in one declaration and not in another'
+        label, other = ("fixed here", "not here") if node.fixed else ("not fixed here", "fixed here")
+        mend = "weights with one key are one array: write fixed in both, or in none"
+        raise Problem("E0927", message, node.span, label, mend, notes=(Label(known.fixed or known.span, other),))
     return known.node
 
 
@@ -179,7 +184,7 @@ def _range(frame: Frame, node: ast.Call) -> range | Poison:
 
 def _if(frame: Frame, node: ast.If) -> bool:
     for branch in node.branches:
-        held = condition(frame, branch.condition, "a condition")
+        held = condition(frame, branch.condition)
         if isinstance(held, Poison):
             _poison(frame, (node,))
             if any(isinstance(inner, ast.Return) for inner in ast.statements((node,))):

@@ -129,8 +129,8 @@ def require_integer(value: Value, what: str, span: Span, mend: str = "") -> int:
     return value
 
 
-def require_static(value: Value, what: str, span: Span) -> None:
+def require_static(value: Value, what: str, span: Span, mend: str = "sizes are static: x.shape[0]") -> None:
     """Raises `Problem` for a tensor where the compiler needs a value."""
     if isinstance(value, Tensor):
         message = f"{what} must be known while compiling, and this is {describe(value)}"
-        raise Problem("E0215", message, span, "known only when the model runs", "sizes are static: x.shape[0]")
+        raise Problem("E0215", message, span, "known only when the model runs", mend)

@@ -12,11 +12,15 @@ from dataclasses import dataclass
 
 from lark import Token
 
-from tpucc.diagnostics import Span, did_you_mean, printable
+from tpucc.diagnostics import Span, did_you_mean, listed, printable
 from tpucc.frontend import words
 from tpucc.frontend.layout import unclosed
 from tpucc.frontend.problem import Problem, span_of
 from tpucc.frontend.scan import Statement, Text
+
+HEADERS = ("if", "elif", "for", "def", "model", "train")
+"""The words that begin a line that ends with a colon, and have more in it."""
+TRAIN = "it is written train(image: f32[8, 4], label: i32[8]):"
 
 
 @dataclass(frozen=True)
@@ -81,7 +85,7 @@ def _unclosed(case: Case) -> Problem | None:
         return None
     edge = len(case.text.indentation(case.text.line_of(case.statement.start)))
     anew = case.starts_line and len(case.text.indentation(case.text.line_of(case.offset))) <= edge
-    header = case.token == ":" and case.statement.first in ("if", "elif", "for", "def", "model") and "COLON" not in case.accepts
+    header = case.token == ":" and case.statement.first in HEADERS and "COLON" not in case.accepts
     typed = case.statement.brackets[-1].text == "(" and case.statement.first == "def"
     ended = case.token.type in ("$END", "_NEWLINE")
     if not (anew or ended or (header and not typed)):
@@ -178,6 +182,10 @@ def _misplaced(case: Case) -> Problem | None:
         return None
     start = case.statement.pieces[0].start if case.statement.pieces else case.offset
     span = case.text.span(start, start + len(word))
+    return _in_block(word, span)
+
+
+def _in_block(word: str, span: Span) -> Problem:
     return Problem("E0115", f"{word} can't stand inside a block", span, "", f"move {word} to the left edge, outside of every def and model")
 
 
@@ -188,8 +196,22 @@ def _not_top_level(case: Case) -> Problem | None:
         return None
     assigned = case.text.text[case.offset + len(token) :].lstrip(" \t").startswith("=")
     mend = f"for a static value write: param {token} = …" if assigned else "indent it under the def or model that it belongs to"
-    label = "only param, weights, calibration, activations, def and model can"
+    label = f"only {listed(words.TOP_LEVEL)} can"
     return Problem("E0115", f"{words.found(token)} can't begin a line at the top level", case.span, label, near or mend)
+
+
+def _train(case: Case) -> Problem | None:
+    """`train` with a name, without inputs, or inside a block."""
+    if case.statement.first != "train":
+        return None
+    if not case.at_top and case.token == ":" and [piece.text for piece in case.statement.brackets] == ["("]:
+        start = case.statement.pieces[0].start
+        return _in_block("train", case.text.span(start, start + len("train")))
+    if case.accepts != {"LPAR"}:
+        return None
+    if case.token.type == "NAME":
+        return Problem("E0921", "train has no name", case.span, "", TRAIN)
+    return Problem("E0116", f"expected `(` and the inputs of train, found {words.found(case.token)}", case.span, "", TRAIN)
 
 
 def _equals(case: Case) -> Problem | None:
@@ -207,7 +229,7 @@ def _equals(case: Case) -> Problem | None:
 def _missing_colon(case: Case) -> Problem | None:
     if "COLON" not in case.accepts or case.token.type != "_NEWLINE":
         return None
-    if case.statement.first in ("if", "elif", "else", "for", "def", "model"):
+    if case.statement.first in (*HEADERS, "else"):
         return Problem("E0112", f"the line of this {case.statement.first} must end with a colon", case.span, "expected `:`")
     return None
 
@@ -221,8 +243,8 @@ def _types(case: Case) -> Problem | None:
     if first == "def" and case.token == ":" and case.statement.brackets:
         mend = "any tensor or static value may be passed: def f(x, units=3):"
         return Problem("E0116", "the arguments of a def have no types", case.span, "", mend)
-    if first in ("model", "weight") and case.accepts == {"COLON"} and previous not in (")", "]"):
-        mend = f"{'an input' if first == 'model' else 'a weight'} has a type: {previous}: f32[8, 256]"
+    if first in ("model", "train", "weight") and case.accepts == {"COLON"} and previous not in (")", "]"):
+        mend = f"{'an input' if first in HEADERS else 'a weight'} has a type: {previous}: f32[8, 256]"
         return Problem("E0116", f"{previous} has no type", case.span, "expected `:` and a type", mend)
     if case.accepts == {"LSQB"} and previous == "in":
         return Problem("E0116", "this range has no brackets", case.span, "expected `[`", "write in [0.0, 1.0]")
@@ -237,7 +259,8 @@ def _missing_value(case: Case) -> Problem | None:
     previous = case.statement.previous
     if not case.accepts >= {"NUMBER", "STRING"} or not previous or previous in "([{:,":
         return None
-    return Problem("E0117", f"nothing stands after `{previous}`", case.span, f"expected a value, found {words.found(case.token)}")
+    mend = words.DIRECTIVES.get(previous, "") if len(case.statement.pieces) == 1 else ""
+    return Problem("E0117", f"nothing stands after `{previous}`", case.span, f"expected a value, found {words.found(case.token)}", mend)
 
 
 def _general(case: Case) -> Problem:
@@ -245,6 +268,12 @@ def _general(case: Case) -> Problem:
     known = words.STATEMENTS if not case.at_top else words.TOP_LEVEL
     misspelled = len(case.statement.pieces) == 1 and case.token.type in ("NAME", "NUMBER", "STRING") and first not in known
     mend = did_you_mean(first, known) if misspelled else ""
+    if "FIXED" in case.accepts and case.token.type == "NAME":
+        mend = did_you_mean(str(case.token), ["fixed"])
+    elif case.token == "=" and case.statement.previous == "fixed":
+        mend = 'fixed stands at the end: weight w: f32[3] = "w" fixed'
+    elif case.at_top and len(case.statement.pieces) > 1:
+        mend = words.DIRECTIVES.get(first, "")
     expected, found = words.expected(case.accepts), words.found(case.token)
     return Problem("E0116", f"expected {expected}, found {found}", case.span, "", mend)
 
@@ -254,6 +283,7 @@ RULES: tuple[Rule, ...] = (
     _triple_quotes,
     _other_languages,
     _directive_assigned,
+    _train,
     _unclosed,
     _number,
     _string_prefix,

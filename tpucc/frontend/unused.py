@@ -1,14 +1,17 @@
-"""Parts of a source that no output needs: inputs, weights, operations, and `def`s that nothing calls."""
+"""Parts of a source that nothing needs: inputs, weights and operations without an output, `def`s that nothing calls, weights that `train`
+leaves as they are, and what only `train` reads in a file without one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 import msgspec
 
 from tpucc.diagnostics import Diagnostic, Label, Span
 from tpucc.frontend import ast
+from tpucc.frontend.directives import FOR_TRAINING
+from tpucc.frontend.training import Training, needed_weights
 from tpucc.ir.dataflow import needed_values
 from tpucc.ir.graph import Graph
 
@@ -21,22 +24,59 @@ WORDS = {
 }
 
 
-def unused(module: ast.Module, graph: Graph) -> tuple[Diagnostic, ...]:
+def unused(module: ast.Module, graph: Graph, training: Training | None = None) -> tuple[Diagnostic, ...]:
     """A warning for each place of the source that could be left out, in the order of the source."""
-    found = {diagnostic.labels[0].span: diagnostic for diagnostic in (*_nodes(graph), *_definitions(module))}
+    graphs = (graph,) if training is None else (graph, training.graph)
+    of_training = _without_train(module) if training is None else _not_trained(module, graph, training)
+    found = {diagnostic.labels[0].span: diagnostic for diagnostic in (*_nodes(graphs), *_definitions(module), *of_training)}
     return tuple(islice((found[span] for span in sorted(found)), MOST))
 
 
-def _nodes(graph: Graph) -> Iterator[Diagnostic]:
+def _nodes(graphs: Sequence[Graph]) -> Iterator[Diagnostic]:
     """Inputs and weights that no output depends on, and operations that nothing reads. A place in a `def` or a loop counts as used when it
-    is at one of the times that it runs."""
-    live = needed_values(graph)
-    used = {span for node in graph if node.name in live for span in node.origin.spans}
-    for node in graph:
-        ends = not graph.users[node.name] or node.op in WORDS
-        if node.name not in live and ends and node.origin.spans and used.isdisjoint(node.origin.spans):
-            code, message, help = WORDS.get(node.op, WORDS[""])
-            yield _warning(code, message.format(name=node.name), node.origin.spans[0], help)
+    is at one of the times that it runs; a place in the model, when the model or `train` uses it."""
+    lives = [needed_values(graph) for graph in graphs]
+    used = {span for graph, live in zip(graphs, lives, strict=True) for node in graph if node.name in live for span in node.origin.spans}
+    for graph, live in zip(graphs, lives, strict=True):
+        for node in graph:
+            ends = not graph.users[node.name] or node.op in WORDS
+            if node.name not in live and ends and node.origin.spans and used.isdisjoint(node.origin.spans):
+                code, message, help = WORDS.get(node.op, WORDS[""])
+                yield _warning(code, message.format(name=node.name), node.origin.spans[0], help)
+
+
+def _not_trained(module: ast.Module, graph: Graph, training: Training) -> Iterator[Diagnostic]:
+    """A `train` that doesn't call the model; else, weights of the model that the loss doesn't depend on, without those that are fixed."""
+    train = next(item for item in module.items if isinstance(item, ast.TrainDef))
+    model = next(item for item in module.items if isinstance(item, ast.ModelDef))
+    if model.name.text not in _reached(module, train):
+        help = f"it is trained alone; to train the model, call it: {model.name.text}(…)"
+        yield _warning("W0206", f"train doesn't call the model {model.name.text}", train.span, help)
+        return
+    for key, node in needed_weights(graph).items():
+        if key not in training.trained and key not in training.fixed:
+            help = "it isn't trained; use it in the loss, or say so: write fixed behind its declaration"
+            yield _warning("W0205", f'the loss doesn\'t depend on the weight "{key}"', node.origin.spans[0], help)
+
+
+def _without_train(module: ast.Module) -> Iterator[Diagnostic]:
+    """What only `train` reads."""
+    for item in module.items:
+        if isinstance(item, ast.Directive) and item.keyword in FOR_TRAINING:
+            yield _warning("W0207", f"{item.keyword} does nothing in a file without train", item.span, "remove it, or add train(…):")
+        if isinstance(item, ast.Def | ast.ModelDef):
+            places = (statement.fixed for statement in ast.statements(item.body) if isinstance(statement, ast.Weight))
+            for place in filter(None, places):
+                yield _warning("W0207", "fixed does nothing in a file without train", place, "remove it, or add train(…):")
+
+
+def _reached(module: ast.Module, train: ast.TrainDef) -> set[str]:
+    """The names of the functions that `train` calls, or a `def` that it calls."""
+    found, open_ = set[str](), set(_called(train))
+    while open_:
+        found |= open_
+        open_ = {name for item in module.items if isinstance(item, ast.Def) and item.name.text in open_ for name in _called(item)} - found
+    return found
 
 
 def _definitions(module: ast.Module) -> Iterator[Diagnostic]:

@@ -41,6 +41,7 @@ FOUND: Mapping[str, str] = {
     "NAME": "the name {}",
     "NUMBER": "the number {}",
     "STRING": "the string {}",
+    "FIXED": "the name {}",
 }
 """The terminals that don't stand for themselves."""
 
@@ -76,10 +77,12 @@ DIRECTIVES: Mapping[str, str] = {
     "weights": 'write weights "FILE.npz", or weights random(seed=0)',
     "calibration": 'write calibration "FILE.npz"',
     "activations": "write activations i8, or activations i16",
+    "examples": 'write examples "FILE.npz"',
+    "optimizer": "write optimizer adam(rate=0.001), or sgd, momentum or rmsprop",
 }
 """The directives, and how each is written."""
 
-TOP_LEVEL = ("param", "weights", "calibration", "activations", "def", "model")
+TOP_LEVEL = ("param", "weights", "calibration", "activations", "examples", "optimizer", "def", "model", "train")
 STATEMENTS = ("weight", "for", "if", "elif", "else", "return", "pass")
 
 

@@ -33,6 +33,8 @@ SMALL, MAX_RATIO = 2**28, 100
 """An array of more bytes than `SMALL` takes at least a part in `MAX_RATIO` of them in the file: less is an archive made to fill memory."""
 SUFFIX = ".npy"
 NO_HINTS: Mapping[str, str] = {}
+LABELS = "labels"
+"""The key of the labels in an archive of labelled rows."""
 ARRAY_MAGIC = b"\x93NUMPY"
 
 

@@ -54,7 +54,7 @@ def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
     if model.weights is None:
         require_source(model.graph)
         return model.graph
-    path = _inside(folder, model.weights, model.weights_span, "weights")
+    path = beside(folder, model.weights, model.weights_span, "weights")
     with named_at(model.weights_span):
         return bind_archive(model.graph, path)
 
@@ -68,7 +68,7 @@ def read_calibration(model: Model, folder: Path, archive: Path | None) -> Mappin
         return arrays
     if model.calibration is None:
         return None
-    path = _inside(folder, model.calibration, model.calibration_span, "calibration")
+    path = beside(folder, model.calibration, model.calibration_span, "calibration")
     with named_at(model.calibration_span):
         arrays = read_arrays(path)
         checked(model.graph.inputs, arrays, "calibration")
@@ -86,7 +86,7 @@ def named_at(span: Span | None, code: str = "") -> Iterator[None]:
         raise type(error)(placed, error.source) from None
 
 
-def _inside(folder: Path, name: str, span: Span | None, directive: str) -> Path:
+def beside(folder: Path, name: str, span: Span | None, directive: str) -> Path:
     """A path that the source names: relative to its folder, which it may not leave."""
     path = folder / name
     if "\0" in name or Path(name).is_absolute() or not inside(path, folder):

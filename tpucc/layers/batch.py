@@ -12,7 +12,7 @@ from tpucc.ops.batch import SUMMED, BatchRule, Case, Division, MixedError, align
 def _fc(case: Case) -> Division:
     """Several sources, whose products add up, go together row by row."""
     division = aligned(case, range(case.attributes.sources))
-    if division.result.axis == case.node.type.rank - 1:
+    if division.batch.axis == case.node.type.rank - 1:
         raise MixedError(SUMMED)
     return division
 

@@ -25,7 +25,10 @@ INTERNAL = frozenset(
 """Operators that no call makes: other syntax, a pass, or the gradient of another operator does."""
 
 _SHARED = frozenset(
-    ("axis", "batch", "erf", "evaluate", "facts", "floats", "fused", "gradient", "opdef", "parts", "rules", "verify", "windows")
+    (
+        *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "opdef", "parts"),
+        *("reductions", "rules", "verify", "windows"),
+    )
 )
 """The files that define no operator."""
 

@@ -11,7 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Stops
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
 
@@ -51,7 +51,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device compares no values with their neighbours"),
     facts=whole(batch=_batch),
-    gradient=Missing("to be written"),
+    gradient=Stops("it gives the place of a value, which is an integer"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", ArgmaxAttributes(), (f32(8, 256),)),

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tpucc.floating.arithmetic import Arithmetic as FloatArithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import add, mul, sub
 from tpucc.ops.facts import of_two_values
-from tpucc.ops.floats import Ieee
-from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.floats import Defined
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
 
@@ -49,6 +50,12 @@ def _function(attributes: ArithmeticAttributes) -> str:
     return legalisation.function(NoAttributes())
 
 
+def defined(attributes: ArithmeticAttributes, operands: Sequence[Array], arithmetic: FloatArithmetic) -> Array:
+    """One operator after the other, each as it is computed alone."""
+    result = defined_alone(unfused(attributes), NoAttributes(), operands[:2], arithmetic)
+    return defined_fused(attributes, result, operands[2:], arithmetic)
+
+
 OP = OpDef(
     name="arithmetic",
     summary="activation(a + b), of a sum, a difference or a product",
@@ -64,8 +71,8 @@ OP = OpDef(
     facts=of_two_values(
         commutative=lambda attributes: unfused(attributes).facts.commutative(NoAttributes()), signs=(), fuses_into="arithmetic"
     ),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Missing("made by fusion, after differentiation"),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
         Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),

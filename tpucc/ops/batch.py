@@ -29,15 +29,29 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class Averaged:
+    """The value is a mean over the items of the batch: of equal parts of it, the mean of their values is the value of the whole."""
+
+
+AVERAGED = Averaged()
+
+
+@dataclass(frozen=True, slots=True)
 class Division:
     """Where the batch lies in a node's result, and in those of its operands that are constants which go along with the batch.
 
     `attributes` are the node's for the part of one core, where they name a size that is divided; None where they stay.
     """
 
-    result: Batch
+    result: Batch | Averaged
     constants: Mapping[int, Batch] = field(default_factory=dict)
     attributes: Attributes | None = None
+
+    @property
+    def batch(self) -> Batch:
+        """Where the batch lies in the result, which isn't averaged."""
+        assert isinstance(self.result, Batch)
+        return self.result
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +60,7 @@ class Case:
 
     node: Node
     operands: Sequence[Node]
-    batches: Sequence[Batch | None]
+    batches: Sequence[Batch | Averaged | None]
     size: int
     """Items of the batch."""
     cores: int
@@ -59,9 +73,19 @@ class Case:
 
     def only(self, index: int) -> Batch:
         """Where the batch lies in operand `index`, the only one that may have it. Raises `MixedError`."""
-        batch = self.batches[index]
+        batch = self.divided[index]
         if batch is None or any(other is not None for place, other in enumerate(self.batches) if place != index):
             raise MixedError(f"{self.node.op} needs a constant where it gets a value that depends on the batch")
+        return batch
+
+    @property
+    def divided(self) -> Sequence[Batch | None]:
+        """Where the batch lies in each operand. Raises `MixedError` for one that is averaged."""
+        return [self._divided(operand, batch) for operand, batch in zip(self.operands, self.batches, strict=True)]
+
+    def _divided(self, operand: Node, batch: Batch | Averaged | None) -> Batch | None:
+        if isinstance(batch, Averaged):
+            raise MixedError(f"{self.node.op} needs {operand.name}, a mean over the whole batch, of which a core has a part")
         return batch
 
     def part(self, shape: tuple[int, ...], batch: Batch) -> tuple[int, ...]:
@@ -78,22 +102,32 @@ def each(case: Case) -> Division:
 
 
 def element_by_element(case: Case) -> Division:
-    """NumPy's broadcasting: axes are counted from the end."""
+    """NumPy's broadcasting: axes are counted from the end. A sum, a difference or a multiple of means is a mean too."""
+    if _is_mean(case.node.op, case.batches):
+        return Division(AVERAGED)
     return aligned(case, range(len(case.operands)))
+
+
+def _is_mean(op: str, batches: Sequence[Batch | Averaged | None]) -> bool:
+    """Whether the result is a mean over the batch because operands are: it is a linear function of these, and the others don't differ."""
+    means = [isinstance(batch, Averaged) for batch in batches]
+    if not any(means) or any(isinstance(batch, Batch) for batch in batches):
+        return False
+    return op in ("add", "sub") or (op == "mul" and means.count(True) == 1) or (op == "div" and means == [True, False])
 
 
 def aligned(case: Case, indices: Sequence[int]) -> Division:
     """Operands that go together element by element: the batch lies at one place in all of them, and constants there go along."""
-    rank = case.node.type.rank
-    found = {Batch(b.axis + rank - case.operands[i].type.rank, b.inner) for i in indices if (b := case.batches[i]) is not None}
-    if len(found) != 1 or any(case.batches[i] is not None for i in range(len(case.operands)) if i not in indices):
+    rank, batches = case.node.type.rank, case.divided
+    found = {Batch(b.axis + rank - case.operands[i].type.rank, b.inner) for i in indices if (b := batches[i]) is not None}
+    if len(found) != 1 or any(batches[i] is not None for i in range(len(case.operands)) if i not in indices):
         raise MixedError(f"{case.node.op} brings different items of the batch together")
     batch = found.pop()
     constants = {}
     for index in indices:
         type_ = case.operands[index].type
         axis = batch.axis - (rank - type_.rank)
-        if case.batches[index] is None and axis >= 0 and type_.shape[axis] != 1:
+        if batches[index] is None and axis >= 0 and type_.shape[axis] != 1:
             constants[index] = Batch(axis, batch.inner)
     return Division(batch, constants)
 
@@ -123,14 +157,15 @@ def images(case: Case) -> Division:
 
 def sized_images(case: Case) -> Division:
     """As `images`, for operators whose attribute `shape` is the result's."""
-    return replace(images(case), attributes=replace(case.attributes, shape=case.part(case.node.type.shape, case.only(0))))
+    division = images(case)
+    return replace(division, attributes=replace(case.attributes, shape=case.part(case.node.type.shape, division.batch)))
 
 
 def aligned_images(case: Case) -> Division:
     """As `images`, for operators all of whose operands have the items."""
     division = aligned(case, range(len(case.operands)))
-    if not isinstance(division.result, Batch) or division.result.axis != 0:
-        raise MixedError(f"the batch lies along another axis than the first, where {case.node.op} has no separate items")
+    if division.batch.axis != 0:
+        raise MixedError(f"the batch lies along axis {division.batch.axis}, where {case.node.op} has no separate items")
     return division
 
 
@@ -149,7 +184,7 @@ def beside(case: Case, axis: int) -> Batch:
 
 def joined(case: Case, axis: int) -> Division:
     """Values one after the other along `axis`; constants go along with the batch of the others."""
-    found = {batch for batch in case.batches if batch is not None}
+    found = {batch for batch in case.divided if batch is not None}
     if len(found) > 1:
         raise MixedError("concat joins values in which the batch lies along different axes")
     batch = found.pop()

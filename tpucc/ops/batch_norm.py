@@ -11,16 +11,20 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, shown
 
 
 @dataclass(frozen=True, slots=True)
 class BatchNormAttributes:
-    """`epsilon`: added to the variance, so that the division is safe."""
+    """`epsilon`: added to the variance, so that the division is safe.
+
+    `momentum` is for training alone: the part of a moving average that a step keeps; the rest comes from the batch's statistics.
+    """
 
     epsilon: float = 0.001
+    momentum: float = 0.99
 
 
 def infer(attributes: BatchNormAttributes, types: Sequence[TensorType]) -> TensorType:
@@ -34,6 +38,8 @@ def infer(attributes: BatchNormAttributes, types: Sequence[TensorType]) -> Tenso
             raise RuleError("E0311", f"expected one value a channel, {channels}, found {type_.brief}", about=(0, index))
     if require_number(attributes.epsilon, "epsilon") < 0:
         raise RuleError("E0307", f"epsilon must not be negative{shown(attributes.epsilon)}", about=("epsilon",))
+    if not 0 <= require_number(attributes.momentum, "momentum") <= 1:
+        raise RuleError("E0307", f"momentum must be between 0 and 1{shown(attributes.momentum)}", about=("momentum",))
     return types[0].plain()
 
 
@@ -49,12 +55,34 @@ def _batch(case: Case) -> Division:
     return Division(batch)
 
 
+def gradient(g: Backward) -> Gradients:
+    """With d = variance + epsilon and all sums over everything but the channels:
+
+    dx = dy * gamma / sqrt(d), dgamma = sum(dy * (x - mean)) / sqrt(d), dbeta = sum(dy), dmean = -sum(dx) and
+    dvariance = -sum(dx * (x - mean)) / (2 * d).
+    """
+    x, gamma, _, mean, variance = g.operands
+    shifted = variance + g.attributes.epsilon
+    deviation = shifted.call("sqrt")
+    centred = x - mean
+    dx = g.dy * (gamma / deviation)
+    return (
+        dx,
+        (g.dy * centred).summed_to(gamma.shape) / deviation if g.wanted[1] else None,
+        g.dy.summed_to(gamma.shape) if g.wanted[2] else None,
+        -dx.summed_to(gamma.shape) if g.wanted[3] else None,
+        (dx * centred).summed_to(gamma.shape) / (shifted * -2.0) if g.wanted[4] else None,
+    )
+
+
 OP = OpDef(
     name="batch_norm",
     summary="gamma * (x - mean) / sqrt(variance + epsilon) + beta",
     documentation=(
         "The inference form of Ioffe and Szegedy, arXiv 1502.03167: the statistics are constants, one a channel (the last axis). It folds "
-        "into the layer before it. Keras: BatchNormalization, with the same epsilon. ONNX: BatchNormalization (its epsilon is 1e-5)."
+        "into the layer before it. In training, the mean and the variance are those of the batch, and the constants move towards them: "
+        "`momentum * constant + (1 - momentum) * batch`. Keras: BatchNormalization, with the same epsilon and momentum. "
+        "ONNX: BatchNormalization (its epsilon is 1e-5, its momentum 0.9)."
     ),
     operands=(Operand("x"), Operand("gamma"), Operand("beta"), Operand("mean"), Operand("variance")),
     attributes=BatchNormAttributes,
@@ -62,7 +90,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has it only folded into the weights of the layer before"),
     facts=whole(batch=_batch),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", BatchNormAttributes(), (f32(8, 256), *(f32(256),) * 4)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import joined
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_axis, require_sizes, reshaped
@@ -62,6 +63,20 @@ def _part(attributes: ConcatAttributes, shapes: Sequence[Shape], result: Shape, 
     return Part(tuple((*bounds[:axis], (0, shape[axis]), *bounds[axis + 1 :]) for shape in shapes), attributes)
 
 
+def gradient(g: Backward) -> Gradients:
+    """The gradient of each tensor is its part of dy."""
+    axis = g.attributes.axis % g.result.type.rank
+    stops = list(accumulate(x.shape[axis] for x in g.operands))
+    return [_between(g.dy, axis, stop - x.shape[axis], stop) for x, stop in zip(g.operands, stops, strict=True)]
+
+
+def _between(x: Value, axis: int, start: int, stop: int) -> Value:
+    """`start:stop` of an axis."""
+    starts = tuple(start if a == axis else 0 for a in range(x.type.rank))
+    stops = tuple(stop if a == axis else size for a, size in enumerate(x.shape))
+    return x.call("slice", starts=starts, stops=stops)
+
+
 OP = OpDef(
     name="concat",
     summary="tensors one after the other along an axis",
@@ -77,7 +92,7 @@ OP = OpDef(
     facts=moving(
         Values.JOINED, part=_part, batch=lambda case: joined(case, case.attributes.axis % case.node.type.rank), keeps_parameters=False
     ),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", ConcatAttributes(), (f32(8, 128), f32(8, 128))),

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import conv2d
 from tpucc.ops.conv2d import Conv2dAttributes
-from tpucc.ops.floats import Ieee
-from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.floats import Defined
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 from tpucc.ops.windows import Padding, Pair
@@ -37,6 +38,12 @@ def reference(attributes: ConvolutionAttributes, operands: Sequence[Array]) -> A
     return reference_fused(attributes, conv2d.reference(unfused(attributes), operands[:2]), operands[2:])
 
 
+def defined(attributes: ConvolutionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """One operator after the other, each as it is computed alone."""
+    result = defined_alone(conv2d.OP, unfused(attributes), operands[:2], arithmetic)
+    return defined_fused(attributes, result, operands[2:], arithmetic)
+
+
 OP = OpDef(
     name="convolution",
     summary="activation(conv2d(x, w) + b)",
@@ -50,8 +57,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=conv2d.OP.facts,
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Missing("made by fusion, after differentiation"),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
         Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),

@@ -68,7 +68,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Boundary(),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    gradient=Missing("to be written"),
+    gradient=Missing("straight-through estimation isn't there yet"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),

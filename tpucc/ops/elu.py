@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import of_one_value
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_number, unary
 
@@ -32,6 +33,18 @@ def function(attributes: EluAttributes, x: Array) -> Array:
     return np.where(x < 0, attributes.alpha * np.expm1(np.minimum(x, 0)), x)
 
 
+def defined(attributes: EluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
+    x = operands[0]
+    left = np.minimum(x, 0)
+    return np.where(x < 0, attributes.alpha * (arithmetic.tanh(left * 0.5) * (arithmetic.exp(left) + 1.0)), x)
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy * alpha * exp(x) where x < 0, which is dy * (y + alpha), else dy: at the kink, too."""
+    return [(g.operands[0] < 0.0).call("where", g.dy * (g.result + g.attributes.alpha), g.dy)]
+
+
 OP = OpDef(
     name="elu",
     summary="x, or alpha * (exp(x) - 1) where x is negative, element by element",
@@ -42,8 +55,8 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", EluAttributes(), (f32(8, 256),)),
         Example("ragged, shallow", EluAttributes(0.5), (f32(3, 5, 257),)),

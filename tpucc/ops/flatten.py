@@ -9,7 +9,6 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import reshape
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.rules import require_sizes, reshaped
 
@@ -39,7 +38,7 @@ OP = OpDef(
     reference=reference,
     legalisation=View(),
     facts=reshape.OP.facts,
-    gradient=Missing("to be written"),
+    gradient=reshape.OP.gradient,
     floats=Ieee(),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 4, 4, 16),)),

@@ -17,7 +17,7 @@ from tpucc.numerics import AnyArray
 
 @dataclass(frozen=True, slots=True)
 class Ieee:
-    """The reference: it moves values, or does single float32 operations (add, subtract, multiply, divide, square root, compare, select)."""
+    """The reference: it moves values, or does single float32 operations (+ - * /, square root, rounding to integers, compare, select)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import Attributes, NoAttributes
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops import add
+from tpucc.ops.floats import Defined
 from tpucc.ops.opdef import Array, Clamp, OpDef, RuleError, Table
 from tpucc.ops.rules import FLOAT32_MAX
 
@@ -101,3 +103,19 @@ def reference_fused(attributes: Fused, result: Array, biases: Sequence[Array] = 
         return result
     operator, parameters = fused
     return operator.reference(parameters, (result,))
+
+
+def defined_alone(operator: OpDef[Any], attributes: Any, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """What a machine for floats computes for an operator that it has."""
+    floats = operator.floats
+    return floats.function(attributes, operands, arithmetic) if isinstance(floats, Defined) else operator.reference(attributes, operands)
+
+
+def defined_fused(attributes: Fused, result: Array, biases: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """As `reference_fused`, on a machine for floats."""
+    for bias in biases:
+        result = add.reference(NoAttributes(), (result, bias))
+    if (fused := activation_of(attributes)) is None:
+        return result
+    operator, parameters = fused
+    return defined_alone(operator, parameters, (result,), arithmetic)

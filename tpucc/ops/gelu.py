@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.erf import erf
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.erf import erf
 from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_flag, unary
 
@@ -33,13 +34,36 @@ def infer(attributes: GeluAttributes, types: Sequence[TensorType]) -> TensorType
 
 
 def function(attributes: GeluAttributes, x: Array) -> Array:
-    return 0.5 * x * (1.0 + (_tangent(x) if attributes.approximate else erf(x * math.sqrt(0.5))))
+    return 0.5 * x * (1.0 + (np.tanh(_inner(x)) if attributes.approximate else erf(x * math.sqrt(0.5))))
 
 
-def _tangent(x: Array) -> Array:
-    """tanh(sqrt(2 / pi) * (x + 0.044715 x^3)), from a clipped x: the cube of a large one would overflow."""
-    near = np.clip(x, -FLAT, FLAT)
-    return np.asarray(np.tanh(math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * near * near)))
+def _inner(x: Array) -> Array:
+    """sqrt(2 / pi) * (x + 0.044715 x^3), from a clipped x: the cube of a large one would overflow."""
+    near: Array = np.clip(x, -FLAT, FLAT)
+    return math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * near * near)
+
+
+def defined(attributes: GeluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    x = operands[0]
+    s = arithmetic.tanh(_inner(x)) if attributes.approximate else arithmetic.erf(x * math.sqrt(0.5))
+    return 0.5 * x * (1.0 + s)
+
+
+def gradient(g: Backward) -> Gradients:
+    """The exact one: dx = dy * (P + x * p) with the normal distribution's P = (1 + erf(x / sqrt(2))) / 2 = y / x and p = P'.
+
+    The approximate one: dx = dy * ((1 + t) / 2 + x / 2 * (1 - t^2) * u') with t = tanh(u), u = sqrt(2 / pi) * (x + 0.044715 x^3).
+    """
+    x = g.operands[0]
+    if g.attributes.approximate:
+        near = x.call("clip", low=-FLAT, high=FLAT)
+        square = near * near
+        t = (math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * square)).call("tanh")
+        slope = math.sqrt(2.0 / math.pi) * (1.0 + 3 * 0.044715 * square)
+        return [g.dy * (0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * slope)]
+    distribution = x.call("equal", 0.0).call("where", 0.5, g.result / x)
+    density = (-0.5 * x * x).call("exp") * (1.0 / math.sqrt(2.0 * math.pi))
+    return [g.dy * (distribution + x * density)]
 
 
 OP = OpDef(
@@ -56,8 +80,8 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", GeluAttributes(), (f32(8, 256),)),
         Example("ragged, approximate", GeluAttributes(True), (f32(3, 5, 257),)),

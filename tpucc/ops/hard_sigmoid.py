@@ -7,13 +7,19 @@ import numpy as np
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
 
 def function(_: NoAttributes, x: Array) -> Array:
     return np.clip(x + 3.0, 0, 6) / 6.0
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy / 6 where -3 < x < 3, else 0: at both kinks, too."""
+    inside = (g.result > 0.0) * (g.result < 1.0)
+    return [inside.call("where", g.dy / 6.0, 0.0)]
 
 
 OP = OpDef(
@@ -29,7 +35,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=UNARY,
 )

@@ -6,13 +6,21 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops import hard_sigmoid
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
 
 def function(_: NoAttributes, x: Array) -> Array:
     return x * hard_sigmoid.function(NoAttributes(), x)
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy * (s + x / 6) where the hard sigmoid s of x is between 0 and 1, else dy * s: at both kinks, too."""
+    x = g.operands[0]
+    s = x.call("hard_sigmoid")
+    inside = (s > 0.0) * (s < 1.0)
+    return [g.dy * (s + inside.call("where", x / 6.0, 0.0))]
 
 
 OP = OpDef(
@@ -28,7 +36,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=UNARY,
 )

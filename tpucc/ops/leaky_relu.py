@@ -10,7 +10,7 @@ import numpy as np
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import of_one_value
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_number, unary
 
@@ -31,6 +31,11 @@ def function(attributes: LeakyReluAttributes, x: Array) -> Array:
     return np.where(x < 0, attributes.alpha * x, x)
 
 
+def gradient(g: Backward) -> Gradients:
+    """dx = alpha * dy where x < 0, else dy: at the kink, too."""
+    return [(g.operands[0] < 0.0).call("where", g.dy * g.attributes.alpha, g.dy)]
+
+
 OP = OpDef(
     name="leaky_relu",
     summary="x, or alpha * x where x is negative, element by element",
@@ -41,7 +46,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", LeakyReluAttributes(), (f32(8, 256),)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import matmul
 from tpucc.ops.facts import product
-from tpucc.ops.floats import Ieee
-from tpucc.ops.fused import Fused, infer_fused, reference_fused
+from tpucc.ops.floats import Defined
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 
@@ -29,6 +30,12 @@ def reference(attributes: LinearAttributes, operands: Sequence[Array]) -> Array:
     return reference_fused(attributes, matmul.reference(NoAttributes(), operands[:2]), operands[2:])
 
 
+def defined(attributes: LinearAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """One operator after the other, each as it is computed alone."""
+    result = defined_alone(matmul.OP, NoAttributes(), operands[:2], arithmetic)
+    return defined_fused(attributes, result, operands[2:], arithmetic)
+
+
 OP = OpDef(
     name="linear",
     summary="activation(x @ w + b)",
@@ -42,8 +49,8 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Missing("made by fusion, after differentiation"),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", LinearAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged, with bias", LinearAttributes(), (f32(3, 257), f32(257, 5), f32(5))),

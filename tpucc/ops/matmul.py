@@ -9,7 +9,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -54,6 +54,16 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
     return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
 
 
+def gradient(g: Backward) -> Gradients:
+    """da = dy @ transpose(b); db = transpose(a) @ dy, where all leading sizes of a and dy are rows."""
+    a, b = g.operands
+    rows, depth, columns = a.type.size // b.shape[0], *b.shape
+    return (
+        g.dy @ b.transposed() if g.wanted[0] else None,
+        a.reshape(rows, depth).transposed() @ g.dy.reshape(rows, columns) if g.wanted[1] else None,
+    )
+
+
 OP = OpDef(
     name="matmul",
     summary="the product of rows with a matrix: a @ b",
@@ -68,7 +78,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Defined(defined),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),

@@ -9,13 +9,22 @@ import numpy as np
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_two_values
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
 
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return np.asarray(np.multiply(*operands))
+
+
+def gradient(g: Backward) -> Gradients:
+    """da = dy * b and db = dy * a, each summed over the axes along which the operand was repeated."""
+    a, b = g.operands
+    return (
+        (g.dy * b).summed_to(a.shape) if g.wanted[0] else None,
+        (g.dy * a).summed_to(b.shape) if g.wanted[1] else None,
+    )
 
 
 OP = OpDef(
@@ -31,7 +40,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Arithmetic(lambda _: "multiply"),
     facts=of_two_values(commutative=always, signs=(), fuses_into="arithmetic"),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=BROADCAST,
 )

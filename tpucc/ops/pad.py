@@ -11,7 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import padded
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_f32, require_integer, require_sizes
@@ -65,6 +65,13 @@ def _part(attributes: PadAttributes, shapes: Sequence[Shape], result: Shape, bou
     return Part((ends,), attributes)
 
 
+def gradient(g: Backward) -> Gradients:
+    """dx = the part of dy between the zeros."""
+    starts = tuple(before for before, _ in g.attributes.pads)
+    stops = tuple(start + size for start, size in zip(starts, g.operands[0].shape, strict=True))
+    return [g.dy.call("slice", starts=starts, stops=stops)]
+
+
 OP = OpDef(
     name="pad",
     summary="zeros around a tensor",
@@ -75,7 +82,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Rearrangement(lambda attributes, shapes: ""),
     facts=moving(Values.PADDED, part=_part, batch=lambda case: padded(case, case.attributes.pads), keeps_parameters=False),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", PadAttributes(((0, 2), (0, 56))), (f32(6, 200),)),

@@ -55,7 +55,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("only the host can put the pixels of a window into one row"),
     facts=whole(batch=images),
-    gradient=Missing("to be written"),
+    gradient=Missing("made by packing, after differentiation"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),

@@ -9,13 +9,18 @@ import numpy as np
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Clamp, OpDef, Operand
 from tpucc.ops.rules import UNARY, unary
 
 
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return np.maximum(operands[0], np.float32(0))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy where y > 0, else 0: at the kink, too."""
+    return [(g.result > 0.0).call("where", g.dy, 0.0)]
 
 
 OP = OpDef(
@@ -30,7 +35,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Clamp(0.0, float("inf")),
     facts=of_one_value(monotone=always, keeps_parameters=True),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=UNARY,
 )

@@ -7,13 +7,19 @@ import numpy as np
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Clamp, OpDef, Operand
 from tpucc.ops.rules import UNARY, applied, unary
 
 
 def function(_: NoAttributes, x: Array) -> Array:
     return np.clip(x, 0, 6)
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy where 0 < y < 6, else 0: at both kinks, too."""
+    inside = (g.result > 0.0) * (g.result < 6.0)
+    return [inside.call("where", g.dy, 0.0)]
 
 
 OP = OpDef(
@@ -29,7 +35,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Clamp(0.0, 6.0),
     facts=of_one_value(monotone=always, keeps_parameters=True),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=UNARY,
 )

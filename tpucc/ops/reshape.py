@@ -11,7 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
 from tpucc.ops.rules import require_integers, require_shape, reshaped
@@ -78,6 +78,11 @@ def _viewed_batch(case: Case, result: Batch) -> Division:
     return Division(result, attributes=ReshapeAttributes(case.part(case.node.type.shape, result)) if named else None)
 
 
+def gradient(g: Backward) -> Gradients:
+    """dx = dy in the shape of x."""
+    return [g.dy.reshape(*g.operands[0].shape)]
+
+
 OP = OpDef(
     name="reshape",
     summary="the same values in another shape",
@@ -91,7 +96,7 @@ OP = OpDef(
     reference=reference,
     legalisation=View(),
     facts=moving(Values.VIEWED, part=viewed, batch=view_batch, keeps_parameters=True),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", ReshapeAttributes((4, 2, 256)), (f32(8, 256),)),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from tpucc.ir.dtypes import FORMATS
 from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import TensorType, f32
+from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops.opdef import A, Array, Example, RuleError
 
 UNARY = (Example("one whole tile", NoAttributes(), (f32(8, 256),)), Example("ragged", NoAttributes(), (f32(3, 5, 257),)))
@@ -25,6 +26,10 @@ BROADCAST = (
 )
 """The examples of functions of two values."""
 
+ONE_TO_TWO = Range(1.0, 2.0)
+POSITIVE = tuple(replace(example, operands=(example.operands[0].with_range(ONE_TO_TWO),)) for example in UNARY)
+"""The examples of functions that only positive values have."""
+
 MAX_RANK = 32
 MAX_SIZE = 2**31 - 1
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -35,7 +40,7 @@ def require_f32(types: Sequence[TensorType]) -> None:
     """Raises `RuleError` for the first operand that isn't float32."""
     for index, type_ in enumerate(types):
         if type_.dtype != "f32":
-            mend = "dequantize it first" if type_.quantisation else "only embedding takes integers"
+            mend = "dequantize it first" if type_.quantisation else "only indices and labels are integers"
             raise RuleError("E0305", f"expected f32 values, found {type_.brief}", about=(index,), help=mend)
 
 
@@ -57,8 +62,8 @@ def binary(_: Any, types: Sequence[TensorType]) -> TensorType:
     return TensorType("f32", broadcast(types[0].shape, types[1].shape))
 
 
-def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape of operands 0 and 1: sizes are compared from the right; a size of 1, or one that isn't there, repeats.
+def broadcast(a: tuple[int, ...], b: tuple[int, ...], about: tuple[int | str, ...] = (0, 1)) -> tuple[int, ...]:
+    """The common shape of two operands, which `about` names: sizes are compared from the right; one that is 1 or missing repeats.
 
     NumPy's rule, which is also ONNX's multidirectional broadcasting. Raises `RuleError`.
     """
@@ -67,7 +72,7 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     for axis, (m, n) in enumerate(zip(left, right, strict=True)):
         if m != n and 1 not in (m, n):
             mend = f"their sizes at axis {axis - rank} are {m} and {n}: these must be equal, or one of them 1"
-            raise RuleError("E0302", "shapes don't broadcast", about=(0, 1), help=mend)
+            raise RuleError("E0302", "shapes don't broadcast", about=about, help=mend)
     return tuple(n if m == 1 else m for m, n in zip(left, right, strict=True))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -16,6 +19,15 @@ def function(_: NoAttributes, x: Array) -> Array:
     """The exponent is never positive, so that nothing overflows: exp(x) / (1 + exp(x)) on the left of zero."""
     small = np.exp(-np.abs(x))
     return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
+
+
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    return arithmetic.sigmoid(operands[0])
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy * y * (1 - y)."""
+    return [g.dy * g.result * (1.0 - g.result)]
 
 
 OP = OpDef(
@@ -28,7 +40,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=UNARY,
 )

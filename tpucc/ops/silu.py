@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.graph import NoAttributes
 from tpucc.ops import sigmoid
 from tpucc.ops.facts import never, of_one_value
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
 
 def function(_: NoAttributes, x: Array) -> Array:
     return x * sigmoid.function(NoAttributes(), x)
+
+
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    return operands[0] * arithmetic.sigmoid(operands[0])
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy * (s + y * (1 - s)) with s = sigmoid(x)."""
+    s = g.operands[0].call("sigmoid")
+    return [g.dy * (s + g.result * (1.0 - s))]
 
 
 OP = OpDef(
@@ -27,7 +40,7 @@ OP = OpDef(
     reference=applied(function),
     legalisation=Table(function),
     facts=of_one_value(monotone=never, keeps_parameters=False),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=UNARY,
 )

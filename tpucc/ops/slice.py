@@ -13,7 +13,7 @@ from tpucc.ops.axis import Ends
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.reshape import view
@@ -93,6 +93,13 @@ def _batch(case: Case) -> Division:
     return Division(result, attributes=replace(attributes, starts=starts, stops=stops))
 
 
+def gradient(g: Backward) -> Gradients:
+    """dx = dy where the part was, and zeros around it."""
+    bounds = list(zip(g.attributes.starts, g.attributes.stops, g.operands[0].shape, strict=True))
+    part = g.dy.reshape(*(stop - start for start, stop, _ in bounds))
+    return [part.call("pad", pads=tuple((start, size - stop) for start, stop, size in bounds))]
+
+
 OP = OpDef(
     name="slice",
     summary="a rectangular part of a tensor: x[:, 0:4], x[:, t]",
@@ -106,7 +113,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Rearrangement(_obstacle),
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),

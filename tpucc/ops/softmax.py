@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
-from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
 
@@ -40,6 +41,20 @@ def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array
     return np.asarray(exponentials / exponentials.sum(axis=attributes.axis, keepdims=True))
 
 
+def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """As the reference; the sum is the arithmetic's."""
+    x = operands[0]
+    axis = attributes.axis % x.ndim
+    exponentials = arithmetic.exp(x - x.max(axis=axis, keepdims=True))
+    return np.asarray(exponentials / np.expand_dims(arithmetic.sum(exponentials, (axis,)), axis))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = y * (dy - sum(dy * y)), the sum along the axis."""
+    axis = g.attributes.axis % g.result.type.rank
+    return [g.result * (g.dy - (g.dy * g.result).sum((axis,), keepdims=True))]
+
+
 OP = OpDef(
     name="softmax",
     summary="exp(x), divided by its sum along an axis",
@@ -50,8 +65,8 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has no sum along a row and no division"),
     facts=whole(batch=lambda case: Division(beside(case, case.attributes.axis))),
-    gradient=Missing("to be written"),
-    floats=Ieee(),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", SoftmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", SoftmaxAttributes(0), (f32(3, 5, 257),)),

@@ -18,9 +18,13 @@ from tpucc.ops.rules import declared, require_f32, same
 
 @dataclass(frozen=True, slots=True)
 class StateAttributes:
-    """`key`: the array's name in the state file; for a weight, its name in the weight file."""
+    """`key`: the array's name in the state file; for a weight, its name in the weight file.
+
+    `initial` is the value of all elements before the first step; None for a weight, which begins as the weight does.
+    """
 
     key: str
+    initial: float | None = None
 
 
 def infer(attributes: StateAttributes, types: Sequence[TensorType]) -> TensorType:
@@ -42,6 +46,6 @@ OP = OpDef(
     floats=Ieee(),
     examples=(
         Example("one whole tile", StateAttributes("fc1.w"), (f32(256, 256),)),
-        Example("ragged", StateAttributes("adam.m/fc2.b"), (f32(257),)),
+        Example("ragged", StateAttributes("adam.first/fc2.b", 0.0), (f32(257),)),
     ),
 )

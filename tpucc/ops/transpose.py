@@ -9,7 +9,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Missing
+from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_integers, reshaped
@@ -58,6 +58,12 @@ def _batch(case: Case) -> Division:
     return Division(Batch([axis % rank for axis in attributes.perm].index(batch.axis), batch.inner))
 
 
+def gradient(g: Backward) -> Gradients:
+    """dx = dy with its axes put back."""
+    perm = [axis % g.result.type.rank for axis in g.attributes.perm]
+    return [g.dy.transposed(*map(perm.index, range(len(perm))))]
+
+
 OP = OpDef(
     name="transpose",
     summary="the axes in another order",
@@ -70,7 +76,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Rearrangement(_obstacle),
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
-    gradient=Missing("to be written"),
+    gradient=Rule(gradient),
     floats=Ieee(),
     examples=(
         Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),

@@ -18,7 +18,7 @@ from tpucc.layers.batch import BATCHES
 from tpucc.layers.kinds import LAYERS
 from tpucc.numerics import AnyArray
 from tpucc.ops import facts_of
-from tpucc.ops.batch import Batch, BatchRule, Case, Division, MixedError
+from tpucc.ops.batch import Averaged, Batch, BatchRule, Case, Division, MixedError
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter
@@ -37,26 +37,30 @@ class DivideBatch(Pass):
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `UsageError` E0508, `CompileError` E0830 and E0831: see `divisions`."""
-        if context.cores == 1:
-            return graph
-        return _Parts(graph, context.cores, self.name).rewrite(_Parts.divide)
+        return graph if context.cores == 1 else divided(graph, context.cores, self.name)
+
+
+def divided(graph: Graph, parts: int, by: str, *, means: bool = False) -> Graph:
+    """The graph of one of `parts` equal parts of the batch, made by the pass `by`. The outputs are divided, or else `means` over the batch.
+    Raises as `divisions` does."""
+    return _Parts(graph, parts, by, means).rewrite(_Parts.divide)
 
 
 class _Parts(Rewriter):
     """The graph of one core in the making."""
 
-    def __init__(self, graph: Graph, cores: int, by: str) -> None:
+    def __init__(self, graph: Graph, cores: int, by: str, means: bool) -> None:
         super().__init__(graph, by)
         self._cores = cores
         self._size = batch_of(graph)
-        self._divisions: Divisions = divisions(graph, cores)
+        self._divisions: Divisions = divisions(graph, cores, means=means)
 
     def divide(self, node: Node) -> bool:
         """Puts one core's part of a node, if its batch is divided."""
         division = self._divisions.get(node.name)
         if division is None:
             return False
-        type_ = self._part(node.type, division.result)
+        type_ = node.type if isinstance(division.result, Averaged) else self._part(node.type, division.result)
         operands = list(node.operands)
         for index, batch in division.constants.items():
             operands[index] = self._constant(operands[index], batch)
@@ -80,10 +84,11 @@ class _Parts(Rewriter):
         return self.once((name, batch), make)
 
 
-def divisions(graph: Graph, cores: int) -> Divisions:
+def divisions(graph: Graph, cores: int, *, means: bool = False) -> Divisions:
     """For each node that depends on an input and leads to an output how its batch is divided, in the order of the graph.
 
-    The graph is one of operators or of layers. Raises `UsageError` E0508 for a batch that isn't divisible, `CompileError` E0830 when the
+    The graph is one of operators or of layers. With `means`, a value may be the mean over the batch, and every output must be one: cores
+    can take the mean of their means. Raises `UsageError` E0508 for a batch that isn't divisible, `CompileError` E0830 when the
     inputs have no batch in common, and E0831 with each operator that mixes its items.
     """
     size = batch_of(graph)
@@ -99,10 +104,10 @@ def divisions(graph: Graph, cores: int) -> Divisions:
         operands = graph.operands(node)
         batches = [found[operand.name].result if operand.name in found else None for operand in operands]
         try:
-            found[node.name] = _divided(Case(node, operands, batches, size, cores))
+            found[node.name] = _divided(Case(node, operands, batches, size, cores), means)
         except MixedError as error:
-            errors.append(_mixed(node, str(error), cores))
-    if errors := errors or list(_outputs(graph, found, size, cores)):
+            errors.append(_mixed(node, str(error), cores, means))
+    if errors := errors or list(_means(graph, found, cores) if means else _outputs(graph, found, size, cores)):
         raise CompileError(tuple({(error.span or error.message): error for error in reversed(errors)}.values())[::-1])
     return found
 
@@ -133,10 +138,12 @@ def rule_of(op: str) -> BatchRule | None:
     return BATCHES[LAYERS[op]] if op in LAYERS else facts_of(op).batch
 
 
-def _divided(case: Case) -> Division:
+def _divided(case: Case, means: bool) -> Division:
     if (rule := rule_of(case.node.op)) is None:
         raise MixedError(f"nothing is known of how {case.node.op} treats a batch")
     division = rule(case)
+    if isinstance(division.result, Averaged) and not means:
+        raise MixedError(f"{case.node.op} averages over the batch")
     for index, batch in division.constants.items():
         operand = case.operands[index]
         known = operand.attributes.value.data if isinstance(operand.attributes, ConstantAttributes) else None
@@ -151,17 +158,28 @@ def _outputs(graph: Graph, found: Divisions, size: int, cores: int) -> Iterator[
         node = graph[output.node]
         if node.name not in found:
             yield _mixed(node, f"the output {output.name} depends on no input", cores)
-        elif (batch := found[node.name].result) != Batch(0, node.type.shape[0] // size):
+        elif (batch := found[node.name].batch) != Batch(0, node.type.shape[0] // size):
             yield _mixed(node, f"in the output {output.name}, {node.type.brief}, it is not the first axis but axis {batch.axis}", cores)
 
 
+def _means(graph: Graph, found: Divisions, cores: int) -> Iterator[Diagnostic]:
+    for output in graph.outputs:
+        node = graph[output.node]
+        if node.name not in found:
+            yield _mixed(node, f"the {output.name} depends on no input", cores, means=True)
+        elif not isinstance(found[node.name].result, Averaged):
+            yield _mixed(node, f"the {output.name} isn't a mean over the batch", cores, means=True)
+
+
 def _indivisible(graph: Graph, size: int, cores: int) -> Diagnostic:
-    below, above = size // cores * cores, -(-size // cores) * cores
-    near = f"the nearest batches that are: {below:,} and {above:,}" if below else f"the smallest batch that is: {above:,}"
+    below = max(size // cores, 1) * cores
+    near = f"batch {size:,} can't be divided among {counted(cores, 'core')}: {below:,} and {below + cores:,} can"
     labels = tuple(label for node in graph.inputs[:1] for label in node.origin.labels())
     return Diagnostic("E0508", f"batch {size:,} is not divisible by {counted(cores, 'core')}", labels, (near,))
 
 
-def _mixed(node: Node, why: str, cores: int) -> Diagnostic:
+def _mixed(node: Node, why: str, cores: int, means: bool = False) -> Diagnostic:
     mend = "every core runs the same program on its own items of the batch; cores don't talk to each other"
+    if means:
+        mend = "a loss that is divided is a mean over the examples, as cross_entropy and mean(…) are, or a sum of such means and of weights"
     return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", node.origin.trail(), (mend,))

@@ -65,6 +65,18 @@ def quality(runtime: Runtime, graph: Graph, inputs: Arrays, labels: AnyArray) ->
     return Accuracy(count, *(float((_classes(found) == wanted).mean()) for found in (exact, compiled)))
 
 
+def score(kind: TensorType, labels: AnyArray, found: AnyArray) -> dict[str, float]:
+    """How good values of an output of type `kind` are: the accuracy for labels that are classes, RMSE and R² for values; empty for labels
+    that are neither."""
+    wanted = _classes_of(labels, kind) if len(labels) == len(found) else ""
+    if isinstance(wanted, str):
+        return {}
+    if wanted is None:
+        fit = _fit(found, labels)
+        return {"rmse": fit.rmse, "r2": fit.r2}
+    return {"accuracy": float((_classes(found) == wanted).mean())}
+
+
 def notices(inputs: Mapping[str, TensorType], given: Mapping[str, npt.ArrayLike]) -> Iterator[str]:
     """Warnings about the arrays for a model's inputs: values outside the range that the source declares, which quantisation cuts off,
     and numbers that float32 or int32 can't hold."""

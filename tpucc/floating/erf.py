@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from tpucc.ops.opdef import Array
+from tpucc.numerics import AnyArray
 
 NEAR = 2.5
 """Where the series hands over to the continued fraction."""
@@ -20,7 +20,7 @@ TERMS, LEVELS = 40, 30
 """Terms of the series and levels of the continued fraction: at `NEAR`, where both are worst, more of them don't change a float64."""
 
 
-def erf(x: Array) -> Array:
+def erf(x: AnyArray) -> AnyArray:
     """2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x; any shape, float32 or float64, and the result likewise.
 
     The error is at most 1e-15 in float64.
@@ -31,7 +31,7 @@ def erf(x: Array) -> Array:
     return np.asarray(np.copysign(np.where(magnitude < NEAR, near, far), x))
 
 
-def _series(x: Array) -> Array:
+def _series(x: AnyArray) -> AnyArray:
     """2 / sqrt(pi) * exp(-x^2) * sum_n 2^n x^(2n+1) / (1 * 3 * ... * (2n+1)), from the innermost term of Horner's form."""
     square = 2.0 * x * x
     total = np.ones_like(x)
@@ -40,7 +40,7 @@ def _series(x: Array) -> Array:
     return np.asarray((2.0 / math.sqrt(math.pi)) * np.exp(-x * x) * x * total)
 
 
-def _complement(x: Array) -> Array:
+def _complement(x: AnyArray) -> AnyArray:
     """1 - erf(x) = exp(-x^2) / sqrt(pi) / (x + (1/2) / (x + (2/2) / (x + (3/2) / ...))), from the innermost level."""
     fraction = x
     for level in range(LEVELS, 0, -1):

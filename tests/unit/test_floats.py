@@ -1,0 +1,100 @@
+"""What operators compute on a machine for floats: their references, where these are IEEE operations, and else functions that agree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.gradients import UNIT, WIDE, arrays
+from tpucc.floating.arithmetic import NUMPY
+from tpucc.ops import OPS
+from tpucc.ops.floats import Defined, Ieee
+from tpucc.ops.opdef import Array, Example, OpDef
+
+LARGEST = 100_000
+"""Elements of the operands of examples that are tried here."""
+CASES = [
+    (op, example)
+    for op in OPS.values()
+    for example in op.examples
+    if op.operands and sum(math.prod(type_.shape) for type_ in example.operands) <= LARGEST
+]
+DEFINED, IEEE = (
+    [pytest.param(op, example, id=f"{op.name}: {example.title}") for op, example in CASES if isinstance(op.floats, kind)]
+    for kind in (Defined, Ieee)
+)
+
+
+def drawn(op: OpDef[Any], example: Example[Any]) -> list[Array]:
+    """Float32 operands at which the result is finite."""
+    for bounds in (WIDE, UNIT):
+        operands = list(arrays(op, example.operands, bounds, np.float32))
+        with np.errstate(all="ignore"):
+            if np.isfinite(op.reference(example.attributes, operands)).all():
+                return operands
+    raise AssertionError(f"{op.name} has no value at {example.title}")
+
+
+@pytest.mark.parametrize(("op", "example"), DEFINED)
+def test_what_is_defined_agrees_with_the_reference(op: OpDef[Any], example: Example[Any]) -> None:
+    operands = drawn(op, example)
+    wanted = op.reference(example.attributes, operands)
+    assert isinstance(op.floats, Defined)
+    found = op.floats.function(example.attributes, operands, NUMPY)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    error = np.abs(found - wanted).max()
+    assert error <= 2e-6 * np.abs(wanted).max()
+    for operand in operands:
+        operand.setflags(write=False)
+    assert np.array_equal(op.floats.function(example.attributes, operands, NUMPY), found)
+
+
+SINGLE = {
+    *("add", "subtract", "multiply", "divide", "sqrt", "negative", "absolute", "sign", "rint", "maximum", "minimum", "clip"),
+    *("greater", "greater_equal", "less", "less_equal", "equal", "not_equal", "isnan", "copysign"),
+}
+"""NumPy's functions of elements whose float32 results IEEE 754 fixes."""
+IN_ORDER = ("__call__", "at")
+"""How they may be called: element by element, or at one index after the other."""
+ORDERLESS = {"maximum", "minimum"}
+"""Those that may also go over an axis: no order changes the result."""
+
+
+class Watched(np.ndarray[Any, Any]):
+    """An array that refuses what isn't a single IEEE operation on floats, and moves."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, out: Any = (), **options: Any) -> Any:
+        plain = [np.asarray(x) if isinstance(x, Watched) else x for x in inputs]
+        if any(np.asarray(x).dtype.kind == "f" for x in plain):
+            fixed = ufunc.__name__ in (SINGLE if method in IN_ORDER else ORDERLESS)
+            assert fixed, f"{ufunc.__name__} ({method}) isn't a single IEEE operation"
+        if out:
+            options["out"] = tuple(np.asarray(x) for x in out)
+        found = getattr(ufunc, method)(*plain, **options)
+        return out[0] if out else np.asarray(found).view(Watched)
+
+    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+        assert function.__name__ not in ("einsum", "dot", "tensordot", "convolve", "inner"), f"{function.__name__} adds up in NumPy's order"
+        return super().__array_function__(function, types, args, kwargs)
+
+
+def watched(operands: Sequence[Array]) -> list[Array]:
+    return [x.view(Watched) for x in operands]
+
+
+@pytest.mark.parametrize(("op", "example"), IEEE)
+def test_what_is_said_to_be_ieee_does_nothing_else(op: OpDef[Any], example: Example[Any]) -> None:
+    operands = drawn(op, example)
+    assert np.array_equal(op.reference(example.attributes, watched(operands)), op.reference(example.attributes, operands))
+
+
+@pytest.mark.parametrize("name", ["tanh", "sigmoid", "elu", "gelu", "softmax", "linear"])
+def test_an_operator_that_is_not_ieee_is_noticed(name: str) -> None:
+    op = OPS[name]
+    example = op.examples[-1]
+    with pytest.raises(AssertionError, match=r"isn't a single IEEE operation"):
+        op.reference(example.attributes, watched(drawn(op, example)))

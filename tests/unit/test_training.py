@@ -1,0 +1,221 @@
+"""Training: sessions that stop and go on, that divide the batch, that meet what isn't finite; and what is refused before the first step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.diagnostics import CompileError, Error, InputError, TrainingError, UsageError
+from tpucc.floating.reduction import all_reduce_steps
+from tpucc.ir.parser import parse_graph
+from tpucc.numerics import AnyArray
+from tpucc.ops import OPS
+from tpucc.passes.training.names import NEXT, key_of, states
+from tpucc.training.plan import Plan
+from tpucc.training.session import Settings
+from tpucc.training.start import started
+
+NETWORK = """
+param batch = 16
+weights random(seed=0)
+optimizer OPTIMIZER
+
+def dense(x, units, name):
+    weight w: f32[x.shape[-1], units] = "{name}.w"
+    weight b: f32[units] = "{name}.b"
+    return x @ w + b
+
+model net(x: f32[batch, 4]) -> f32[batch, 3]:
+    h = BODY
+    return softmax(dense(h, 3, "fc2"))
+
+train(x: f32[batch, 4], label: i32[batch] in [0, 2]) -> f32[]:
+    return cross_entropy(net(x), label)
+"""
+HIDDEN = 'tanh(dense(x, 8, "fc1"))'
+NORMALISED = """dense(x, 8, "fc1")
+    weight gamma: f32[8]
+    weight beta: f32[8]
+    weight mean: f32[8]
+    weight variance: f32[8]
+    h = relu(batch_norm(h, gamma, beta, mean, variance, momentum=0.9))"""
+DROPPED = 'dropout(relu(dense(x, 8, "fc1")), 0.25)'
+OPTIMIZERS = ["sgd(rate=0.1)", "momentum(rate=0.05)", "rmsprop(rate=0.01, momentum=0.5)", "adam(rate=0.02)"]
+
+
+def source(folder: Path, body: str = HIDDEN, optimizer: str = "adam(rate=0.02)", text: str = NETWORK) -> Path:
+    path = folder / "net.tpu"
+    path.write_text(text.replace("BODY", body).replace("OPTIMIZER", optimizer))
+    return path
+
+
+def examples(count: int = 50, seed: int = 0) -> dict[str, AnyArray]:
+    """Points in four dimensions, in three classes by their largest of three coordinates."""
+    x = np.random.default_rng(seed).standard_normal((count, 4)).astype(np.float32)
+    return {"x": x, "label": x[:, :3].argmax(axis=1).astype(np.int32)}
+
+
+def trained(path: Path, **asked: Any) -> tpucc.Training:
+    return tpucc.train(path, **({"examples": examples()} | asked))
+
+
+def same(one: Mapping[str, AnyArray], other: Mapping[str, AnyArray]) -> bool:
+    return one.keys() == other.keys() and all(one[key].tobytes() == other[key].tobytes() for key in one)
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("body", [HIDDEN, NORMALISED, DROPPED], ids=["plain", "batch norm", "dropout"])
+def test_the_loss_falls(tmp_path: Path, body: str, optimizer: str) -> None:
+    epochs = trained(source(tmp_path, body, optimizer), epochs=12).history["epochs"]
+    assert epochs[-1]["loss"] < 0.8 * epochs[0]["loss"]
+
+
+@pytest.mark.parametrize("body", [HIDDEN, NORMALISED, DROPPED], ids=["plain", "batch norm", "dropout"])
+@pytest.mark.parametrize("target", ["host", "tpu_v2"])
+def test_going_on_gives_the_bits_of_not_stopping(tmp_path: Path, body: str, target: str) -> None:
+    path = source(tmp_path, body)
+    whole = trained(path, steps=11, target=target)
+    trained(path, steps=4, target=target).save(tmp_path / "first")
+    rest = trained(path, steps=7, target=target, resume=tmp_path / "first" / "state.npz")
+    rest.save(tmp_path / "second")
+    whole.save(tmp_path / "whole")
+    for name in ("weights.npz", "state.npz", "history.json"):
+        assert (tmp_path / "second" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    assert same(whole.state.values, rest.state.values)
+    assert whole.state.epochs == rest.state.epochs
+
+
+@pytest.mark.parametrize("body", [HIDDEN, NORMALISED, DROPPED], ids=["plain", "batch norm", "dropout"])
+def test_cores_are_microbatches(tmp_path: Path, body: str) -> None:
+    path = source(tmp_path, body)
+    one = trained(path, steps=5, target="tpu_v2", cores=4)
+    assert same(one.state.values, trained(path, steps=5, target="tpu_v2", microbatches=4).state.values)
+    assert same(one.state.values, trained(path, steps=5, target="tpu_v2", cores=2, microbatches=2).state.values)
+    whole = trained(path, steps=5, target="tpu_v2")
+    assert not same(one.state.values, whole.state.values)
+    if body is not NORMALISED:  # each core has the statistics of its own items
+        for key, value in whole.weights.items():
+            assert np.allclose(value, one.weights[key], atol=1e-2)
+
+
+def test_dropout_draws_the_same_whoever_shares_the_batch(tmp_path: Path) -> None:
+    text = NETWORK.replace("BODY", "dropout(x, 0.5)").replace("OPTIMIZER", "sgd(rate=0.1)")
+    path = source(tmp_path, text=text)
+    one, four = (trained(path, steps=1, cores=cores) for cores in (1, 4))
+    assert all(np.allclose(one.weights[key], four.weights[key], atol=1e-6) for key in one.weights)
+    assert not same(one.weights, trained(path, steps=1, seed=1).weights)
+
+
+def test_every_core_has_the_same_mean_of_gradients(tmp_path: Path) -> None:
+    """Core by core, with the messages of recursive halving, as the plan computes it at once."""
+    text = source(tmp_path, NORMALISED).read_text()
+    session = started(tpucc.Source("net.tpu", text), tmp_path, "net", {}, Settings(cores=4, examples=examples(), target="tpu_v2"))
+    own, reduced = (next(s.graph for s in session.step.stages if s.name == name) for name in ("differentiate", "all-reduce"))
+    given = {node.name: session.state.values.get(key_of(node), np.zeros(node.type.shape, np.float32)) for node in states(own)}
+    parts = session.examples.parts(seed=0, step=0, parts=4)
+    plan = Plan(own, session.arithmetic)
+    found = [plan.run(given, [part]) for part in parts]
+    mean = Plan(reduced, session.arithmetic).run(given, parts)
+    assert len(own.outputs) == 9
+    for one, all_ in zip(own.outputs, reduced.outputs, strict=True):
+        cores = all_reduce_steps([np.atleast_1d(values[one.node]) for values in found])
+        assert {core.tobytes() for core in cores} == {mean[all_.node].tobytes()}
+        assert len({values[one.node].tobytes() for values in found}) == 4
+
+
+def test_the_step_graph_prints_and_reads_back(tmp_path: Path) -> None:
+    graph = trained(source(tmp_path, NORMALISED), steps=1, cores=2).step.value
+    text = str(graph)
+    again = parse_graph(text, "step.graph", {name: known.attributes for name, known in OPS.items()})
+    assert str(again) == text
+    assert {output.name for output in graph.outputs} == {"loss", *(NEXT + node.name for node in states(graph))}
+    assert {"mean", "variance"} <= {key_of(node) for node in states(graph)}
+
+
+def test_two_runs_in_two_folders_write_the_same_bytes(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        trained(source(tmp_path / name), epochs=2, target="tpu_v2").save(tmp_path / name / "out")
+    for name in ("weights.npz", "state.npz", "history.json"):
+        assert (tmp_path / "one" / "out" / name).read_bytes() == (tmp_path / "two" / "out" / name).read_bytes()
+
+
+def test_weights_go_into_the_integer_machine(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    trained(path, epochs=20).save(tmp_path / "out")
+    held = examples(200, seed=7)
+    exe = tpucc.compile(path, weights=tmp_path / "out" / "weights.npz")
+    right = exe.run(x=held["x"])["out"].argmax(axis=1) == held["label"]
+    assert right.mean() > 0.8
+
+
+def test_fixed_weights_stay(tmp_path: Path) -> None:
+    text = NETWORK.replace('= "{name}.b"', '= "{name}.b" fixed').replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)")
+    made = trained(source(tmp_path, text=text), steps=3)
+    assert not made.weights["fc1.b"].any()
+    assert "fc1.b" not in made.state.values
+    assert "fc1.w" in made.state.values
+
+
+def test_the_first_value_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TrainingError) as caught:
+        trained(source(tmp_path, 'dense(x, 8, "fc1") * 1e30', "sgd(rate=1e30)"), steps=5)
+    (found,) = caught.value.diagnostics
+    assert found.code == "E0944"
+    assert found.span is not None
+    assert "step" in found.message
+
+
+def refused(kind: type[Error], path: Path, **asked: Any) -> str:
+    with pytest.raises(kind) as caught:
+        trained(path, **asked)
+    return caught.value.diagnostics[0].code
+
+
+def test_what_is_refused_before_the_first_step(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    assert refused(UsageError, path, cores=3) == "E0947"
+    assert refused(UsageError, path, cores=32) == "E0508"
+    assert refused(UsageError, path, target="tpu_v1") == "E0946"
+    assert refused(InputError, path, examples=examples(9)) == "E0942"
+    assert refused(InputError, path, examples={"x": examples()["x"]}) == "E0441"
+    assert refused(InputError, path, examples=examples() | {"label": examples(20)["label"]}) == "E0447"
+    assert refused(InputError, path, examples=examples() | {"x": examples()["x"][:, :3]}) == "E0443"
+
+
+def test_no_gradient_goes_through_integers(tmp_path: Path) -> None:
+    text = NETWORK.replace("cross_entropy(net(x), label)", "mean(quantize(net(x), scale=0.1))")
+    with pytest.raises(CompileError):
+        trained(source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)")))
+
+
+def test_a_source_without_training_says_what_to_write(tmp_path: Path) -> None:
+    text = NETWORK[: NETWORK.index("train(")].replace("BODY", HIDDEN).replace("optimizer OPTIMIZER\n", "")
+    assert refused(CompileError, source(tmp_path, text=text)) == "E0945"
+
+
+def test_a_state_of_another_training_is_refused(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    trained(path, steps=1).save(tmp_path / "out")
+    state = tmp_path / "out" / "state.npz"
+    assert refused(InputError, source(tmp_path, optimizer="sgd(rate=0.1)"), resume=state) == "E0943"
+    arrays = dict(np.load(state))
+    np.savez(state, **{key: value for key, value in arrays.items() if key != "history"})
+    assert refused(InputError, source(tmp_path), resume=state) == "E0943"
+
+
+def test_history_has_what_a_page_draws(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    np.savez(tmp_path / "net_test.npz", x=examples(40, 3)["x"], labels=examples(40, 3)["label"])
+    history = json.loads(json.dumps(trained(path, epochs=2).history))
+    last = history["epochs"][-1]
+    assert last["number"] == 2
+    assert 0 <= last["held_out"]["accuracy"] <= 1
+    assert last["gradients"].keys() == last["ranges"].keys() == {"fc1.w", "fc1.b", "fc2.w", "fc2.b"}
+    assert all(norm > 0 for norm in last["gradients"].values())

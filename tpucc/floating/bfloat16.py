@@ -1,0 +1,64 @@
+"""Rounding to bfloat16: the upper half of a float32, with a sign, 8 bits of exponent and 7 of fraction.
+
+The rule is that of the matrix unit's operands (Google Cloud, "Improve your model's performance with bfloat16"): to the nearest value, ties
+to the even one; what is too large becomes infinite; subnormal numbers become zeros of the same sign. NaN stays NaN, here always the same
+quiet one, so that results have the same bits on every processor.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.numerics import Float32
+
+Bits = npt.NDArray[np.uint32]
+"""Patterns of float32 numbers."""
+
+NAN = np.uint32(0x7FC00000).view(np.float32)
+"""The NaN that all results have: quiet, positive, without a payload."""
+CHUNK = 2**15
+"""Elements that are rounded together: they and the scratch stay in a processor's cache."""
+SIGN, UPPER, JUST_BELOW_HALF, HALF_PLACES, ONE = (np.array(bits, np.uint32) for bits in (0x80000000, 0xFFFF0000, 0x7FFF, 16, 1))
+"""Arrays without axes: NumPy takes them faster than its scalars."""
+LEAST_NORMAL = 2**24
+"""The pattern of the smallest normal number, 2^-126, moved one place up: so all patterns are compared here, without the sign."""
+INFINITE = 255 * 2**24
+WORD = 2**32
+OVERFLOWN = float("inf")
+
+
+def round_to_bfloat16(x: Float32) -> Float32:
+    """The nearest bfloat16 values, as float32; any shape. The rule stands at the top of the module."""
+    flat = np.ascontiguousarray(x, np.float32).reshape(-1)
+    rounded = np.empty(flat.shape, np.uint32)
+    for first in range(0, flat.size, CHUNK):
+        round_chunk(flat[first : first + CHUNK], rounded[first : first + CHUNK])
+    return rounded.view(np.float32).reshape(x.shape)
+
+
+def round_chunk(x: Float32, rounded: Bits) -> tuple[int, int]:
+    """Rounds x [n] into the patterns `rounded` [n], n > 0; n is small enough for the cache.
+
+    Returns the patterns, moved one place up, of the smallest number that isn't zero and of the largest; (0, 0) if all are zero.
+    """
+    bits = x.view(np.uint32)
+    np.right_shift(bits, HALF_PLACES, out=rounded)
+    np.bitwise_and(rounded, ONE, out=rounded)
+    np.add(rounded, JUST_BELOW_HALF, out=rounded)
+    np.add(rounded, bits, out=rounded)
+    np.bitwise_and(rounded, UPPER, out=rounded)
+    if not np.vdot(x, x) < OVERFLOWN:  # the sum of the squares, in one call: NaN if an element is; unlike `dot`, without a warning
+        np.copyto(rounded, NAN.view(np.uint32), where=np.isnan(x))
+    lowest, highest = extremes(rounded)
+    if 0 < lowest < LEAST_NORMAL:
+        np.bitwise_and(rounded, SIGN, out=rounded, where=rounded << ONE < LEAST_NORMAL)
+        return extremes(rounded)
+    return lowest, highest
+
+
+def extremes(rounded: Bits) -> tuple[int, int]:
+    magnitudes = rounded << ONE
+    highest = int(np.maximum.reduce(magnitudes))
+    np.subtract(magnitudes, ONE, out=magnitudes)  # of zero the largest integer
+    return (int(np.minimum.reduce(magnitudes)) + 1) % WORD, highest

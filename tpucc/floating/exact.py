@@ -1,0 +1,271 @@
+"""Products of the matrix unit: each pass is the exact sum of its products, rounded once to float32; passes are added in float32.
+
+The sums are computed in float64, whose result depends on the order of the additions only where it rounds. So each pass comes with a proof
+that it didn't round, or that rounding changed nothing, in four steps, of which each looks only at what the one before left open:
+
+1. *Exponents.* A product of two bfloat16 values has 16 bits. If K products lie within so few powers of two that
+   log2 K + the spread of the exponents of the row + that of the column + 16 ≤ 53, then all partial sums are integers below 2^53 in units
+   of the smallest possible product's last bit. So they are exact, in any order, with or without fused multiply-add.
+2. *A bound of the error.* Any order of K - 1 additions is wrong by at most (K - 1) · 2^-53 · sum |products|, to first order (Higham,
+   "Accuracy and Stability of Numerical Algorithms", section 4.2). If the sum less the bound and the sum plus the bound round to the same
+   float32, the sum does.
+3. *Two numbers.* The products are added in a tree, and the error of each addition is kept (two-sum: Knuth, "The Art of Computer
+   Programming", volume 2, section 4.2.2). The bound is then that of the sum of the errors.
+4. `math.fsum`, which is exact whatever the exponents are.
+
+Steps 3 and 4 round to odd in float64 before they round to float32: rounding twice is then the same as rounding once (Boldo and Melquiond,
+"Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008).
+
+Infinities and NaN are taken out before, and put back by the rules of float32: NaN times anything and infinity times zero are NaN, and so is
+a sum with infinities of both signs. No result is -0, because a row's sum begins at +0.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_chunk
+from tpucc.numerics import AnyArray, Float32, Float64
+
+Exponents = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.intp]
+Booleans = npt.NDArray[np.bool_]
+
+EXPONENT_PLACES = np.uint32(23)
+BIAS = 127
+"""Of the exponents of float32 and bfloat16."""
+EXACT_BITS = 53 - 16
+"""Bits of a float64 less those of a product: what the exponents' spreads and log2 K may take together."""
+FEW = 8
+"""Up to one element of so many is looked at alone; if more are open, the whole pass."""
+TOGETHER = 2**19
+"""Products of open sums that are gathered at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """An operand [M, N] rounded to bfloat16, with what the proof needs."""
+
+    values: Float64
+    """The rounded values, exactly; infinities and NaN are 0 here."""
+    bits: Bits
+    """The rounded values as patterns of float32."""
+    lowest: int
+    """The smallest exponent of a finite value that isn't zero, biased; 0 if there is none."""
+    highest: int
+    """The largest one."""
+    finite: bool
+    """Whether no value is infinite or NaN."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.values.shape
+
+    @property
+    def T(self) -> Rounded:
+        """The transposed operand: the same values, not rounded again."""
+        return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite)
+
+    @cached_property
+    def exponents(self) -> Exponents:
+        """Of each value, biased: 2^(e - 127) ≤ |x| < 2^(e - 126); 0 of zero, infinity and NaN, which the proof leaves out."""
+        exponents = np.empty_like(self.bits, np.uint8)
+        np.right_shift(self.bits, EXPONENT_PLACES, out=exponents, casting="unsafe")  # the sign is the ninth bit, and is dropped
+        if not self.finite:
+            exponents[exponents == 255] = 0
+        return exponents
+
+
+def rounded(x: Float32) -> Rounded:
+    """The operand x [M, N] of a product, rounded once for any number of products."""
+    if not x.flags.c_contiguous and x.flags.f_contiguous:
+        return rounded(x.T).T
+    flat = np.ascontiguousarray(x, np.float32).reshape(-1)
+    bits = np.empty(flat.shape, np.uint32)
+    if 0 < flat.size <= CHUNK:
+        lowest, highest = round_chunk(flat, bits)
+        values = bits.view(np.float32).astype(np.float64)
+    else:
+        lowest, highest, values = _round_in_chunks(flat, bits)
+    finite = highest < INFINITE
+    if not finite:
+        infinite = ~np.isfinite(values)
+        values[infinite] = 0.0
+        _, highest = extremes(np.where(infinite, np.uint32(0), bits))
+        lowest = min(lowest, highest)
+    return Rounded(values.reshape(x.shape), bits.reshape(x.shape), lowest >> 24, highest >> 24, finite)
+
+
+def _round_in_chunks(flat: Float32, bits: Bits) -> tuple[int, int, Float64]:
+    """What `round_chunk` returns, for all chunks together, and the rounded values."""
+    values = np.empty(flat.shape, np.float64)
+    lowest, highest = 0, 0
+    for first in range(0, flat.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        low, high = round_chunk(flat[part], bits[part])
+        values[part] = bits[part].view(np.float32)
+        lowest, highest = min(lowest or low, low or lowest), max(highest, high)
+    return lowest, highest, values
+
+
+def product(a: Rounded, b: Rounded, rows: int) -> Float32:
+    """a [M, K] times b [K, N] in passes of `rows` of the depth: float32 [M, N]. The rule stands at the top of the module.
+
+    Raises ValueError if the inner dimensions differ.
+    """
+    depth = a.shape[1]
+    if depth != b.shape[0]:
+        raise ValueError(f"product of {list(a.shape)} and {list(b.shape)}: the inner dimensions differ")
+    if a.finite and b.finite and a.highest + b.highest - 2 * BIAS + 2 + depth.bit_length() < 128:
+        return _passes(a, b, rows)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = _passes(a, b, rows)
+    total[np.isnan(total)] = NAN
+    return total
+
+
+def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
+    """All passes, added in ascending depth."""
+    depth = a.shape[1]
+    budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
+    proof = None
+    if a.highest - a.lowest + b.highest - b.lowest > budget:
+        proof = Proof(a, b, rows, budget)
+    total: Float32 | None = None
+    sums: Float64 | None = None
+    for first in range(0, depth, rows):
+        part = slice(first, first + rows)
+        sums = np.matmul(a.values[:, part], b.values[part], out=sums)
+        once = sums.astype(np.float32)
+        if proof is not None:
+            proof.correct(sums, once, first)
+        if not (a.finite and b.finite):
+            _put_back(once, a, b, part)
+        total = np.add(once, 0.0 if total is None else total, out=once)
+    return np.zeros((a.shape[0], b.shape[1]), np.float32) if total is None else total
+
+
+class Proof:
+    """Steps 1 to 4 for the passes of one product."""
+
+    def __init__(self, a: Rounded, b: Rounded, rows: int, budget: int) -> None:
+        """`budget` is what the spreads of a row and a column may be together."""
+        self.a, self.b, self.rows, self.budget = a, b, rows, budget
+        self.highest_left, self.spread_left = _of_passes(a.exponents.T, rows)
+        self.highest_right, self.spread_right = _of_passes(b.exponents, rows)
+        widest = self.spread_left.max(axis=1, initial=0).astype(int) + self.spread_right.max(axis=1, initial=0)
+        self.open_passes = widest > budget
+
+    def correct(self, sums: Float64, once: Float32, first: int) -> None:
+        """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly."""
+        i = first // self.rows
+        if not self.open_passes[i]:
+            return
+        a, b = self.a.values[:, first : first + self.rows], self.b.values[first : first + self.rows]
+        wide = np.greater.outer(self.spread_left[i].astype(np.int16), self.budget - self.spread_right[i].astype(np.int16))
+        rows, columns = _open(sums, wide, self.highest_left[i], self.highest_right[i], len(b))
+        at_once = max(TOGETHER // len(b), 1)
+        for start in range(0, rows.size, at_once):
+            places, others = rows[start : start + at_once], columns[start : start + at_once]
+            once[places, others] = exact_sums(a[places] * b[:, others].T)
+
+
+def _of_passes(exponents: Exponents, rows: int) -> tuple[Exponents, Exponents]:
+    """The highest exponents and their spreads, of each pass and row or column: both [passes, N], of exponents [K, N]."""
+    highest = _reduced(np.maximum, exponents, rows)
+    lowest = _reduced(np.minimum, exponents - np.uint8(1), rows)  # less one: zeros, now 255, don't count
+    return highest, highest - lowest - np.uint8(1)  # modulo 256, which makes 0 of no number but zeros
+
+
+def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
+    depth, columns = exponents.shape
+    passes = depth // rows
+    whole = function.reduce(exponents[: passes * rows].reshape(passes, rows, columns), axis=1)
+    if passes * rows == depth:
+        return np.asarray(whole)
+    return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
+
+
+def _open(sums: Float64, wide: Booleans, left: Exponents, right: Exponents, depth: int) -> tuple[Places, Places]:
+    """Step 2: rows and columns of the `wide` sums whose rounding the bound of their error leaves open.
+
+    `left` [M] and `right` [N] are the highest exponents. A product is below 2^(left + right + 2), so K of them are wrong by less than
+    K² · 2^(left + right + 2 - 53); twice that covers the rounding of sum ± bound too.
+    """
+    reach_left = np.ldexp(depth * depth * 2.0**-50, left.astype(np.int32) - BIAS)
+    reach_right = np.ldexp(1.0, right.astype(np.int32) - BIAS)
+    if np.count_nonzero(wide) * FEW > wide.size:
+        rows, columns = np.nonzero(wide & _differ(sums, np.multiply.outer(reach_left, reach_right)))
+        return rows, columns
+    rows, columns = np.nonzero(wide)
+    still = _differ(sums[rows, columns], reach_left[rows] * reach_right[columns])
+    return rows[still], columns[still]
+
+
+def _differ(sums: Float64, bound: Float64) -> Booleans:
+    different: Booleans = (sums - bound).astype(np.float32) != (sums + bound).astype(np.float32)
+    return different
+
+
+def exact_sums(products: Float64) -> Float32:
+    """Steps 3 and 4: the exact sum of each row of products [n, K], rounded once to float32 [n].
+
+    The products are exact and finite, and none is subnormal in float64.
+    """
+    heads, tails, size = products, np.zeros(len(products)), np.zeros(len(products))
+    while heads.shape[1] > 1:
+        half = heads.shape[1] // 2
+        heads_now, errors = _two_sum(heads[:, :half], heads[:, half : 2 * half])
+        tails += errors.sum(axis=1)
+        size += np.abs(errors).sum(axis=1)
+        heads = np.concatenate([heads_now, heads[:, 2 * half :]], axis=1)
+    total, rest = _two_sum(heads[:, 0], tails)
+    bound = products.shape[1] * 2.0**-51 * size
+    results = _rounded_to_odd(total, rest - bound).astype(np.float32)
+    same = results == _rounded_to_odd(total, rest + bound).astype(np.float32)
+    for row in np.flatnonzero(~(same & (bound <= np.abs(total) * 2.0**-60))):
+        results[row] = _sum_of_any(products[row])
+    return results
+
+
+def _two_sum(a: Float64, b: Float64) -> tuple[Float64, Float64]:
+    """The rounded sum of a and b and its error: together they are a + b exactly."""
+    total = a + b
+    part = total - a
+    return total, (a - (total - part)) + (b - part)
+
+
+def _rounded_to_odd(nearest: AnyArray, rest: AnyArray) -> AnyArray:
+    """Of the two float64 around an inexact number the one whose last bit is 1; `nearest` is the nearer one, `rest` has the rest's sign."""
+    towards = np.nextafter(nearest, np.copysign(np.inf, rest))
+    return np.where((nearest.view(np.int64) & 1 == 1) | (rest == 0), nearest, towards)
+
+
+def _sum_of_any(products: Float64) -> np.float32:
+    """Step 4."""
+    nearest = math.fsum(products)
+    rest = math.fsum([*products, -nearest])
+    return np.float32(_rounded_to_odd(np.asarray(nearest), np.asarray(rest)))
+
+
+def _put_back(once: Float32, a: Rounded, b: Rounded, part: slice) -> None:
+    """Infinities and NaN of one pass: counts the infinite products of each sign, exactly, and corrects `once` [M, N]."""
+    left = a.bits[:, part].view(np.float32).astype(np.float64)
+    right = b.bits[part].view(np.float32).astype(np.float64)
+    infinite_left, infinite_right = np.isinf(left), np.isinf(right)
+    sign_left, sign_right = np.nan_to_num(np.sign(left)), np.nan_to_num(np.sign(right))
+    finite_left = np.where(infinite_left, 0.0, sign_left)
+    # Infinite times anything, and finite times infinite.
+    signs = (sign_left * infinite_left) @ sign_right + finite_left @ (sign_right * infinite_right)
+    count = infinite_left.astype(float) @ np.abs(sign_right) + np.abs(finite_left) @ infinite_right.astype(float)
+    invalid = infinite_left.astype(float) @ (right == 0) + (left == 0).astype(float) @ infinite_right.astype(float)
+    nan_left, nan_right = np.isnan(left).any(axis=1, keepdims=True), np.isnan(right).any(axis=0, keepdims=True)
+    bad = (invalid > 0) | (np.abs(signs) < count) | nan_left | nan_right
+    np.copyto(once, np.copysign(np.inf, signs), where=count > 0, casting="same_kind")
+    np.copyto(once, NAN, where=bad)

@@ -1,0 +1,103 @@
+"""`train`: the loss of a model on a batch of examples, as an operator graph of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from tpucc.diagnostics import Span
+from tpucc.frontend import ast
+from tpucc.frontend.directives import TrainingDirectives
+from tpucc.frontend.frame import Frame, Run
+from tpucc.frontend.inputs import declare_inputs
+from tpucc.frontend.problem import Problem
+from tpucc.frontend.statements import run_body
+from tpucc.frontend.types import tensor_type
+from tpucc.frontend.values import Items, Poison, Tensor, describe, poisoned
+from tpucc.ir.dataflow import needed_values
+from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.types import f32
+from tpucc.ops.weight import WeightAttributes
+
+IDENTITY_OUTSIDE_TRAINING = frozenset({"dropout"})
+"""Operators that do something in `train` alone; elsewhere their value is their first operand, once the arguments are checked."""
+LOSS = f32()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(TrainingDirectives):
+    """What a source says of training.
+
+    The inputs of `graph` are those of `train`, the model is inlined in it, and its one output is `loss`, an `f32[]`. `fixed` are the keys
+    of the weights that aren't trained.
+    """
+
+    graph: Graph
+    fixed: frozenset[str]
+
+    @cached_property
+    def trained(self) -> frozenset[str]:
+        """The keys of the weights that the loss depends on, without the fixed ones."""
+        return frozenset(needed_weights(self.graph)) - self.fixed
+
+
+def needed_weights(graph: Graph) -> Mapping[str, Node]:
+    """The weights that the outputs of a graph depend on, by their keys."""
+    live = needed_values(graph)
+    return {node.attributes.key: node for node in graph if node.name in live and isinstance(node.attributes, WeightAttributes)}
+
+
+def elaborate_training(train: ast.TrainDef, model: ast.ModelDef, before: Run, directives: TrainingDirectives) -> Training:
+    """What `train` says. What is wrong is added to the reports of `before`, the elaboration of the model; the result counts only without.
+
+    Raises `LimitReached` and `TooManyErrors`.
+    """
+    functions: Mapping[str, ast.Def | ast.ModelDef] = {**before.functions, model.name.text: model}
+    run = replace(
+        before, functions=functions, training=True, graph=GraphBuilder("train", before.source.name), weights={}, rounds=0, calls=0, steps=0
+    )
+    try:
+        loss = _run_train(train, Frame(run, train.body))
+        fixed = frozenset(key for key, declared in run.weights.items() if declared.fixed)
+        training = Training(graph=run.graph.build(), fixed=fixed, **vars(directives))
+        if loss is not None and not training.trained:
+            mend = "every weight that it depends on is fixed" if fixed else f"call the model: {model.name.text}(…)"
+            run.reports.add(Problem("E0924", "the loss depends on no weight that could be trained", loss, "", mend))
+    finally:
+        before.reports.take(run.reports)
+    return training
+
+
+def _run_train(train: ast.TrainDef, frame: Frame) -> Span | None:
+    """Makes the loss the output of the graph. The place of its expression; None when something is wrong with it, which is reported."""
+    declare_inputs(train.inputs, frame)
+    if train.results is not None:
+        _require_loss_declared(frame, train.results)
+    if not run_body(frame, "train", train.span) or not frame.returned or poisoned(frame.result):
+        return None
+    span = frame.returned[0].span.to(frame.returned[-1].span)
+    values = frame.result.values if isinstance(frame.result, Items) else (frame.result,)
+    if len(values) != 1:
+        frame.report(_not_one(len(values), span))
+        return None
+    loss = values[0]
+    if not isinstance(loss, Tensor) or loss.type.plain() != LOSS:
+        mend = "mean(…) and sum(…) make one value of many" if isinstance(loss, Tensor) else "a loss is what train computes: a tensor"
+        frame.report(Problem("E0923", f"the loss must be {LOSS}, and this is {describe(loss)}", span, "", mend))
+        return None
+    frame.run.graph.output("loss", loss.node.name)
+    return span
+
+
+def _require_loss_declared(frame: Frame, results: tuple[ast.Type, ...]) -> None:
+    span = results[0].span.to(results[-1].span)
+    types = [tensor_type(frame, node, bounded_for="a loss") for node in results]
+    if len(types) != 1:
+        frame.report(_not_one(len(types), span))
+    elif not isinstance(types[0], Poison) and types[0] != LOSS:
+        frame.report(Problem("E0923", f"the loss must be {LOSS}, and train declares {types[0]}", span, "", f"write -> {LOSS}"))
+
+
+def _not_one(count: int, span: Span) -> Problem:
+    return Problem("E0922", f"train has one result, the loss, and here are {count}", span)

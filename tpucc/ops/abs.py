@@ -1,0 +1,40 @@
+"""abs: the absolute value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ops.batch import each
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.rules import UNARY, unary
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    return np.asarray(np.abs(operands[0]))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy * sign(x): 0 at the kink."""
+    return (g.dy * g.operands[0].call("sign"),)
+
+
+OP = OpDef(
+    name="abs",
+    summary="the distance from zero, element by element",
+    documentation="Its gradient at 0 is 0. NumPy: abs. ONNX: Abs.",
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=unary,
+    reference=reference,
+    legalisation=OnHost("the device's tables are for activations"),
+    facts=whole(batch=each),
+    gradient=Rule(gradient),
+    floats=Ieee(),
+    examples=UNARY,
+)

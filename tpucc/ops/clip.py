@@ -1,0 +1,63 @@
+"""clip: values limited to low…high."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.batch import each
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_f32, require_number
+
+
+@dataclass(frozen=True, slots=True)
+class ClipAttributes:
+    """`low` and `high`: the bounds, both among the results."""
+
+    low: float
+    high: float
+
+
+def infer(attributes: ClipAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_f32(types)
+    if require_number(attributes.low, "low") > require_number(attributes.high, "high"):
+        raise RuleError("E0307", "low is above high", about=("low",), help="clip(x, low, high)")
+    return types[0].plain()
+
+
+def reference(attributes: ClipAttributes, operands: Sequence[Array]) -> Array:
+    """By comparisons, so that it is defined which of 0 and -0 comes out; NaN stays."""
+    (x,) = operands
+    return np.asarray(np.where(x < attributes.low, attributes.low, np.where(x > attributes.high, attributes.high, x)))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy where low < x < high, else 0: 0 at the kinks too."""
+    (x,) = g.operands
+    inside = (x > g.attributes.low) * (x < g.attributes.high)
+    return (inside.call("where", g.dy, 0.0),)
+
+
+OP = OpDef(
+    name="clip",
+    summary="min(max(x, low), high), element by element",
+    documentation="What is below `low` becomes `low`, what is above `high` becomes `high`. NumPy: clip. ONNX: Clip. PyTorch: clamp.",
+    operands=(Operand("x"),),
+    attributes=ClipAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device clamps at the bounds of relu and relu6 only"),
+    facts=whole(batch=each),
+    gradient=Rule(gradient),
+    floats=Ieee(),
+    examples=(
+        Example("one whole tile", ClipAttributes(-1.0, 1.0), (f32(8, 256),)),
+        Example("ragged", ClipAttributes(0.0, 2.5), (f32(3, 5, 57),)),
+    ),
+)

@@ -1,0 +1,42 @@
+"""Comparisons: what `greater`, `less`, `equal` and the like share. They give 1.0 where the relation holds, 0.0 where it doesn't."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ops.batch import element_by_element
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Rule
+from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.rules import BROADCAST, binary
+
+FLAT = Rule(lambda g: (None,) * len(g.operands))
+"""The rule of steps: where they have a derivative it is 0, so that nothing goes back through them."""
+
+
+def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array], onnx: str) -> OpDef[NoAttributes]:
+    """The operator `name` of a relation that NumPy has as `function`. With NaN only `!=` holds."""
+
+    def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+        return np.asarray(function(*operands)).astype(operands[0].dtype)
+
+    return OpDef(
+        name=name,
+        summary=f"1.0 where a {symbol} b, else 0.0, element by element",
+        documentation=(
+            f"NumPy's broadcasting. The result is f32, a mask for `where` or a factor. Its gradient is 0. NumPy: {name}. ONNX: {onnx}."
+        ),
+        operands=(Operand("a"), Operand("b")),
+        attributes=NoAttributes,
+        infer=binary,
+        reference=reference,
+        legalisation=OnHost("the device compares no values"),
+        facts=whole(batch=element_by_element),
+        gradient=FLAT,
+        floats=Ieee(),
+        examples=BROADCAST,
+    )

@@ -1,0 +1,56 @@
+"""cross_entropy: how improbable a model holds the right classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import Range
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, share
+from tpucc.ops.opdef import Array, OpDef, Operand
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    """Infinite where a right class has probability 0. Raises `InputError` (E0454) for a label that is no class."""
+    p, label = operands
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(-np.log(at_labels(p, label, "cross_entropy")).mean())
+
+
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The sum of -log p[label] over all items, divided by their number."""
+    p, label = operands
+    losses = -arithmetic.log(at_labels(p, label, "cross_entropy"))
+    return np.asarray(arithmetic.sum(losses, tuple(range(losses.ndim))) / losses.size)
+
+
+def gradient(g: Backward) -> Gradients:
+    """dp = -dy / n / p at the labels, 0 elsewhere; n is the number of labels."""
+    p, label = g.operands
+    return hot(g).call("where", -share(g, label) / p, 0.0), None
+
+
+OP = OpDef(
+    name="cross_entropy",
+    summary="the mean of -log p[label]",
+    documentation=(
+        "`p` are probabilities, the classes along the last axis, as softmax gives them; `label` has for each row the number of its right "
+        "class. A label that is no class is an error when the model runs. Keras: SparseCategoricalCrossentropy. "
+        "ONNX: NegativeLogLikelihoodLoss of Log. PyTorch's cross_entropy takes values before the softmax."
+    ),
+    operands=(Operand("p"), Operand("label")),
+    attributes=NoAttributes,
+    infer=infer_labelled,
+    reference=reference,
+    legalisation=ON_HOST,
+    facts=whole(batch=of_labels),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=labelled(Range(0.1, 1.0)),
+)

@@ -1,0 +1,49 @@
+"""mean: the average of the values along some axes, or of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ops import sum as summed
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, averaged, axes_of, count, infer, spread
+
+
+def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
+    return as_result(attributes, operands[0], np.asarray(operands[0].mean(axis=axes_of(attributes, operands[0].ndim))))
+
+
+def defined(attributes: ReductionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The sum, divided by the number of its terms."""
+    return np.asarray(summed.defined(attributes, operands, arithmetic) / count(attributes, operands[0].shape))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy / n, repeated along the axes that were averaged over; n is the number of values in each mean."""
+    x = g.operands[0]
+    return (spread(g, g.dy / float(count(g.attributes, x.shape))).repeated_to(x.shape),)
+
+
+OP = OpDef(
+    name="mean",
+    summary="the average of the values along some axes, or of all of them",
+    documentation=(
+        "`mean(x)` is a scalar, and `mean(x, axis=-1)` averages each row. In training on several cores, a mean over the batch is the mean "
+        "of the cores' means. NumPy: mean. ONNX: ReduceMean (there keepdims is 1 unless said otherwise). TensorFlow: reduce_mean."
+    ),
+    operands=(Operand("x"),),
+    attributes=ReductionAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no sum along a row"),
+    facts=whole(batch=averaged),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=EXAMPLES,
+)

@@ -1,0 +1,50 @@
+"""mean_squared_error: how far values are from those that they should be."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ir.graph import NoAttributes
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.losses import ON_HOST, infer_pair, of_pairs, pairs, share
+from tpucc.ops.opdef import Array, OpDef, Operand
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    a, b = operands
+    with np.errstate(over="ignore"):
+        return np.asarray(np.square(a - b).mean())
+
+
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The sum of the squares, divided by their number."""
+    squares = np.square(operands[0] - operands[1])
+    return np.asarray(arithmetic.sum(squares, tuple(range(squares.ndim))) / squares.size)
+
+
+def gradient(g: Backward) -> Gradients:
+    """da = 2 * (a - b) * dy / n, db = -da; n is the number of values in each operand."""
+    a, b = g.operands
+    da = (a - b) * (2.0 * share(g, a))
+    return da, -da
+
+
+OP = OpDef(
+    name="mean_squared_error",
+    summary="the mean of (a - b)², over all values",
+    documentation="Both have one shape: nothing is repeated. Keras: MeanSquaredError. PyTorch: mse_loss. ONNX: ReduceMean of a square.",
+    operands=(Operand("a"), Operand("b")),
+    attributes=NoAttributes,
+    infer=infer_pair,
+    reference=reference,
+    legalisation=ON_HOST,
+    facts=whole(batch=of_pairs),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=pairs(),
+)

@@ -1,0 +1,62 @@
+"""softmax_cross_entropy: the cross entropy of a softmax, from the values before it. Internal: training makes it of the two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import Range
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, share
+from tpucc.ops.opdef import Array, OpDef, Operand
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    """log(sum(exp(z))) - z[label], with the largest value of each row subtracted first: nothing overflows.
+
+    Raises `InputError` (E0454) for a label that is no class.
+    """
+    z, label = operands
+    with np.errstate(over="ignore"):
+        shifted = z - z.max(axis=-1, keepdims=True)
+        return np.asarray((np.log(np.exp(shifted).sum(axis=-1)) - at_labels(shifted, label, "softmax_cross_entropy")).mean())
+
+
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The same, summed over all items and divided by their number."""
+    z, label = operands
+    shifted = z - z.max(axis=-1, keepdims=True)
+    sums = arithmetic.sum(arithmetic.exp(shifted), (z.ndim - 1,))
+    losses = arithmetic.log(sums) - at_labels(shifted, label, "softmax_cross_entropy")
+    return np.asarray(arithmetic.sum(losses, tuple(range(losses.ndim))) / losses.size)
+
+
+def gradient(g: Backward) -> Gradients:
+    """dz = (softmax(z) - one_hot(label)) * dy / n; n is the number of labels."""
+    z, label = g.operands
+    return (z.call("softmax") - hot(g)) * share(g, label), None
+
+
+OP = OpDef(
+    name="softmax_cross_entropy",
+    summary="the mean of -log softmax(z)[label]",
+    documentation=(
+        "Made of `cross_entropy(softmax(z), label)`: the loss of a very improbable class stays finite, and the gradient is the difference "
+        "of the probabilities and the right ones. Keras: SparseCategoricalCrossentropy(from_logits=True). ONNX: SoftmaxCrossEntropyLoss. "
+        "PyTorch: cross_entropy."
+    ),
+    operands=(Operand("z"), Operand("label")),
+    attributes=NoAttributes,
+    infer=infer_labelled,
+    reference=reference,
+    legalisation=ON_HOST,
+    facts=whole(batch=of_labels),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=labelled(Range(-9.0, 9.0)),
+)

@@ -1,0 +1,46 @@
+"""sum: the values along some axes, or all of them, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, axes_of, beside, infer, spread
+
+
+def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
+    return as_result(attributes, operands[0], np.asarray(operands[0].sum(axis=axes_of(attributes, operands[0].ndim))))
+
+
+def defined(attributes: ReductionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    return as_result(attributes, operands[0], arithmetic.sum(operands[0], axes_of(attributes, operands[0].ndim)))
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = dy, repeated along the axes that were summed over: each value has the factor 1."""
+    return (spread(g, g.dy).repeated_to(g.operands[0].shape),)
+
+
+OP = OpDef(
+    name="sum",
+    summary="the values along some axes, or all of them, added up",
+    documentation=(
+        "`sum(x)` is a scalar, `sum(x, axis=-1)` adds up each row, and `sum(x, axis=[0, 1], keepdims=True)` leaves both axes with size 1. "
+        "NumPy: sum. ONNX: ReduceSum (there keepdims is 1 unless said otherwise). TensorFlow: reduce_sum."
+    ),
+    operands=(Operand("x"),),
+    attributes=ReductionAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no sum along a row"),
+    facts=whole(batch=lambda case: beside(case, "adds up over")),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=EXAMPLES,
+)

@@ -1,0 +1,74 @@
+"""Batch normalisation in training: with the mean and variance of its batch (Ioffe and Szegedy, arXiv 1502.03167, algorithm 1).
+
+The averages that inference uses move towards the batch's statistics at each step: `momentum * average + (1 - momentum) * statistic`, as in
+Keras, where the variance is the mean of the squares (not divided by one less).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tpucc.diagnostics import CompileError, Diagnostic
+from tpucc.ir.graph import Graph, NoAttributes, Node, Output
+from tpucc.ops.batch_norm import BatchNormAttributes
+from tpucc.ops.gradient import Value
+from tpucc.ops.state import StateAttributes
+from tpucc.ops.weight import WeightAttributes
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.rewriter import Rewriter
+from tpucc.passes.training.build import Within
+from tpucc.passes.training.names import NEXT
+
+
+@dataclass(frozen=True)
+class BatchStatistics(Pass):
+    """Rewrites `batch_norm(x, gamma, beta, mean, variance)` whose mean and variance are states; these get outputs `next NODE`.
+
+    Where both are `fixed` weights, they are used as they are, and nothing is rewritten.
+    """
+
+    name = "batch-statistics"
+    summary = "computes the statistics of batch normalisation, and moves their averages"
+    level = 0
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        """Raises `CompileError` E0941 where mean or variance is computed, or only one of them is fixed."""
+        rewriter = Rewriter(graph, self.name)
+        moved: dict[str, str] = {}
+        for node in rewriter:
+            if isinstance(node.attributes, BatchNormAttributes) and _moves(rewriter, node):
+                _normalise(rewriter, node, node.attributes, moved)
+            else:
+                rewriter.put(node)
+        outputs = tuple(Output(NEXT + name, value) for name, value in moved.items())
+        rewriter.graph = replace(graph, outputs=(*graph.outputs, *outputs))
+        return rewriter.build() if outputs else graph
+
+
+def _moves(rewriter: Rewriter, node: Node) -> bool:
+    kinds = [type(rewriter.nodes[name].attributes) for name in node.operands[3:]]
+    if kinds == [WeightAttributes, WeightAttributes]:
+        return False
+    if kinds != [StateAttributes, StateAttributes]:
+        mend = "declare both with `weight`, and both `fixed` if they shall stay as they are"
+        message = "in training, the mean and the variance of batch_norm are weights, which it moves"
+        raise CompileError(Diagnostic("E0941", message, node.origin.trail(), (mend,)))
+    return True
+
+
+def _normalise(rewriter: Rewriter, node: Node, attributes: BatchNormAttributes, moved: dict[str, str]) -> None:
+    within = Within(rewriter, node)
+    x, gamma, beta, mean, variance = map(within.value, node.operands)
+    rows = tuple(range(x.type.rank - 1))
+    batch_mean = x.call("mean", axis=rows)
+    centred = x - batch_mean
+    batch_variance = (centred * centred).call("mean", axis=rows)
+    scaled = centred / (batch_variance + attributes.epsilon).call("sqrt") * gamma
+    rewriter.put(replace(node, op="add", operands=(scaled.name, beta.name), attributes=NoAttributes()))
+    for average, statistic in ((mean, batch_mean), (variance, batch_variance)):
+        before = within.value(moved.get(average.name, average.name))
+        moved[average.name] = _average(before, statistic, attributes.momentum).name
+
+
+def _average(before: Value, statistic: Value, momentum: float) -> Value:
+    return before * momentum + statistic * (1.0 - momentum)

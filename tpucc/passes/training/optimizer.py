@@ -1,0 +1,84 @@
+"""The optimizer, written out as operators: from gradients to the states after the step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tpucc.diagnostics import Origin
+from tpucc.ir.graph import Graph, Node, Output
+from tpucc.ir.types import TensorType
+from tpucc.ops.gradient import Value
+from tpucc.ops.state import StateAttributes
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.training.build import Growing
+from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
+from tpucc.passes.training.optimizers import OPTIMIZERS
+from tpucc.passes.training.optimizers.update import Update
+
+
+@dataclass(frozen=True)
+class Optimizer(Pass):
+    """Replaces each output `gradient NODE` by `next NODE`, the state after the step, and adds the optimizer's own states.
+
+    A state without a gradient stays as it is. `of` is the optimizer's name, `parameters` are its parameters.
+    """
+
+    name = "optimizer"
+    summary = "writes the optimizer's step as operators"
+    level = 0
+
+    of: str = "sgd"
+    parameters: tuple[tuple[str, float], ...] = (("rate", 0.01),)
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        return _Updates(graph, self).run()
+
+
+class _Updates:
+    """The graph with the updates so far."""
+
+    def __init__(self, graph: Graph, step: Optimizer) -> None:
+        self._graph = graph
+        self._step = step
+        self._growing = Growing(graph, step.name)
+        self._next: list[tuple[str, Value]] = []
+        self._weight: Node | None = None
+        self._powers: dict[str, Value] = {}
+
+    def run(self) -> Graph:
+        gradients, moved = values_of(self._graph, GRADIENT), values_of(self._graph, NEXT)
+        outputs = [output for output in self._graph.outputs if not output.name.startswith(GRADIENT)]
+        for state in states(self._graph):
+            if state.name in gradients:
+                outputs += self._updated(state, gradients[state.name])
+            elif state.name not in moved:
+                outputs.append(Output(NEXT + state.name, state.name))
+        return self._growing.build(outputs)
+
+    def _updated(self, state: Node, gradient: str) -> list[Output]:
+        growing = self._growing
+        self._weight, self._next = state, []
+        growing.begin(state.origin)
+        update = Update(growing.value(state.name), growing.value(gradient), self)
+        made = OPTIMIZERS[self._step.of](update, **dict(self._step.parameters))
+        moved = [(state.name, made), *self._next]
+        names = growing.end([(value, f"next.{name}") for name, value in moved], f"next.{state.name}")
+        return [Output(NEXT + name, str(node)) for (name, _), node in zip(moved, names, strict=True)]
+
+    def slot(self, name: str) -> Value:
+        assert self._weight is not None
+        weight = self._weight
+        return self._leaf(f"{weight.name}.{name}", f"{self._step.of}.{name}/{key_of(weight)}", 0.0, weight.type, weight.origin)
+
+    def move(self, slot: Value, to: Value) -> Value:
+        self._next.append((slot.name, to))
+        return to
+
+    def power(self, name: str, base: float) -> Value:
+        if name not in self._powers:
+            before = self._leaf(f"{self._step.of}.{name}", f"{self._step.of}.{name}", 1.0, TensorType("f32", ()), Origin())
+            self._powers[name] = self.move(before, before * base)
+        return self._powers[name]
+
+    def _leaf(self, name: str, key: str, initial: float, type_: TensorType, origin: Origin) -> Value:
+        return self._growing.leaf(name, "state", StateAttributes(key, initial), type_.plain(), origin)

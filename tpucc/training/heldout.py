@@ -1,0 +1,50 @@
+"""How good a model is on examples that it isn't trained on, in the arithmetic of the training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.interop.archive import LABELS, naming, read_arrays
+from tpucc.interop.weights import weights_of
+from tpucc.ir.graph import Graph
+from tpucc.numerics import AnyArray
+from tpucc.passes.model_inputs import checked, rounds
+from tpucc.runtime.quality import score
+from tpucc.training.plan import Plan
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Rows for the model's inputs, and their labels: classes, or values of the first output."""
+
+    graph: Graph
+    inputs: Mapping[str, AnyArray]
+    labels: AnyArray
+    arithmetic: Arithmetic
+
+    @classmethod
+    def find(cls, graph: Graph, beside: Path, given: Path | None, arithmetic: Arithmetic) -> Self | None:
+        """The held-out set of a file, or of the one beside the source where that exists. Raises `InputError` for arrays that don't fit."""
+        path = given if given is not None else beside
+        if given is None and not path.is_file():
+            return None
+        arrays = read_arrays(path)
+        labels = arrays.pop(LABELS, None)
+        if labels is None:
+            return None
+        with naming(path):
+            return cls(graph, checked(graph.inputs, arrays, "held-out set"), labels, arithmetic)
+
+    def measure(self, weights: Mapping[str, AnyArray]) -> dict[str, float]:
+        """`{"accuracy": …}` for classes, `{"rmse": …, "r2": …}` for values; empty for labels that fit no output."""
+        output = self.graph.outputs[0].node
+        plan = Plan(self.graph, self.arithmetic, (output,))
+        given = {node.name: weights[key] for key, node in weights_of(self.graph).items()}
+        found = [plan.run(given, [part])[output] for part in rounds(self.graph.inputs, self.inputs)]
+        return score(self.graph[output].type, self.labels, np.concatenate(found)[: len(self.labels)])

@@ -1,0 +1,136 @@
+"""A graph made ready to be run many times: each node is a function and the places of its operands.
+
+In a step on several parts of a batch, most nodes have a value for each part. Nodes that depend on no input have one value for all, and so
+have those after an `all_reduce`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.floating.reduction import all_reduce_mean
+from tpucc.ir.graph import Graph, Node
+from tpucc.numerics import AnyArray
+from tpucc.ops import OPS
+from tpucc.ops.all_reduce import AllReduceAttributes
+from tpucc.ops.floats import Defined, NoFloats
+from tpucc.ops.state import StateAttributes
+from tpucc.ops.weight import WeightAttributes
+
+Values = dict[str, AnyArray]
+Watch = Callable[[Node, Sequence[AnyArray]], None]
+Function = Callable[[Sequence[AnyArray]], AnyArray]
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One node: what computes it, the places of its operands and of its result, and the places that are free after it."""
+
+    node: Node
+    function: Function
+    operands: tuple[int, ...]
+    result: int
+    freed: tuple[int, ...]
+
+
+class Plan:
+    """A graph, ready to be run with one arithmetic.
+
+    `kept` are the nodes whose values `run` returns, beside those of the outputs.
+    """
+
+    def __init__(self, graph: Graph, arithmetic: Arithmetic, kept: Sequence[str] = ()) -> None:
+        self.graph = graph
+        self._kept = tuple(dict.fromkeys((*(output.node for output in graph.outputs), *kept)))
+        self._places = {node.name: place for place, node in enumerate(graph)}
+        self._given = tuple(node for node in graph if node.is_input or isinstance(node.attributes, StateAttributes | WeightAttributes))
+        before, own, self._reductions, after = _phases(graph)
+        last = _last_uses((*before, *own, *self._reductions, *after), self._kept)
+        make = partial(_call, arithmetic=arithmetic, places=self._places, last=last)
+        self._before, self._own, self._after = ([make(node) for node in nodes] for nodes in (before, own, after))
+
+    def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]], watch: Watch | None = None) -> Values:
+        """The values of the outputs and of the kept nodes, by node name; of those that each part has for itself, the first part's.
+
+        `given` has the states and weights by node name, `parts` the inputs of each part. `watch` sees each node's value or, where the
+        parts have their own, all of these. Overflow and division by zero give infinities and NaN, as IEEE 754 says.
+        """
+        shared: list[AnyArray | None] = [None] * len(self._places)
+        for node in self._given:
+            if not node.is_input:
+                shared[self._places[node.name]] = given[node.name]
+        with np.errstate(all="ignore"):
+            _run(self._before, (shared,), watch)
+            memories = [list(shared) for _ in parts] if len(parts) > 1 else [shared]
+            for memory, part in zip(memories, parts, strict=True):
+                memory_of = ((self._places[node.name], part[node.name]) for node in self._given if node.is_input)
+                for place, value in memory_of:
+                    memory[place] = value
+            _run(self._own, memories, watch)
+            for node in self._reductions:
+                operand = self._places[node.operands[0]]
+                memories[0][self._places[node.name]] = all_reduce_mean([memory[operand] for memory in memories])  # type: ignore[misc]
+            _run(self._after, memories[:1], watch)
+        return {name: memories[0][self._places[name]] for name in self._kept}  # type: ignore[misc]
+
+
+def _phases(graph: Graph) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
+    """The nodes that depend on no input; those that each part has for itself; the reductions; and those that depend on these."""
+    own: set[str] = set()
+    late: set[str] = set()
+    phases: tuple[list[Node], list[Node], list[Node], list[Node]] = ([], [], [], [])
+    for node in graph:
+        if node.is_input:
+            own.add(node.name)
+        elif not node.operands and isinstance(node.attributes, StateAttributes | WeightAttributes):
+            continue
+        elif isinstance(node.attributes, AllReduceAttributes):
+            late.add(node.name)
+            phases[2].append(node)
+        elif not late.isdisjoint(node.operands):
+            late.add(node.name)
+            phases[3].append(node)
+        elif not own.isdisjoint(node.operands):
+            own.add(node.name)
+            phases[1].append(node)
+        else:
+            phases[0].append(node)
+    return phases
+
+
+def _last_uses(order: Sequence[Node], kept: Sequence[str]) -> dict[str, str]:
+    """For each value that isn't kept the node that reads it last, of nodes in the order in which they are computed."""
+    last = {operand: node.name for node in order for operand in node.operands}
+    return {name: reader for name, reader in last.items() if name not in kept}
+
+
+def _call(node: Node, arithmetic: Arithmetic, places: Mapping[str, int], last: Mapping[str, str]) -> _Call:
+    freed = tuple(places[name] for name in dict.fromkeys(node.operands) if last.get(name) == node.name)
+    return _Call(node, _function(node, arithmetic), tuple(places[name] for name in node.operands), places[node.name], freed)
+
+
+def _function(node: Node, arithmetic: Arithmetic) -> Function:
+    operator = OPS[node.op]
+    match operator.floats:
+        case Defined(function):
+            return lambda operands, attributes=node.attributes: function(attributes, operands, arithmetic)  # type: ignore[misc]
+        case NoFloats(why):
+            raise TypeError(f"{node.name}: {node.op} has no float form: {why}")
+        case _:
+            return partial(operator.reference, node.attributes)
+
+
+def _run(calls: Sequence[_Call], memories: Sequence[list[AnyArray | None]], watch: Watch | None) -> None:
+    for call in calls:
+        for memory in memories:
+            memory[call.result] = call.function([memory[place] for place in call.operands])  # type: ignore[misc]
+        if watch is not None:
+            watch(call.node, [memory[call.result] for memory in memories])  # type: ignore[misc]
+        for place in call.freed:
+            for memory in memories:
+                memory[place] = None

@@ -1,0 +1,248 @@
+"""A training in progress: steps, epochs, what is measured at the end of each, and what is written in the end."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import Diagnostic, TrainingError, UsageError
+from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
+from tpucc.frontend.elaborate import Model
+from tpucc.frontend.training import Training
+from tpucc.interop.archive import npz_bytes
+from tpucc.interop.weights import weights_of
+from tpucc.ir.graph import Node
+from tpucc.numerics import AnyArray
+from tpucc.ops.state import StateAttributes
+from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
+from tpucc.target import load_target
+from tpucc.training.examples import Examples, read_examples
+from tpucc.training.heldout import HeldOut
+from tpucc.training.initial import given_weights, initial_weights
+from tpucc.training.plan import Plan
+from tpucc.training.state import State, digest, read_state
+from tpucc.training.step import Step, make_step
+
+HOST = "host"
+"""The target whose arithmetic is float32 as NumPy computes it."""
+EPOCHS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the command line and `tpucc.train` ask for beside the source: see there."""
+
+    epochs: int | None = None
+    steps: int | None = None
+    cores: int = 1
+    microbatches: int = 1
+    target: str = HOST
+    examples: Path | Mapping[str, AnyArray] | None = None
+    held_out: Path | None = None
+    weights: Path | None = None
+    seed: int = 0
+    resume: Path | None = None
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known at the end of an epoch: see `history.json` in the reference."""
+
+    number: int
+    loss: float
+    held_out: Mapping[str, float]
+    gradients: Mapping[str, float] = field(default_factory=dict)
+    ranges: Mapping[str, list[float]] = field(default_factory=dict)
+
+
+class Session:
+    """A training of one model. `run` trains; `state` is where it is, and always that after a whole step."""
+
+    def __init__(self, model: Model, folder: Path, stem: str, settings: Settings) -> None:
+        """`folder` is the source's, `stem` its name without suffix. Raises what reading the examples, the weights and the state raises, and
+        what `make_step` does."""
+        assert model.training is not None
+        self.model, self.settings, self.parts = model, settings, _parts(settings)
+        self.arithmetic = arithmetic_of(settings.target)
+        self.step: Step = make_step(model.training, self.parts)
+        self.examples: Examples = read_examples(model.training, folder, settings.examples)
+        self.weights = _initial(model, settings)
+        self.notes = [*self.step.notes]
+        self.held_out = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
+        self._states = {node.name: key_of(node) for node in states(self.step.graph)}
+        self._gradients = _gradients(self.step)
+        self._plan = Plan(self.step.graph, self.arithmetic, tuple(self._gradients.values()))
+        self._earlier: State | None = None
+        self.state = self._first() if settings.resume is None else self._resumed(settings.resume)
+
+    @property
+    def trained(self) -> dict[str, AnyArray]:
+        """The model's weights by key, as they are now: those that are trained, and the fixed ones."""
+        return {key: self.state.values.get(key, self.weights[key]) for key in weights_of(self.model.graph)}
+
+    @property
+    def history(self) -> dict[str, Any]:
+        """What `history.json` has."""
+        optimizer = self.training.optimizer
+        return {
+            "model": self.model.graph.name,
+            "target": self.settings.target,
+            "cores": self.settings.cores,
+            "microbatches": self.settings.microbatches,
+            "batch": self.examples.batch,
+            "examples": self.examples.count,
+            "seed": self.state.seed,
+            "optimizer": {"name": optimizer.name, **dict(optimizer.parameters)} if optimizer else {},
+            "steps": self.state.step,
+            "epochs": list(self.state.epochs),
+        }
+
+    @property
+    def training(self) -> Training:
+        assert self.model.training is not None
+        return self.model.training
+
+    def files(self) -> dict[str, bytes]:
+        """`weights.npz`, `state.npz` and `history.json`: the same bytes for the same training, wherever and whenever it runs."""
+        return {
+            "weights.npz": npz_bytes(self.trained),
+            "state.npz": self.state.to_bytes(),
+            "history.json": (json.dumps(self.history, indent=1) + "\n").encode(),
+        }
+
+    def run(self) -> Iterator[Epoch | None]:
+        """Trains until the last step. Yields None after a step, or the epoch that ends with it.
+
+        Raises `TrainingError` E0944 when the loss is NaN or infinite.
+        """
+        while self.state.step < self.state.until:
+            values = self._step()
+            yield None if self.state.step % self.examples.steps else self._epoch(values)
+
+    def _step(self) -> Mapping[str, AnyArray]:
+        before = self.state
+        values = self._plan.run(self._given(before), self._inputs(before))
+        loss = float(values[loss_of(self.step.graph)])
+        if not math.isfinite(loss):
+            raise self._not_finite(before)
+        moved = values_of(self.step.graph, NEXT)
+        self.state = before.after({key: values[moved[name]] for name, key in self._states.items()}, loss)
+        self._earlier = before
+        return values
+
+    def _given(self, state: State) -> dict[str, AnyArray]:
+        fixed = {node.name: self.weights[key] for key, node in weights_of(self.step.graph).items()}
+        return fixed | {name: state.values[key] for name, key in self._states.items()}
+
+    def _inputs(self, state: State) -> list[dict[str, AnyArray]]:
+        parts = self.examples.parts(state.seed, state.step, self.parts)
+        for index, part in enumerate(parts):
+            part[DRAW] = np.asarray([state.seed, state.step, index * (self.examples.batch // self.parts)], np.int32)
+        return parts
+
+    def _epoch(self, values: Mapping[str, AnyArray]) -> Epoch:
+        losses = self.state.losses
+        epoch = Epoch(
+            number=self.state.step // self.examples.steps,
+            loss=math.fsum(losses) / len(losses),
+            held_out=self.held_out.measure(self.trained) if self.held_out else {},
+            gradients={key: _norm(values[node]) for key, node in self._gradients.items()},
+            ranges={key: [float(value.min()), float(value.max())] for key, value in self.trained.items()},
+        )
+        self.state = replace(self.state, losses=(), epochs=(*self.state.epochs, asdict(epoch)))
+        return epoch
+
+    def _first(self) -> State:
+        values = {}
+        for node in states(self.step.graph):
+            assert isinstance(node.attributes, StateAttributes)
+            key, initial = node.attributes.key, node.attributes.initial
+            values[key] = self.weights[key] if initial is None else np.full(node.type.shape, initial, np.float32)
+        begun = State(values, self.settings.seed, graph=digest(self.step.graph))
+        return replace(begun, until=self._until(begun))
+
+    def _resumed(self, path: Path) -> State:
+        state = read_state(path, self.step.graph)
+        if state.graph != digest(self.step.graph):
+            self.notes.append(f"{path.name} is of another step than this one: the source, the optimizer or the options differ")
+        return replace(state, until=self._until(state), graph=digest(self.step.graph))
+
+    def _until(self, state: State) -> int:
+        """The step at which the training ends: the one that was asked for, or the one that a state was on its way to."""
+        settings, steps = self.settings, self.examples.steps
+        if settings.steps is not None:
+            return state.step + settings.steps
+        if settings.epochs is not None:
+            return state.step + settings.epochs * steps
+        return state.until if state.step < state.until else state.step + EPOCHS * steps
+
+    def _not_finite(self, state: State) -> TrainingError:
+        """The error of a loss that isn't finite: it names the value that was it first, in this step or the one before."""
+        for tried in (self._earlier, state):
+            if tried is not None and (first := self._culprit(tried)) is not None:
+                return _blamed(first[0], first[1], tried.step + 1)
+        raise AssertionError("no value is infinite or NaN")
+
+    def _culprit(self, state: State) -> tuple[Node, float] | None:
+        """The first node of the step after a state whose value isn't finite, and that value."""
+        found: list[tuple[Node, float]] = []
+
+        def watch(node: Node, values: Sequence[AnyArray]) -> None:
+            for value in values:
+                if not found and value.dtype.kind == "f" and not np.isfinite(value).all():
+                    found.append((node, float(value[~np.isfinite(value)].flat[0])))
+
+        self._plan.run(self._given(state), self._inputs(state), watch)
+        return found[0] if found else None
+
+
+def arithmetic_of(target: str) -> Arithmetic:
+    """The arithmetic of a machine for floats, or the host's. Raises `UsageError` for a machine that has none."""
+    if target == HOST:
+        return NUMPY
+    machine = load_target(target)
+    if machine.data_type != "bfloat16":
+        mend = "--target host trains in float32, --target tpu_v2 in bfloat16"
+        raise UsageError(Diagnostic("E0946", f"{machine.name} multiplies {machine.data_type}: it can't train", help=(mend,)))
+    return Machine(machine.mxu)
+
+
+def _parts(settings: Settings) -> int:
+    for name, count in (("cores", settings.cores), ("microbatches", settings.microbatches)):
+        if count < 1 or count & (count - 1):
+            mend = "the sum over parts is a tree: 1, 2, 4, 8, …"
+            raise UsageError(Diagnostic("E0947", f"{name} must be a power of two, found {count}", help=(mend,)))
+    return settings.cores * settings.microbatches
+
+
+def _initial(model: Model, settings: Settings) -> dict[str, AnyArray]:
+    """All weights: the model's, of the archive where there is one, and those that only `train` has."""
+    assert model.training is not None
+    seed = settings.seed if model.random_seed is None else model.random_seed
+    drawn = initial_weights(model.training.graph, seed)
+    return drawn | (initial_weights(model.graph, seed) if settings.weights is None else given_weights(model.graph, settings.weights))
+
+
+def _gradients(step: Step) -> dict[str, str]:
+    """For each trained state, by key, the node of its gradient."""
+    reduced = next(stage.graph for stage in reversed(step.stages) if values_of(stage.graph, GRADIENT))
+    found = values_of(reduced, GRADIENT).items()
+    return {key_of(reduced[name]): node for name, node in found if node in step.graph.by_name}
+
+
+def _norm(value: AnyArray) -> float:
+    """The Euclidean norm, from an exact sum: independent of the processor."""
+    return math.sqrt(math.fsum(np.square(value, dtype=np.float64).ravel().tolist()))
+
+
+def _blamed(node: Node, value: float, step: int) -> TrainingError:
+    what = "not a number" if math.isnan(value) else "infinite"
+    message = f"step {step:,}: {node.name} ({node.op}) is {what}, the first value that is"
+    mend = ("a smaller rate keeps steps small; inputs and labels in a small range help, too",)
+    return TrainingError(Diagnostic("E0944", message, node.origin.trail(), mend))
