@@ -28,7 +28,7 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """The sum of y * log(p) + (1 - y) * log(1 - p), divided by its number of terms, with the sign turned."""
     p, y = clip.reference(CLIPPED, operands[:1]), operands[1]
-    terms = y * arithmetic.log(p) + (1 - y) * arithmetic.log(1 - p)
+    terms: Array = y * arithmetic.log(p) + (1 - y) * arithmetic.log(1 - p)
     return np.asarray(-(arithmetic.sum(terms, tuple(range(terms.ndim))) / terms.size))
 
 
