@@ -35,6 +35,7 @@ from against import compare
 
 import tpucc
 from tpucc.api import Executable
+from tpucc.floating import Machine
 from tpucc.ir.constants import Random, random_array
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.stats import stats
@@ -71,6 +72,10 @@ print(json.dumps([len(exe.graph.nodes), len(exe.program.instructions), seconds, 
 """
 SIZES = (2, 20, 200, 2000, 20000)
 """Layers of one tile: each makes about five instructions."""
+PRODUCTS = ((200, 2000, 2000), (512, 512, 512), (2048, 576, 64), (64, 64, 256), (2048, 9, 16), (32, 64, 10))
+"""Rows, depth and columns."""
+PRODUCTS_OF_A_RUN = 2**22
+"""Multiplications up to which a product is repeated, to be longer than the clock's steps."""
 ROUNDS = 15
 T = TypeVar("T")
 
@@ -228,6 +233,30 @@ def report(exe: Executable, name: str) -> bytes:
     return artifacts(exe.compilation, exe.runtime, name, ("report",)).files["report.html"]
 
 
+def products() -> None:
+    """Products of a matrix unit for bfloat16 beside float32 products: both operands rounded each time, or once before.
+
+    The exponents of the wide operand are spread over 2^25, so that only bounds of the errors prove its sums.
+    """
+    print("products of a matrix unit of 128 rows, beside NumPy's in float32")
+    print(f"  {'shape':<13} {'NumPy ms':>9} {'rounding':>9} {'rounded':>8} {'wide':>7}")
+    machine, random = Machine(128), np.random.default_rng(0)
+    for m, k, n in PRODUCTS:
+        a, b = random.standard_normal((m, k), np.float32), random.standard_normal((k, n), np.float32)
+        wide = np.ldexp(a, -random.integers(0, 25, a.shape).astype(np.int32))
+        left, right = machine.operand(a), machine.operand(b)
+        again = max(1, PRODUCTS_OF_A_RUN // (m * k * n))
+        runs = (partial(np.matmul, a, b), *(partial(machine.product, *pair) for pair in ((a, b), (left, right), (wide, b))))
+        plain, *ours = fastest(*(partial(repeated, run, again) for run in runs))
+        ratios = [seconds / plain for seconds in ours]
+        print(f"  {f'{m}×{k}×{n}':<13} {1000 * plain / again:9.4f} {ratios[0]:9.2f} {ratios[1]:8.2f} {ratios[2]:7.2f}")
+
+
+def repeated(function: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        function()
+
+
 def beside(other: Path) -> None:
     """Compile times of long programs beside those of another checkout."""
     with TemporaryDirectory() as folder:
@@ -273,7 +302,7 @@ def processor_time() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    functions = (execution, compiling, tiles, million, resnet, networks, growth, reports)
+    functions = (execution, compiling, tiles, million, resnet, networks, growth, reports, products)
     parts = {function.__name__: function for function in functions}
     parser.add_argument("part", nargs="?", choices=tuple(parts), help="only this part")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="compare compile times with another checkout instead")

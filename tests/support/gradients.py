@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -37,6 +37,7 @@ class Eager:
         self._arrays: list[Array] = []
 
     def value(self, array: Array, type_: TensorType) -> Value:
+        assert array.shape == type_.shape
         self._arrays.append(np.asarray(array, self.dtype) if type_.dtype == "f32" else array)
         return Value(str(len(self._arrays) - 1), type_, self)
 
@@ -137,10 +138,10 @@ def disagreement(point: Point, rule: Rule) -> str:
         error = np.abs(np.array([gradient[place] for place in point.places[i]]) - wanted)
         if not (error <= TOLERANCE * (1.0 + np.abs(wanted).max())).all():
             return f"{_name(point.op, i)} is off by {error.max():g}, of {np.abs(wanted).max():g}"
-    for move, wanted in point.directions:
+    for move, change in point.directions:
         terms = np.concatenate([(gradients[i] * move[i]).ravel() for i in point.real])
-        if not abs(terms.sum() - wanted) <= TOLERANCE * (1.0 + np.abs(terms).sum()):
-            return f"the change along a direction is {terms.sum():g}, not {wanted:g}"
+        if not abs(terms.sum() - change) <= TOLERANCE * (1.0 + np.abs(terms).sum()):
+            return f"the change along a direction is {terms.sum():g}, not {change:g}"
     return ""
 
 
@@ -188,10 +189,8 @@ def arrays(op: OpDef[Any], types: Sequence[TensorType], bounds: tuple[float, flo
 
 def _small(op: OpDef[Any], example: Example[Any]) -> Example[Any] | None:
     """An example with its large sizes made small, in attributes and operands alike; itself where it is small; None where neither can be."""
-    attributes = example.attributes
-    if is_dataclass(attributes):
-        changed = {field.name: _shrunk(getattr(attributes, field.name)) for field in fields(attributes)}
-        attributes = replace(attributes, **changed)
+    changed = {name: _shrunk(getattr(example.attributes, name)) for name in example.attributes.__dataclass_fields__}
+    attributes = replace(example.attributes, **changed)
     small = replace(example, attributes=attributes, operands=tuple(replace(x, shape=_shrunk(x.shape)) for x in example.operands))
     for candidate in (small, example):
         if sum(math.prod(x.shape) for x in candidate.operands) <= MOST and _fits(op.infer, candidate):

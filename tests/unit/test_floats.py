@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.support.gradients import UNIT, WIDE, arrays
-from tpucc.floating.arithmetic import NUMPY
+from tpucc.floating.arithmetic import NUMPY, Machine
 from tpucc.ops import OPS
 from tpucc.ops.floats import Defined, Ieee
 from tpucc.ops.opdef import Array, Example, OpDef
@@ -51,6 +51,29 @@ def test_what_is_defined_agrees_with_the_reference(op: OpDef[Any], example: Exam
     for operand in operands:
         operand.setflags(write=False)
     assert np.array_equal(op.floats.function(example.attributes, operands, NUMPY), found)
+
+
+@pytest.mark.parametrize(("op", "example"), DEFINED)
+def test_what_is_defined_works_on_a_machine(op: OpDef[Any], example: Example[Any]) -> None:
+    """Up to the rounding of a product's operands to bfloat16, which have 8 bits."""
+    operands = drawn(op, example)
+    assert isinstance(op.floats, Defined)
+    found = op.floats.function(example.attributes, operands, Machine(128))
+    wanted = op.reference(example.attributes, operands)
+    assert (found.shape, found.dtype) == (wanted.shape, wanted.dtype)
+    assert np.abs(found - wanted).max() <= 2**-7 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("name", ["tanh", "elu", "silu", "gelu"])
+def test_functions_lose_no_digits_near_zero(name: str) -> None:
+    op = OPS[name]
+    x = np.geomspace(1e-30, 0.5, 200, dtype=np.float32)
+    x = np.concatenate([x, -x])
+    assert isinstance(op.floats, Defined)
+    wanted = op.reference(op.examples[0].attributes, [x.astype(np.float64)])
+    for arithmetic in (NUMPY, Machine(128)):
+        found = op.floats.function(op.examples[0].attributes, [x], arithmetic)
+        assert (np.abs(found - wanted) <= 1e-6 * np.abs(wanted)).all()
 
 
 SINGLE = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,11 +44,11 @@ class Rate:
     rate: float
 
 
-def whole(_: Any, types: Any) -> TensorType:
+def whole(_: Any, types: Sequence[TensorType]) -> TensorType:
     return f32()
 
 
-def dropped(attributes: Rate, types: Any) -> TensorType:
+def dropped(attributes: Rate, types: Sequence[TensorType]) -> TensorType:
     if not 0 <= attributes.rate < 1:
         raise RuleError("E0307", "the rate must be at least 0 and below 1", about=("rate",))
     return types[0].plain()
@@ -114,7 +114,7 @@ def test_the_loss_is_the_output_of_a_graph_of_its_own() -> None:
         ("sum", "sum", "f32[]"),
     ]
     assert [(output.name, output.node) for output in found.graph.outputs] == [("loss", "sum")]
-    assert (found.fixed, found.trained) == ({"head.v"}, {"w"})
+    assert (found.fixed, found.trained) == (frozenset({"head.v"}), frozenset({"w"}))
     assert found.optimizer == Optimizer("adam", (("rate", 0.002), ("beta1", 0.9), ("beta2", 0.999), ("epsilon", 1e-8)))
     assert found.examples == "digits.npz"
     assert found.examples_span is not None
@@ -205,6 +205,12 @@ def test_a_fault_that_both_have_is_told_once_and_others_are_all_told() -> None:
     head = "def f(x):\n    return x + 1 + y\nmodel m(x: f32[8, n]):\n    return f(x)\n"
     text = head + "train(x: f32[8, 16], z: f32[k]):\n    a = m(x)\n    b = f(x)\n    return a[0, 0] + c\n"
     assert [(code, line) for code, line, _ in errors(text)] == [("E0201", line) for line in (2, 3, 5, 8)]
+
+
+def test_the_model_s_name_in_the_model_is_one_fault() -> None:
+    for value, code in (("m", "E0201"), ("m(x)", "E0928")):
+        assert errors(MODEL.replace("x @ w", value) + TRAIN) == [(code, 5, 12)]
+    assert errors(MODEL + TRAIN.replace("m(x)[0, 0]", "m")) == [("E0222", 7, 12)]
 
 
 def test_limits_hold_for_train_and_keep_the_errors_before() -> None:

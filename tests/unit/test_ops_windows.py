@@ -12,14 +12,19 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tpucc.ir.graph import NoAttributes
-from tpucc.ir.types import f32
+from tpucc.diagnostics import Origin
+from tpucc.ir.graph import NoAttributes, Node
+from tpucc.ir.types import TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
+from tpucc.ops.axis import Axis
+from tpucc.ops.batch import Batch, Case, MixedError
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
+from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.floats import Defined
 from tpucc.ops.opdef import Array, RuleError
+from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.windows import Padding, PoolAttributes, axes
 
 SIDES = st.tuples(*[st.integers(0, 3)] * 4)
@@ -218,6 +223,72 @@ def test_sums_of_overlapping_windows_go_from_the_last_window_to_the_first() -> N
     shares = AvgPoolGradientAttributes(x.shape, (3, 1), 1)
     assert OPS["avg_pool_gradient"].reference(shares, [dy * 3])[0, 2, 0, 0] == 2**24
     assert OPS["avg_pool_gradient"].reference(shares, [dy[:, ::-1] * 3])[0, 2, 0, 0] == 2**24 + 2
+
+
+POOL = PoolAttributes(3, 2, "same")
+DIVIDED: list[tuple[str, Any, tuple[Array, ...], tuple[Batch | None, ...]]] = [
+    ("conv2d_input_gradient", Conv2dGradientAttributes((4, 6, 5, 3), 2), (image(4, 2, 2, 2), image(3, 3, 3, 2)), (Batch(0), None)),
+    ("avg_pool_gradient", AvgPoolGradientAttributes((4, 6, 5, 3), 3, 2, "same"), (image(4, 3, 3, 3),), (Batch(0),)),
+    ("max_pool_gradient", POOL, (image(4, 6, 5, 3) % 9, image(4, 3, 3, 3) % 9, image(4, 3, 3, 3)), (Batch(0),) * 3),
+    ("max_pool_gradient", POOL, (image(4, 6, 5, 3) % 9, image(4, 3, 3, 3) % 9, image(4, 3, 3, 3)), (Batch(0), Batch(0), None)),
+]
+
+
+def case_of(name: str, attributes: Any, operands: Sequence[Array], batches: Sequence[Batch | None]) -> Case:
+    """The operator's node with the batch of 4 images among 2 cores."""
+    types = [TensorType("i32" if operand.dtype == np.int32 else "f32", operand.shape) for operand in operands]
+    origin = Origin(made_by="test")
+    inputs = [Node(f"x{index}", "input", (), NoAttributes(), type_, origin) for index, type_ in enumerate(types)]
+    node = Node("y", name, tuple(x.name for x in inputs), attributes, OPS[name].infer(attributes, types), origin)
+    return Case(node, inputs, batches, 4, 2)
+
+
+@pytest.mark.parametrize(("name", "attributes", "operands", "batches"), DIVIDED)
+def test_gradients_of_images_are_those_of_the_parts_of_the_batch(
+    name: str, attributes: Any, operands: tuple[Array, ...], batches: tuple[Batch | None, ...]
+) -> None:
+    rule = OPS[name].facts.batch
+    assert rule is not None
+    division = rule(case_of(name, attributes, operands, batches))
+    divided = [batch is not None or index in division.constants for index, batch in enumerate(batches)]
+    parts = [[x[start : start + 2] if part else x for x, part in zip(operands, divided, strict=True)] for start in (0, 2)]
+    found = [OPS[name].reference(division.attributes or attributes, part) for part in parts]
+    assert division.result == Batch(0)
+    assert np.array_equal(np.concatenate(found), OPS[name].reference(attributes, operands))
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes", "operands", "batches", "why"),
+    [
+        (*DIVIDED[0][:3], (None, Batch(3)), "needs a constant"),
+        (*DIVIDED[1][:3], (Batch(1),), "along axis 1"),
+        (*DIVIDED[2][:3], (Batch(1),) * 3, "along another axis"),
+        (
+            *("conv2d_weight_gradient", Conv2dGradientAttributes((3, 3, 3, 2), 2), (image(4, 6, 5, 3), image(4, 2, 2, 2))),
+            *((Batch(0), Batch(0)), "adds up over the batch"),
+        ),
+        (
+            *("embedding_gradient", EmbeddingGradientAttributes(5), (np.zeros(4, np.int32), np.zeros((4, 3), np.float32))),
+            *((Batch(0), Batch(0)), "adds up over the batch"),
+        ),
+        ("random_uniform", RandomUniformAttributes(0, (4,)), (np.zeros(3, np.int32),), (Batch(0),), "one seed"),
+    ],
+)
+def test_gradients_that_no_core_has_alone(name: str, attributes: Any, operands: Any, batches: Any, why: str) -> None:
+    rule = OPS[name].facts.batch
+    assert rule is not None
+    with pytest.raises(MixedError, match=why):
+        rule(case_of(name, attributes, operands, batches))
+
+
+@given(st.integers(1, 6), st.integers(1, 3), st.integers(1, 4), st.integers(-2, 5), st.integers(-2, 5))
+def test_the_outputs_that_see_a_pixel(size: int, window: int, stride: int, before: int, after: int) -> None:
+    assume(size + before + after >= window)
+    axis = Axis(size, window, stride, before, after)
+    starts = range(-before, size + after - window + 1, stride)
+    expected = [i for i, start in enumerate(starts) if any(0 <= pixel < size for pixel in range(start, start + window))]
+    assert len(starts) == axis.outputs
+    assert list(range(*axis.reached)) == expected
 
 
 @pytest.mark.parametrize(

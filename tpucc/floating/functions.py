@@ -117,7 +117,7 @@ def _horner(x: Float32, coefficients: Coefficients) -> Float32:
 
 def _exp(x: Float32) -> Float32:
     """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal."""
-    x = np.minimum(np.maximum(x, LOWEST_EXPONENT), HIGHEST_EXPONENT)
+    x = np.clip(x, LOWEST_EXPONENT, HIGHEST_EXPONENT)
     n = x * LOG2_E
     n += TO_INTEGER
     exponent = n.view(np.int32) - TO_INTEGER_BITS
@@ -193,7 +193,7 @@ def _tanh(x: Float32) -> Float32:
         small *= square
         small *= magnitude
         small += magnitude
-        np.copyto(result, small, where=near)
+        result = np.where(near, small, result)
     np.copysign(result, x, out=result)
     return result
 
@@ -209,14 +209,14 @@ def _erf(x: Float32) -> Float32:
         small = _horner(x * x, ERF)
         small *= magnitude
         small += magnitude
-        np.copyto(result, small, where=near)
+        result = np.where(near, small, result)
     np.copysign(result, x, out=result)
     return result
 
 
 def _sigmoid(x: Float32) -> Float32:
     power = _exp(-np.abs(x))
-    below = ONE + power
-    np.copyto(power, ONE, where=x >= 0)
-    power /= below
-    return power
+    result = np.maximum(power, (x >= 0).astype(np.float32))  # the power is at most 1
+    power += ONE
+    result /= power
+    return result

@@ -143,7 +143,8 @@ class Frame:
             note = Label(places[0], "it gets a value here" if places[0] > name.span else "it gets a value only here")
             mend = "give it a value on every way to this line"
             return Problem("E0202", f"{name.text} has no value yet", name.span, "used before it is assigned", mend, notes=(note,))
-        if name.text in self.run.functions or is_function(name.text):
+        own = name.text == self.run.model and name.text in self.functions
+        if (name.text in self.run.functions and not own) or is_function(name.text):
             return Problem("E0222", f"{name.text} is a function, not a value", name.span, "", f"call it: {name.text}(…)")
         near = did_you_mean(name.text, self.known_names() | {"True", "False"})
         return Problem("E0201", f"nothing is named {name.text}", name.span, "not known here", near or PYTHON_NAMES.get(name.text, ""))

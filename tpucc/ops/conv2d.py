@@ -83,7 +83,7 @@ def conv_windows(attributes: Any, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
     return conv_axes(Conv2dAttributes(attributes.stride, attributes.padding), shapes[0], shapes[1])
 
 
-def computed(attributes: Conv2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(attributes: Conv2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
 
     The zeros of padding have their places in that order.
@@ -125,7 +125,7 @@ OP = OpDef(
         fuses_into="convolution",
     ),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),

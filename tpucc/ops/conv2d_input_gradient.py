@@ -64,10 +64,9 @@ def require_convolved(attributes: Conv2dGradientAttributes, x: Shape, w: Shape, 
 def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], product: Callable[[Array, Array], Array]) -> Array:
     """A convolution of dy with the kernel flipped and its channel axes exchanged: the product of patches of dy with that kernel.
 
-    With a stride it is one such convolution for each phase, the pixels at a multiple of the stride from one another: only every so manieth
-    kernel position meets them. The depth of each product is in the order kernel row, kernel column (both descending, so that the pixels of
-    dy ascend), output channel. The zeros of padding have their places in that order; those that a dilated dy would have between its pixels
-    have none.
+    With a stride it is one such convolution for each phase: pixels at multiples of the stride from one another, which the same few kernel
+    positions meet. The depth of each product is in the order kernel row, kernel column (both descending, so that the pixels of dy ascend),
+    output channel. The zeros of padding have their places in that order; those that a dilated dy would have between its pixels have none.
     """
     dy, w = operands
     shape = require_shape(attributes.shape)

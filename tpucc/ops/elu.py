@@ -36,8 +36,9 @@ def function(attributes: EluAttributes, x: Array) -> Array:
 def defined(attributes: EluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """exp(x) - 1 as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0."""
     x = operands[0]
-    left = np.minimum(x, 0)
-    return np.where(x < 0, attributes.alpha * (arithmetic.tanh(left * 0.5) * (arithmetic.exp(left) + 1.0)), x)
+    left: Array = np.minimum(x, 0)
+    half: Array = left * 0.5
+    return np.where(x < 0, attributes.alpha * (arithmetic.tanh(half) * (arithmetic.exp(left) + 1.0)), x)
 
 
 def gradient(g: Backward) -> Gradients:

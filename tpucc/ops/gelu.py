@@ -45,8 +45,8 @@ def _inner(x: Array) -> Array:
 
 def defined(attributes: GeluAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     x = operands[0]
-    s = arithmetic.tanh(_inner(x)) if attributes.approximate else arithmetic.erf(x * math.sqrt(0.5))
-    return 0.5 * x * (1.0 + s)
+    inner: Array = _inner(x) if attributes.approximate else x * math.sqrt(0.5)
+    return 0.5 * x * (1.0 + (arithmetic.tanh if attributes.approximate else arithmetic.erf)(inner))
 
 
 def gradient(g: Backward) -> Gradients:

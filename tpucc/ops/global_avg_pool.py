@@ -29,7 +29,7 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return np.asarray(operands[0].mean(axis=(1, 2), dtype=operands[0].dtype))
 
 
-def computed(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """The machine's sum over rows and columns, divided by the number of pixels."""
     x = operands[0]
     return np.asarray(arithmetic.sum(x, (1, 2)) / x.dtype.type(x.shape[1] * x.shape[2]))
@@ -66,7 +66,7 @@ OP = OpDef(
     legalisation=Pooling("average"),
     facts=windowed(_windows, part=_part, keeps_parameters=False, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 7, 7, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 4, 257),)),

@@ -48,7 +48,7 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
     return (a.reshape(-1, a.shape[-1]) @ b).reshape(*a.shape[:-1], b.shape[1])
 
 
-def computed(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """As the reference, with the machine's product."""
     a, b = operands
     return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
@@ -79,7 +79,7 @@ OP = OpDef(
     legalisation=Matrix(),
     facts=product(fuses_into="linear"),
     gradient=Rule(gradient),
-    floats=Defined(computed),
+    floats=Defined(defined),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged", NoAttributes(), (f32(3, 257), f32(257, 5))),

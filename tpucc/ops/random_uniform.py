@@ -13,7 +13,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Rule
+from tpucc.ops.gradient import Stops
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_integer, require_shape
 
@@ -64,7 +64,7 @@ OP = OpDef(
     reference=reference,
     legalisation=OnHost("the device has no random numbers"),
     facts=whole(batch=_batch),
-    gradient=Rule(lambda _: (None,)),
+    gradient=Stops("random numbers depend on nothing that training changes"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", RandomUniformAttributes(0, (8, 256)), (DRAW,)),
