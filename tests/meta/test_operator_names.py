@@ -23,15 +23,27 @@ VECTOR = "a function of the vector unit"
 LAYERS = "words of the layer graph: its moves, and the views that the device walks"
 BOUNDARY = "the edge of the device, of which quantize and dequantize are the two sides"
 OTHER = "no operator: a section of a file, a word, or a key"
+HTML = "an element of a page"
+POOLS = "the kinds of pools"
+STEP = "the graph of a step is made of these operators, or its leaves are asked for"
 
 ALLOWED: Mapping[str, tuple[str, str]] = {
-    "frontend/apply.py": ("add, constant, import constant, matmul, mul, sub, weight*2", SYNTAX),
+    "cli/judge_command.py": ("equal", OTHER),
+    "cli/run_command.py": ("mean", OTHER),
+    "cli/summary.py": ("equal, mean", OTHER),
+    "cli/train_command.py": ("weight", OTHER),
+    "frontend/apply.py": (
+        ("add, constant, div, equal, greater, greater_equal, import constant, less, less_equal, matmul, mul, not_equal, sub, weight*2"),
+        SYNTAX,
+    ),
+    "frontend/builtins.py": ("max*2, min*2", "these are functions of static values too"),
     "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
     "frontend/expressions.py": ("import slice, slice", SYNTAX),
+    "frontend/frame.py": ("max, min", "these are functions of static values too"),
     "frontend/inputs.py": ("input", SYNTAX),
     "frontend/statements.py": ("import weight, weight", SYNTAX),
     "frontend/syntax_errors.py": ("weight", SYNTAX),
-    "frontend/training.py": ("import weight", "weights that are trained"),
+    "frontend/training.py": ("dropout, import weight", "what training alone draws, and weights that are trained"),
     "frontend/unused.py": ("input, weight", SYNTAX),
     "frontend/words.py": ("weight", SYNTAX),
     "interop/weights.py": ("constant, import constant, import weight, weight", NODES),
@@ -45,12 +57,13 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "isa/verify/structure.py": ("constant", BUFFERS),
     "layers/kinds.py": ("import constant, reshape, slice, transpose", LAYERS),
     "layers/partition.py": ("constant*3, import transpose, input", NODES),
-    "layers/reference.py": ("add, concat", LAYERS),
-    "layers/verify.py": ("add, concat, constant*2, input, pad*3, quantize", LAYERS),
+    "layers/reference.py": ("add, concat, max", LAYERS),
+    "layers/verify.py": ("add, concat, constant*2, input, max*2, pad*3, quantize", LAYERS),
     "lowering/bands/sizes.py": ("import concat", "lanes are joined by products: how concat is lowered"),
     "lowering/layout.py": ("constant, input", BUFFERS),
-    "lowering/reader.py": ("add, import constant, import slice, import transpose, pad, reshape", LAYERS),
+    "lowering/reader.py": ("add, import constant, import slice, import transpose, max, pad, reshape", LAYERS),
     "lowering/verify.py": ("constant*2, input*2", BUFFERS),
+    "paper/reasons.py": ("less*20", OTHER),
     "passes/batch_products.py": (
         "import slice, matmul*2, slice*2",
         REWRITE,
@@ -76,10 +89,12 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "constant, dequantize, import constant, import dequantize, import quantize, import reshape, quantize, reshape",
         NODES,
     ),
+    "passes/layering/operators.py": ("max*2", POOLS),
     "passes/layering/rearranging.py": (
         "concat, import concat, import pad, import slice, import transpose, pad, slice, transpose",
         "these four are a kind of their own",
     ),
+    "passes/hoist_activations.py": ("max", POOLS),
     "passes/pack_patches.py": (
         "conv2d*3, import conv2d, import patches, patches",
         REWRITE,
@@ -95,6 +110,16 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         REWRITE,
     ),
     "passes/split_maps.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
+    "passes/training/batch_statistics.py": ("add, import batch_norm, import state, import weight, mean*2, sqrt", REWRITE),
+    "passes/training/build.py": ("constant*2, import constant", NODES),
+    "passes/training/draw_dropout.py": ("import dropout, import random_uniform, input, mul, random_uniform", REWRITE),
+    "passes/training/logits.py": ("cross_entropy, import softmax, softmax, softmax_cross_entropy", REWRITE),
+    "passes/training/names.py": ("import state", STEP),
+    "passes/training/optimizer.py": ("import state, state", STEP),
+    "passes/training/optimizers/adam.py": ("sqrt*2", STEP),
+    "passes/training/optimizers/rmsprop.py": ("sqrt", STEP),
+    "passes/training/reduce.py": ("all_reduce, import all_reduce", STEP),
+    "passes/training/states.py": ("import state, import weight, state", STEP),
     "runtime/fidelity.py": ("constant, quantize*3, reshape", BOUNDARY),
     "runtime/runtime.py": ("dequantize", BOUNDARY),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),
@@ -102,12 +127,21 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "sim/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/machine.py": ("constant", BUFFERS),
+    "training/initial.py": ("batch_norm, import constant, mul", "how a weight is drawn depends on what reads it"),
+    "training/plan.py": ("import all_reduce, import state, import weight", STEP),
+    "training/session.py": ("import state", STEP),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),
     "viz/diagrams/dot.py": ("weight*2", "an attribute of Graphviz"),
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
     "viz/diagrams/operators.py": ("batch_norm, constant, slice, weight*2", "a layer for the eye has its batch norm; constants and slices"),
-    "viz/waves/page.py": ("input", OTHER),
+    "viz/notebook.py": ("div", HTML),
+    "viz/page/__init__.py": ("div", HTML),
+    "viz/page/losses.py": ("div*4", HTML),
+    "viz/page/summary.py": ("div*2", HTML),
+    "viz/waves/page.py": ("equal, input", OTHER),
+    "viz/waves/terminal.py": ("equal", OTHER),
+    "watch/messages.py": ("div*5", HTML),
 }
 HELP = (
     "ask facts_of(node.op) instead (tpucc/ops/facts.py): where its values come from, whether it is element-wise, monotone, commutative or "
