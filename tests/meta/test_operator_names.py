@@ -25,7 +25,10 @@ BOUNDARY = "the edge of the device, of which quantize and dequantize are the two
 OTHER = "no operator: a section of a file, a word, or a key"
 
 ALLOWED: Mapping[str, tuple[str, str]] = {
-    "frontend/apply.py": ("add, constant, div, equal, greater, greater_equal, import constant, less, less_equal, matmul, mul, not_equal, sub, weight*2", SYNTAX),
+    "frontend/apply.py": (
+        "add, constant, div, equal, greater, greater_equal, import constant, less, less_equal, matmul, mul, not_equal, sub, weight*2",
+        SYNTAX,
+    ),
     "frontend/builtins.py": ("max*2, min*2", SYNTAX),
     "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
     "frontend/expressions.py": ("import slice, slice", SYNTAX),
