@@ -12,6 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
+from tpucc.diagnostics import printable
+
 Plain = Any
 """None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""
 
@@ -87,6 +89,9 @@ class Term:
     """The variant of a term: from its name, each lab draws its shapes, its constants and one of its rules. No name: the lab as written."""
 
     name: str = ""
+
+    def __str__(self) -> str:
+        return f"term {printable(self.name)}" if self.name else "as written, without a term"
 
     def draw(self, lab: str) -> Random | None:
         """A source of numbers that is this term's and this lab's, or None without a term."""

@@ -19,7 +19,7 @@ def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
     """A grade in the form that Gradescope reads, with more under `extra_data`. Of hidden tests it says what they found when `secret` is
     off, and is shown after the grades are published."""
     rows = [_row(result, grade, secret) for result in grade.results]
-    lab = grade.lab
+    lab, whole = grade.lab, len(rows) == len(grade.tests)
     more = {
         "lab": lab.number,
         "name": lab.name,
@@ -32,13 +32,13 @@ def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
     told: dict[str, Any] = {
         "score": grade.score,
         "max_score": grade.most,
-        "output": grade.problem or ("" if len(rows) == len(grade.tests) else "not all tests have run"),
+        "output": "\n".join(filter(None, (grade.problem or ("" if whole else "not all tests have run"), grade.note))),
         "tests": rows,
         "extra_data": {
             **more,
             "digest": grade.digest,
             "date": grade.date,
-            "complete": bool(grade.problem) or len(rows) == len(grade.tests),
+            "complete": bool(grade.problem) or whole,
             "measures": grade.measures,
         },
     }
@@ -80,11 +80,12 @@ def repeat(result: Result, grade: Grade) -> str:
     """The command that runs this test again."""
     path = Path(grade.origin or ".")
     told = (path if path.is_dir() else path.parent) / FILE
-    known = "" if told.is_file() or grade.origin == "." else f" --lab {grade.lab.number}"
-    place = f"{quote(printable(str(path)))}{known}{f' --term {quote(grade.term.name)}' if known and grade.term.name else ''}"
+    place = quote(printable(str(path)))
+    variant = f" --lab {grade.lab.number}{f' --term {quote(grade.term.name)}' if grade.term.name else ''}"
     if not result.test.hidden:
-        return f"tpucc lab check {place} --only {quote(result.test.name)}"
-    return f"tpucc lab grade {place} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
+        known = "" if told.is_file() or grade.origin == "." else variant
+        return f"tpucc lab check {place}{known} --only {quote(result.test.name)}"
+    return f"tpucc lab grade {place}{variant} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
 
 
 def printable_lines(text: str) -> str:
