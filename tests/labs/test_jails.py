@@ -8,12 +8,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED, SOLUTIONS
-from tpucc.labs import child, find, jails, labs
+from tpucc.labs import cells, child, find, jails, labs
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -204,6 +205,56 @@ def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path:
     assert done.returncode == 0, done.stderr
     assert [float(line) for line in done.stdout.split()] == [10, 0, 0, 0, 0]
     assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "minutes", "lock", "gone"),
+    [
+        ("tpucc-lab-killed", 5, "free", True),
+        ("tpucc-lab-alive", 5, "held", False),
+        ("tpucc-lab-alive", 3000, "held", False),
+        ("tpucc-lab-begins", 0, "free", False),
+        ("tpucc-lab-early", 5, "none", False),
+        ("tpucc-lab-early", 3000, "none", True),
+        ("other-lab", 3000, "free", False),
+    ],
+)
+@posix
+def test_what_killed_graders_left_is_cleaned(
+    name: str, minutes: int, lock: str, gone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder is another grader's as long as its process has the lock; links and files of such a name are left alone."""
+    import fcntl
+
+    monkeypatch.setattr(cells.tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "left").write_text("x")
+    (tmp_path / "tpucc-lab-link").symlink_to(folder)
+    (tmp_path / "tpucc-lab-file").write_text("x")
+    with ExitStack() as stack:
+        if lock != "none":
+            held = stack.enter_context((folder / "lock").open("w"))
+            if lock == "held":
+                fcntl.flock(held, fcntl.LOCK_EX)
+        then = time.time() - 60 * minutes
+        os.utime(folder, (then, then))
+        cells.clean()
+    assert folder.exists() is not gone
+    assert (tmp_path / "tpucc-lab-link").is_symlink()
+    assert (tmp_path / "tpucc-lab-file").exists()
+
+
+def test_a_workshop_in_use_is_kept_and_cleans_first(monkeypatch: pytest.MonkeyPatch, shared: Path) -> None:
+    monkeypatch.setattr(cells, "YOUNG", -1)
+    cells.clean()
+    assert (shared / "guest.py").exists()
+    asked: list[bool] = []
+    monkeypatch.setattr(cells, "clean", lambda: asked.append(True))
+    monkeypatch.setattr(cells, "_warm", lambda *_: None)
+    monkeypatch.setattr(cells, "copy_stripped", lambda *_: None)
+    with workshop(()):
+        assert asked == [True]
 
 
 FORGED = """
