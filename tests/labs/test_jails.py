@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED, SOLUTIONS
-from tpucc.labs import cells, child, find, jails, labs
+from tpucc.cli import lab_command
+from tpucc.cli.main import main
+from tpucc.labs import cells, child, classes, find, grading, jails, labs
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -68,6 +72,56 @@ def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, sha
 def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
     lab = find(path.parts[-3])
     assert points(jails.NONE, shared, path.read_text("utf-8"), lab) <= lab.floor
+
+
+TEN = {
+    "anna": "solutions/allocation/reference.py",
+    "ben.py": "solutions/allocation/wrong/first_fit_in_time.py",
+    "children.py": "exploits/leaves_children.py",
+    "endless.py": "exploits/endless.py",
+    "files.py": "exploits/four_gigabytes_of_files.py",
+    "forks.py": "exploits/fork_bomb.py",
+    "memory.py": "exploits/four_gigabytes_of_memory.py",
+    "reads.py": "exploits/reads_the_reference.py",
+    "skeleton.py": "",
+    "syntax.py": "",
+}
+"""Submissions by their names: files beside this one."""
+
+
+@posix
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["small limits", "whole"])
+def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that one does stops the others. Whole, each has a grader of its own and the real limits; else they share one process."""
+    if not whole:
+        monkeypatch.setattr(child, "CALL", 1.0)
+        monkeypatch.setattr(child, "PATIENCE", 1)
+        monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
+        monkeypatch.setattr(lab_command, "isolated", lambda: jail)
+        monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    folder, into = tmp_path / "class", tmp_path / "results"
+    folder.mkdir()
+    for name, source in TEN.items():
+        text = (FOLDER.parent / source).read_text("utf-8") if source else LAB.material("skeleton.py", AS_WRITTEN)
+        place = folder / name if name.endswith(".py") else folder / name / LAB.file
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("def allocate(:" if name == "syntax.py" else LAB.filled(text, AS_WRITTEN))
+    words = ["lab", "grade", "--all", str(folder), "--lab", "5", "--seed", str(SEED), "--into", str(into), "--jobs", "2" if whole else "1"]
+    assert main(words) == 0
+    rows = {row["name"]: row for row in csv.DictReader(into.with_name("results.csv").read_text("utf-8").splitlines())}
+    assert list(rows) == sorted(TEN)
+    scores = {name: float(row["score"]) for name, row in rows.items()}
+    assert scores["anna"] == 100
+    assert 50 < scores["ben.py"] < 90
+    assert 0 < scores["skeleton.py"] <= LAB.floor
+    assert {name for name, score in scores.items() if not score} == set(TEN) - {"anna", "ben.py", "skeleton.py"}
+    tests = [test.name for test in (*LAB.public(AS_WRITTEN), *LAB.hidden(AS_WRITTEN, SEED))]
+    for name, row in rows.items():
+        assert round(sum(float(row[test]) for test in tests), 2) == scores[name]
+        assert json.loads((into / f"{name}.json").read_text("utf-8"))["extra_data"]["complete"]
+    assert "SyntaxError" in rows["syntax.py"]["problem"]
+    assert left_behind() == []
+    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
 
 
 def left_behind() -> list[str]:

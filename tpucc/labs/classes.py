@@ -110,11 +110,7 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     file.unlink(missing_ok=True)
     words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}", "--seed", str(seed)]
     words += [f"--json={file.absolute()}", *(["--trust"] if trust else []), "--", str(path.absolute())]  # a name may look like an option
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
-        problem = done.stderr.decode("utf-8", "replace").strip()
-    except subprocess.TimeoutExpired:
-        problem = f"the grader took longer than {LONGEST} s"
+    problem = _run(words)
     try:
         told = json.loads(read_file(file))
     except Exception:
@@ -122,6 +118,15 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     told["extra_data"] = {"digest": found, **told["extra_data"], **_key(lab, term, seed)}
     write_file(file, (json.dumps(told, indent=1) + "\n").encode())
     return Row(path.name, found, told)
+
+
+def _run(words: Sequence[str]) -> str:
+    """Runs a grader; returns what it says on standard error."""
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
+    except subprocess.TimeoutExpired:
+        return f"the grader took longer than {LONGEST} s"
+    return done.stderr.decode("utf-8", "replace").strip()
 
 
 def _environment() -> dict[str, str]:
