@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,14 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.test_labs import SOLUTIONS, files_of, reference
+from tests.labs.test_labs import SOLUTIONS, Here, files_of, reference
 from tests.support.command_line import run
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
+from tpucc.labs.grading import Grade
+from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import for_gradescope, for_students
+from tpucc.labs.results import as_json, report
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, submissions
 
@@ -225,6 +229,27 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     found = board(tmp_path)
     assert [entry.name for entry in found.entries] == ["good"]
     assert "\x1b" not in as_text(found)
+
+
+def test_the_doctor_marks_the_isolation_that_is_used(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    works = dict(zip(jails.JAILS, (False, True, True), strict=True))
+    monkeypatch.setattr("tpucc.cli.doctor_command.isolation", lambda: [Finding(jail, works[jail], "not here") for jail in works])
+    assert run("doctor") == 0
+    marked = [line[:12] for line in capsys.readouterr().out.partition("isolation")[2].splitlines()[1:] if line[2] != " "]
+    assert marked == ["  bubblewrap", "→ namespaces", "  user      "]
+
+
+def test_a_terminal_cuts_what_the_results_have_whole() -> None:
+    """Every buffer that was given is in results.json, to be tried again; a terminal says that it has cut."""
+    test = next(test for test in LAB.public(Term("spring")) if test.name == "random lives")
+    result = graded(test, Here({LAB.file: "def allocate(lives, rows):\n    return [0] * len(lives.rows)\n"}))
+    grade = Grade(LAB, Term("spring"), "none", (result,), (test,))
+    whole, cut = as_json(grade)["tests"][0]["output"], report(result, grade, whole=False)
+    (lives,) = re.findall(r"lives.rows = (\[.*\])", whole)
+    assert len(json.loads(lives)) == len(json.loads(result.outcome.found)) > 12
+    assert "--json RESULTS.json writes all of it" in cut
+    assert "--json" not in whole
+    assert max(map(len, report(result, grade, whole=False).split("given:")[1].splitlines())) <= 110
 
 
 def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:

@@ -192,7 +192,9 @@ def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> No
         assert [submission.call("keeps") for _ in range(2)] == [1, 2]
         with pytest.raises(Failed, match="two") as caught:
             submission.call("prints")
-        assert (caught.value.kind, caught.value.line) == ("ValueError", SEES[: SEES.index("raise")].count("\n") + 1)
+        line = SEES[: SEES.index("raise")].count("\n") + 1
+        assert (caught.value.kind, caught.value.line) == ("ValueError", line)
+        assert caught.value.words == f'line {line} `raise ValueError("two")`: ValueError: two'
         with pytest.raises(Failed, match="defines no function other"):
             submission.call("other")
         submission.close()

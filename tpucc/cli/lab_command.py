@@ -257,7 +257,7 @@ def _follow(sofar: Grade, json_file: Path | None) -> None:
 def _line(result: Result, sofar: Grade) -> str:
     mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
     head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
-    return "\n".join((head, *(f"      {line}" for line in report(result, sofar).splitlines())))
+    return "\n".join((head, *(f"      {line}" for line in report(result, sofar, whole=False).splitlines())))
 
 
 def _end(done: Grade) -> int:

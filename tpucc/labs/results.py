@@ -14,6 +14,9 @@ from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.start import FILE
 
+WIDTH, LINES = 110, 40
+"""Characters and lines of what was given, expected or found, that a terminal shows."""
+
 
 def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
     """A grade in the form that Gradescope reads, with more under `extra_data`. Of hidden tests it says what they found when `secret` is
@@ -64,16 +67,26 @@ def _row(result: Result, grade: Grade, secret: bool) -> dict[str, Any]:
     }
 
 
-def report(result: Result, grade: Grade) -> str:
-    """What a test found, in lines: the message, what was given, expected and found, and how to repeat it."""
+def report(result: Result, grade: Grade, whole: bool = True) -> str:
+    """What a test found, in lines: the message, what was given, expected and found, and how to repeat it. Unless it shall be `whole`, long
+    values are cut, which is said."""
     outcome = result.outcome
     parts = [printable_lines(outcome.message)]
     if not outcome.passed:
         said = (("given", outcome.given), ("expected", outcome.expected), ("found", outcome.found))
-        parts += [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
+        told = [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
+        shown = told if whole else [_cut(text) for text in told]
+        parts += [*shown, *(["          (cut; --json RESULTS.json writes all of it)"] if shown != told else [])]
         parts += [outcome.drawing] if outcome.drawing else []
         parts += [f"again:    {again}"] if (again := repeat(result, grade)) else []
     return "\n".join(part for part in parts if part)
+
+
+def _cut(text: str) -> str:
+    """At most `LINES` lines of at most `WIDTH` characters."""
+    lines = text.splitlines()
+    kept = [line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines[:LINES]]
+    return "\n".join([*kept, *(["…"] if len(lines) > LINES else [])])
 
 
 def repeat(result: Result, grade: Grade) -> str:

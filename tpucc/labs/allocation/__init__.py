@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 import tpucc
+from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import lives_svg, lives_text
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
@@ -159,16 +160,15 @@ def _place(lives: Lives, starts: Int64, b: int) -> str:
 
 
 def _given(lives: Lives, rows: int) -> str:
-    shown = [f"{name}={getattr(lives, name)[:12].tolist()}" for name in ("first", "last", "rows")]
-    more = f" … ({len(lives.rows)} buffers)" if len(lives.rows) > 12 else ""
-    return f"{', '.join(shown)}{more}, and {rows:,} rows"
+    columns = (f"lives.{name} = {getattr(lives, name).tolist()}" for name in ("first", "last", "rows"))
+    return "\n".join((f"{counted(len(lives.rows), 'buffer')}, and {rows:,} rows", *columns))
 
 
 def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Outcome:
     """One allocation, which must be right."""
     starts = ask(submission, lives, rows)
     if problem := wrong(lives, starts, rows, rules):
-        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts[:12].tolist())), lives, starts)
+        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts.tolist())), lives, starts)
     needed = bound(lives, rules.alignment)
     words = f"{len(starts)} buffers in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
     return _shown(Outcome(1, words), lives, starts)
@@ -227,7 +227,7 @@ def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outc
     for lives in cases:
         starts = ask(submission, lives, ROWS)
         if problem := wrong(lives, starts, ROWS, rules):
-            return Outcome(0, problem, _given(lives, ROWS), "", str(starts[:12].tolist()))
+            return Outcome(0, problem, _given(lives, ROWS), "", str(starts.tolist()))
         quotients.append(_used(lives, starts, rules) / bound(lives, rules.alignment))
         worst = max(worst, (quotients[-1], lives, starts), key=lambda entry: entry[0])
     mean = float(np.exp(np.mean(np.log(quotients))))

@@ -105,7 +105,7 @@ def all_ranges(rule: Rules, cases: Sequence[tuple[float, float]], seed: int, sub
         reach = max(-(rule.low - zero) * scale, (rule.high - zero) * scale)
         if not 0.5 * largest <= reach <= 2.1 * largest:
             message = f"the integers reach to ±{reach:.3g}; the finite samples to ±{largest:g}"
-            given = f"calibrate({samples[:4].tolist()} … {samples.size} samples)"
+            given = f"calibrate of {samples.size} samples: {samples.tolist()}"
             return Outcome(0, message, given, "", f"scale {scale:g}, zero point {zero}")
     for samples in (np.zeros((5, 3), np.float32), np.full(3, np.inf, np.float32), np.zeros((0, 4), np.float32)):
         answer = pair(submission.call("calibrate", samples), rule)

@@ -172,7 +172,7 @@ def _shown(outcome: Outcome, stage: Stage, model: Model) -> Outcome:
     if outcome.passed:
         return drawn
     given = f"{described(layer)}\nof the model\n{model.source}"
-    return replace(drawn, given=given, found="\n".join([*(line[:WIDEST] for line in lines[:20]), *(["…"] if len(lines) > 20 else [])]))
+    return replace(drawn, given=given, found="\n".join(lines))
 
 
 LAB = Lab(
