@@ -101,9 +101,11 @@ class Value:
 
     def summed_to(self, shape: tuple[int, ...]) -> Value:
         """The sum over the axes along which a value of this shape was repeated to this one's shape (NumPy's broadcasting)."""
+        # lab 10 begin: sum over the axes that broadcasting has repeated
         lead = self.type.rank - len(shape)
         repeated = tuple(a for a, size in enumerate(self.shape) if a < lead or (shape[a - lead] == 1 and size != 1))
         return self.sum(repeated).reshape(*shape)
+        # lab 10 end
 
     def repeated_to(self, shape: tuple[int, ...]) -> Value:
         """The value repeated to a shape by NumPy's broadcasting."""

@@ -27,8 +27,8 @@ ALLOWED = (
     *("sum", "mean", "reshape", "transpose", "broadcast", "zeros", "ones"),
 )
 """The operators that a rule may use. None computes a function with a curve, so that none can be differentiated by differences."""
-MOST, LARGEST, LONGEST = 40, 100_000, 50_000
-"""Operators of a gradient, elements of a value, and characters of a gradient's text."""
+MOST, LARGEST, RANK, LONGEST = 40, 100_000, 10, 50_000
+"""Operators and constants of a gradient, elements and axes of a value, and characters of a gradient's text."""
 COLUMNS = 78
 Shape = tuple[int, ...]
 
@@ -45,12 +45,15 @@ def ask(function: str, op: str, attributes: Any, shapes: Sequence[Shape], submis
     """The graph of each operand's gradient, valid and of that operand's shape. Raises `Failed`."""
     g = given(op, attributes, shapes)
     inputs = {value.name: value.type for value in (*g.operands, g.result, g.dy)}
-    texts = submission.call(function, g)
-    if not isinstance(texts, list):
-        raise Failed("result", f"{function} returns no list; it gives one gradient for each operand, as in `return [dx]`")
-    if len(texts) != len(shapes):
-        raise Failed("result", f"{function} returns {len(texts)} values for {len(shapes)} operands: one gradient for each")
-    return [_read(text, f"d{operand.name}", operand.type, inputs) for text, operand in zip(texts, g.operands, strict=True)]
+    try:
+        texts = submission.call(function, g)
+        if not isinstance(texts, list):
+            raise Failed("result", "returns no list; it gives one gradient for each operand, as in `return [dx]`")
+        if len(texts) != len(shapes):
+            raise Failed("result", f"returns a list of {len(texts)}; it gives one gradient for each operand, {len(shapes)} here")
+        return [_read(text, f"d{operand.name}", operand.type, inputs) for text, operand in zip(texts, g.operands, strict=True)]
+    except Failed as failure:
+        raise Failed("result", f"{function}: {failure.words}") from None
 
 
 def _read(text: object, name: str, type_: TensorType, inputs: Mapping[str, TensorType]) -> Graph:
@@ -77,8 +80,8 @@ def _forbidden(graph: Graph, inputs: Mapping[str, TensorType]) -> str:
     """What a rule may not do, of the first node that does it; nothing when all is well."""
     if len(graph.outputs) != 1:
         return "has several results"
-    if len(graph) - len(inputs) > MOST:
-        return f"takes more than {MOST} operators"
+    if sum(not node.is_input for node in graph) > MOST:
+        return f"takes more than {MOST} operators and constants"
     for node in graph:
         if node.is_input and inputs.get(node.name) != node.type:
             return f"reads {node.name}, which the rule was not given"
@@ -86,8 +89,8 @@ def _forbidden(graph: Graph, inputs: Mapping[str, TensorType]) -> str:
             return f"uses {node.op}, which a rule may not; these may be used: {', '.join(ALLOWED)}"
         if node.type != f32(*node.type.shape):
             return f"has a value that is not plain: {node.name} is {node.type}"
-        if node.type.size > LARGEST:
-            return f"has a value of {node.type.size:,} elements: {node.name}"
+        if node.type.size > LARGEST or node.type.rank > RANK:
+            return f"has a value of {node.type.size:,} elements and {node.type.rank} axes: {node.name}"
     return ""
 
 
@@ -111,14 +114,16 @@ def inputs_of(op: str, operands: Sequence[AnyArray], result: AnyArray, dy: AnyAr
     return dict(zip((*(operand.name for operand in OPS[op].operands), "y", "dy"), (*operands, result, dy), strict=True))
 
 
-def listing(graphs: Sequence[Graph]) -> str:
-    """The nodes of gradients as lines of characters."""
-    return "\n".join(line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for graph in graphs for line in _lines(graph))
+def listing(graphs: Sequence[Graph], names: Sequence[str]) -> str:
+    """The nodes of the operands' gradients as lines of characters."""
+    lines = (line for graph, name in zip(graphs, names, strict=True) for line in _lines(graph, name))
+    return "\n".join(line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines)
 
 
-def _lines(graph: Graph) -> Iterator[str]:
+def _lines(graph: Graph, name: str) -> Iterator[str]:
     text = print_graph(graph, origins=False, with_data=True)
-    yield from (line for line in text.splitlines() if line and not line.startswith("graph "))
+    yield from (line for line in text.splitlines() if line and not line.startswith(("graph ", "return ")))
+    yield f"d{name} = {graph.outputs[0].node}"
 
 
 def step_graph(op: str, attributes: Any, shapes: Sequence[Shape], graphs: Sequence[Graph]) -> Graph:

@@ -130,37 +130,49 @@ HIDDEN: Mapping[str, Sequence[Form]] = {
         *(("n", -1, True), ("k1n", 1, False), ("jkmn", (1, -1), False), ("kmn", (2, 1), False)),
     ),
     "avg_pool": _MORE_WINDOWS,
-    "leaky_relu": (("kmn", -0.5), ("mn", 0.0), ("", 0.75), ("1n", 0.125), ("mn", -0.0625)),
+    "leaky_relu": (("kmn", -0.5), ("mn", 0.0), ("1mn", 0.75), ("mn", -0.0625)),
     "clip": (("kmn", 0.25, 2.0), ("mn", -2.0, -1.0), ("1mn", -0.5, 0.5), ("mn", 0.0, 1.0)),
     "max_pool": _MORE_WINDOWS,
 }
 """What only `grade` tries."""
 
 
-def drawn(op: str, forms: Sequence[Form], slope: str, draw: Random) -> Iterator[Case]:
-    """A small case of each form, with kinks where the operator has some."""
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Which sizes cases have, and numbers of how few bits; `near` is how close to kinks values stand beside those at kinks, or None where
+    all are away from them."""
+
+    sizes: range
+    near: float | None
+    bits: int = 24
+
+
+PLAIN, SMALL, LARGE = Kind(range(2, 5), 0.0, 3), Kind(range(2, 6), NEAR), Kind(range(5, 12), None)
+
+
+def drawn(op: str, forms: Sequence[Form], slope: str, draw: Random, kind: Kind = SMALL) -> Iterator[Case]:
+    """A case of each form."""
     for form in forms:
-        yield _case(op, form, slope, draw, sizes=range(2, 6), at_kinks=True)
+        yield _case(op, form, slope, draw, kind)
 
 
 def large(op: str, slope: str, draw: Random) -> Iterator[Case]:
     """Three larger cases, away from kinks."""
-    for form in draw.sample(list(HIDDEN[op]), 3):
-        yield _case(op, form, slope, draw, sizes=range(5, 12), at_kinks=False)
+    return drawn(op, draw.sample(list(HIDDEN[op]), 3), slope, draw, LARGE)
 
 
-def _case(op: str, form: Form, slope: str, draw: Random, sizes: range, at_kinks: bool) -> Case:
+def _case(op: str, form: Form, slope: str, draw: Random, kind: Kind) -> Case:
     count = len(OPS[op].operands)
-    shapes, given = (_images(form, draw, sizes), form[:1]) if op.endswith("_pool") else (_shapes(form[:count], draw, sizes), form[count:])
+    shapes, given = (_images(form, draw, kind), form[:1]) if op.endswith("_pool") else (_shapes(form[:count], draw, kind), form[count:])
     attributes = OPS[op].attributes(*given)
     random = np.random.default_rng(draw.randrange(2**32))
     if op in KINKED:
-        operands = [_with_kinks(random, shape, KINKS[op](*given) if op in KINKS else (), at_kinks) for shape in shapes]
+        operands = [_with_kinks(random, shape, KINKS[op](*given) if op in KINKS else (), kind.near) for shape in shapes]
     else:
-        operands = [_float32(random.standard_normal(shape)) for shape in shapes]
+        operands = [_normal(random, shape, kind) for shape in shapes]
     if op == "div":
         operands[1] = _float32(np.copysign(0.5 + np.abs(operands[1]), operands[1]))
-    dy = _float32(random.standard_normal(value(op, attributes, operands).shape))
+    dy = _normal(random, value(op, attributes, operands).shape, kind)
     return Case(op, attributes, tuple(operands), dy, slope if op in KINKED else "mean")
 
 
@@ -168,31 +180,42 @@ KINKS: Mapping[str, Callable[..., tuple[float, ...]]] = {"leaky_relu": lambda al
 """The kinks of operators that have them at fixed values."""
 
 
-def _shapes(forms: Sequence[str], draw: Random, sizes: range) -> list[tuple[int, ...]]:
+def _shapes(forms: Sequence[str], draw: Random, kind: Kind) -> list[tuple[int, ...]]:
     """The letters of one case are different sizes."""
     letters = sorted({letter for form in forms for letter in form if letter != "1"})
-    chosen = dict(zip(letters, draw.sample(sizes, len(letters)), strict=True), **{"1": 1})
+    chosen = dict(zip(letters, draw.sample(kind.sizes, len(letters)), strict=True), **{"1": 1})
     return [tuple(chosen[letter] for letter in form) for form in forms]
 
 
-def _images(form: Form, draw: Random, sizes: range) -> list[tuple[int, ...]]:
+def _images(form: Form, draw: Random, kind: Kind) -> list[tuple[int, ...]]:
     (height, width), channels = form
-    batch, down, across = draw.sample(range(1, sizes.start + 2), 3)
+    batch, down, across = (1, 1, 2) if kind is PLAIN else draw.sample(range(1, kind.sizes.start + 2), 3)
     return [(batch, height * down, width * across, channels)]
 
 
-def _with_kinks(random: np.random.Generator, shape: tuple[int, ...], kinks: tuple[float, ...], at_kinks: bool) -> Float64:
-    """Values with few bits, up to 8. At kinks: many of them, of images many pixels that are equal, and many beside these."""
-    if not at_kinks:
-        return (random.permutation(math.prod(shape)).reshape(shape) * 2 + 1) / 64 - 4.0
-    near = random.choice([0.0, 0.0, 0.0, NEAR, -NEAR], shape)
+def _with_kinks(random: np.random.Generator, shape: tuple[int, ...], kinks: tuple[float, ...], close: float | None) -> Float64:
+    """Values of which many are at kinks, of images many pixels that are equal, and many close to that; or all away from kinks."""
+    if close is None:
+        away = (random.permutation(math.prod(shape)).reshape(shape) * 2 + 1) / 64 - 4.0
+        return _float32(away + random.random(shape) / 256)
+    near = random.choice([0.0, 0.0, 0.0, close, -close], shape)
     if not kinks:
-        return np.asarray(random.integers(-1, 2, shape) + near)
-    far = random.choice([-7.75, -3.5, -1.5, -0.375, 0.625, 1.25, 2.75, 6.5], shape) + random.choice([0.0, 1, 2, 3], shape) * 2.0**-21
+        values = random.integers(-1, 2, shape) + near
+        values[0, 0, :2] = 1.0
+        return np.asarray(values)
+    far = random.choice([-7.75, -3.5, -1.5, -0.375, 0.625, 1.25, 2.75, 6.5], shape) + random.choice([0.0, 2, 4, 6], shape) * close
     chosen = np.where(random.random(shape) < 0.5, far, random.choice(kinks, shape) + near)
     chosen.flat[-1] = -7.75
     chosen.flat[: len(kinks)] = kinks[: chosen.size]
     return np.asarray(chosen)
+
+
+def _normal(random: np.random.Generator, shape: tuple[int, ...], kind: Kind) -> Float64:
+    """Values of both signs, of a few bits behind the point, or of all that a float32 has; none is 0."""
+    values = random.standard_normal(shape)
+    if kind.bits < 24:
+        values = np.copysign(np.ceil(np.abs(values) * 2.0**kind.bits) / 2.0**kind.bits, values)
+    return _float32(values)
 
 
 def _float32(values: Float64) -> Float64:

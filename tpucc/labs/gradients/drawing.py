@@ -33,7 +33,16 @@ def curves_svg(found: Losses, reference: Losses, words: str) -> str:
     )
     name = label("steps", (LEFT + RIGHT) / 2, top + HEIGHT + 38, SMALL, "soft", "middle")
     return picture(
-        "losses", words, max(WIDTH, head.width + 2 * EDGE), top + HEIGHT + 50, head.markup, row_axis(up, LEFT, RIGHT, "loss"), steps, *curves, *key, name
+        "losses",
+        words,
+        max(WIDTH, head.width + 2 * EDGE),
+        top + HEIGHT + 50,
+        head.markup,
+        row_axis(up, LEFT, RIGHT, "loss"),
+        steps,
+        *curves,
+        *key,
+        name,
     )
 
 
@@ -51,9 +60,12 @@ def curves_text(found: Losses, reference: Losses) -> str:
             height = min(loss, highest) if math.isfinite(loss) else highest
             place = LINES - 1 - round(height / highest * (LINES - 1)), GAP * step
             grid[place] = mark if grid[place] == " " else "*"
-    rows = [f"{highest if n == 0 else 0:8.3f} |{''.join(row)}" if n in (0, LINES - 1) else f"{'':8} |{''.join(row)}" for n, row in enumerate(grid)]
-    under = "".join(f"{step:<{GAP * 5}}" for step in range(0, len(reference), 5))
-    return "\n".join(row.rstrip() for row in (*rows, f"{'':8}  {under}steps", "o reference, x your rules, * both"))
+    rows = [
+        f"{highest if n == 0 else 0:8.3f} |{''.join(row)}" if n in (0, LINES - 1) else f"{'':8} |{''.join(row)}"
+        for n, row in enumerate(grid)
+    ]
+    under = "".join(f"{step:<{GAP * 5}}" for step in range(0, len(reference), 5)).rstrip()
+    return "\n".join(row.rstrip() for row in (*rows, f"{'':10}{under} steps", "o reference, x your rules, * both"))
 
 
 def _highest(found: Losses, reference: Losses) -> float:

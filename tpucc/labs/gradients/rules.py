@@ -58,8 +58,8 @@ FORMULAS: Mapping[str, str] = {
 }
 """What each operator computes, in a line."""
 _BROADCAST = (
-    "The operands broadcast as NumPy's do: with a of shape [3, 5] and b of shape [5], each row of a meets the same b. Either side may be "
-    "the one that is repeated, or both, as [4, 1] and [1, 6]. A size of 1 that stands beside a size of 1 isn't repeated."
+    "The operands broadcast as NumPy's do: with a of shape [3, 5] and b of shape [5], each row of a meets the same b. Either side may "
+    "be the one that is repeated, or both, as [4, 1] and [1, 6]. A size of 1 that stands beside a size of 1 isn't repeated."
 )
 _POOL = (
     "An image has the shape [batch, height, width, channels]. `g.attributes.size` is a pair, the height and the width of a window. Windows "
@@ -70,14 +70,14 @@ DETAILS: Mapping[str, str] = {
     "tanh": "Its slope is 1 - tanh(x)².",
     "sigmoid": "With e = exp(-x), its slope is e / (1 + e)². Write that with y alone.",
     "softmax": (
-        "The axis is an integer; a negative one counts from the end. Each value of y depends on all values of x along the axis: the slope of "
-        "yᵢ with respect to xⱼ is yᵢ · (1 - yᵢ) where i = j, and -yᵢ · yⱼ elsewhere. So dxⱼ is a sum over i."
+        "The axis is an integer; a negative one counts from the end. Each value of y depends on all values of x along the axis: the slope "
+        "of yᵢ with respect to xⱼ is yᵢ · (1 - yᵢ) where i = j, and -yᵢ · yⱼ elsewhere. So dxⱼ is a sum over i."
     ),
     "mul": _BROADCAST,
     "div": f"{_BROADCAST} b is never 0 here.",
     "matmul": (
-        "a has the shape [..., K], b has [K, N], and y has [..., N]: all sizes of a but the last are rows. a may be a vector [K], too. Write "
-        "out one element, y[i, j] = sum over k of a[i, k] · b[k, j], and ask in which elements of y a given a[i, k] stands."
+        "a has the shape [..., K], b has [K, N], and y has [..., N]: all sizes of a but the last are rows. a may be a vector [K], too. "
+        "Write out one element, y[i, j] = sum over k of a[i, k] · b[k, j], and ask in which elements of y a given a[i, k] stands."
     ),
     "mean": (
         "`g.attributes.axis` is an integer, a tuple of integers, or None for all axes; negative ones count from the end. "
@@ -87,8 +87,9 @@ DETAILS: Mapping[str, str] = {
     "leaky_relu": "`g.attributes.alpha` lies between -1 and 1. The kink is at x = 0, where the slopes are alpha and 1.",
     "clip": "The bounds are `g.attributes.low` and `g.attributes.high`. There are kinks at both, where the slopes are 0 and 1.",
     "max_pool": (
-        f"{_POOL} A pixel that is smaller than the largest of its window has slope 0, one that is the largest alone has slope 1. Where several "
-        "are equally large, each of these is at a kink: y doesn't change when it falls, and does when it rises. Its slopes are 0 and 1."
+        f"{_POOL} A pixel that is smaller than the largest of its window has slope 0, one that is the largest alone has slope 1. Where "
+        "several are equally large, each of these is at a kink: y doesn't change when it falls, and does when it rises. Its slopes are 0 "
+        "and 1."
     ),
 }
 """What a handout says of each operator."""

@@ -1,6 +1,6 @@
 """A small network that is trained with a submission's rules, beside the same with differences.
 
-Everything is float64. The gradients of the operators that the submission wasn't asked for are differences, too: so nothing here knows a rule.
+Everything is float64. The gradients of operators that the submission wasn't asked for are differences, too: nothing here knows a rule.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.gradient import Value
+from tpucc.ops.opdef import RuleError
 from tpucc.passes.rewriter import Rewriter
 
 
@@ -122,10 +123,14 @@ class Apart:
         return self._add(name, "input", (), NoAttributes(), type_)
 
     def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
-        """The result of an operator, whose rule gives its type. Raises `RuleError`."""
-        operator = OPS[op]
+        """The result of an operator, whose rule gives its type. Raises `ValueError` for what it refuses."""
+        operator, types = OPS[op], [value.type for value in operands]
         given = operator.attributes() if attributes is None else attributes
-        type_ = operator.infer(given, [value.type for value in operands]).plain()
+        try:
+            type_ = operator.infer(given, types).plain()
+        except RuleError as error:
+            names = [type_.brief for type_ in types]
+            raise ValueError(f"{op}({', '.join(names)}): {error.named(names)[0]}") from None
         return self._add(self._fresh(), op, tuple(value.name for value in operands), given, type_)
 
     def constant(self, value: Constant) -> Value:

@@ -77,7 +77,9 @@ def over_windows(g, value):
     """A value of the result's shape, at all the pixels of its window."""
     height, width = g.attributes.size
     n, down, across, channels = value.shape
-    return value.reshape(n, down, 1, across, 1, channels).repeated_to((n, down, height, across, width, channels)).reshape(*g.operands[0].shape)
+    return (
+        value.reshape(n, down, 1, across, 1, channels).repeated_to((n, down, height, across, width, channels)).reshape(*g.operands[0].shape)
+    )
 
 
 def leaky_relu(g):

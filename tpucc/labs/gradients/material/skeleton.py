@@ -6,8 +6,8 @@ SLOPE = "{{slope}}"  # which of two slopes counts at a kink
 def smooth(g):
     """The gradient of {{smooth}}: {{smooth_formula}}.
 
-    `g.operands` are the operands ({{smooth_operands}}), `g.result` is y, `g.dy` the gradient of y, `g.attributes` the attributes. Returns a list with a
-    gradient for each operand, of that operand's shape. This one says that the result depends on nothing, which is wrong.
+    `g.operands` are the operands ({{smooth_operands}}), `g.result` is y, `g.dy` the gradient of y, `g.attributes` the attributes.
+    Returns a list with a gradient for each operand, of that operand's shape. This one says that y depends on nothing, which is wrong.
     """
     return [operand.zeros() for operand in g.operands]
 

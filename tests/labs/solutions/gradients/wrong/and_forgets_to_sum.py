@@ -7,7 +7,7 @@ def mul(g):
 
 
 def div(g):
-    a, b = g.operands
+    _, b = g.operands
     return [g.dy / b, -(g.dy * g.result / b)]
 
 
