@@ -45,7 +45,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "operators": ", ".join(f"`{op}`" for op in ALLOWED),
         "most": str(MOST),
         "steps": str(STEPS),
-        "near": f"{NEAR:g}",
+        "near": f"{NEAR:.5f}",
         "exact": f"{EXACT:.6f}",
         "single": f"{SINGLE:.6f}",
     }
@@ -98,7 +98,7 @@ def several(function: str, cases: Sequence[Case], submission: Submission) -> Out
     """Cases, of which each earns its share; the first one that is wrong is shown."""
     found = [compared(function, case, submission) for case in cases]
     failed = [outcome for outcome in found if not outcome.passed]
-    message = f"{len(found) - len(failed)} of {len(found)} gradients are right"
+    message = f"{len(found) - len(failed)} of {len(found)} cases are right"
     if not failed:
         return replace(found[-1], message=message)
     return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
@@ -221,7 +221,7 @@ LAB = Lab(
     title="Gradient rules",
     file="gradients.py",
     functions=FUNCTIONS,
-    floor=6,
+    floor=9,
     public=_public,
     hidden=_hidden,
     words=_words,

@@ -141,4 +141,4 @@ def step_graph(op: str, attributes: Any, shapes: Sequence[Shape], graphs: Sequen
                 made = replace(node, name=renamed[node.name], operands=tuple(renamed[operand] for operand in node.operands))
                 nodes[made.name] = made
         outputs.append(Output(f"d{name}", renamed[graph.outputs[0].node]))
-    return Graph("rule", tuple(nodes.values()), tuple(outputs))
+    return Graph(f"{op}, forward and backward", tuple(nodes.values()), tuple(outputs))

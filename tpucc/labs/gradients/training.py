@@ -24,7 +24,7 @@ from tpucc.ops.gradient import Value
 from tpucc.passes.training.build import Apart
 
 STEPS = 15
-NEAR = 1e-3
+NEAR = 1e-5
 """How far a loss may be from the reference's, of the reference's first."""
 BATCH, INPUTS, HIDDEN, OUTPUTS = 5, 3, 8, 2
 Values = Mapping[str, Float64]
