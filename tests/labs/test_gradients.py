@@ -60,6 +60,7 @@ def test_the_slope_at_a_kink_is_the_terms(slope: str, middle: float) -> None:
     for dy in (1.0, -2.0):
         case = Case("leaky_relu", attributes, (np.array([-1.0, 0.0, 1.0]),), np.full(3, dy), slope)
         assert case.gradients[0].tolist() == [0.25 * dy, middle * dy, dy]
+        assert [case.is_at_kink(0, (place,)) for place in range(3)] == [False, True, False]
 
 
 class Answers:
@@ -125,7 +126,7 @@ def test_a_message_names_the_types_that_an_operator_refuses() -> None:
 def test_a_training_is_followed_as_long_as_its_losses_are_near() -> None:
     """A term's rules, of which one has a small fault: the loss leaves the reference's after some steps, and earns these."""
     text = files_of(LAB, reference(LAB))[LAB.file]
-    fault = "\ndef kinked(g):\n    return [dx * 1.00002 for dx in RULES['{{kinked}}'](g)]\n"
+    fault = "\ndef kinked(g):\n    return [dx * 1.00015 for dx in RULES['{{kinked}}'](g)]\n"
     (result,) = results(LAB, text + fault, Term(), only="training")
     assert 0 < result.outcome.share < 1
     assert result.outcome.share == float(re.findall(r"for (\d+) of", result.outcome.message)[0]) / STEPS

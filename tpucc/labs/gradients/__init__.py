@@ -117,14 +117,15 @@ def compared(function: str, case: Case, submission: Submission) -> Outcome:
     except Failed as failure:
         return Outcome(0, failure.words, call(case))
     shown = partial(_shown, case, graphs)
-    for operand, graph, expected in zip(OPS[case.op].operands, graphs, case.gradients, strict=True):
+    for index, (operand, graph, expected) in enumerate(zip(OPS[case.op].operands, graphs, case.gradients, strict=True)):
         for dtype, near in ((np.float64, EXACT), (np.float32, SINGLE)):
             found = _computed(graph, case, dtype)
             wrong = _far(found, expected, near)
             if wrong.any():
                 place = tuple(int(k) for k in np.argwhere(wrong)[0])
                 name = f"d{operand.name}{list(place) if place else ''}"
-                where = "" if dtype is np.float64 else ", computed in float32: it is not exact enough"
+                where = "; x is at a kink there" if case.is_at_kink(index, place) else ""
+                where += "" if dtype is np.float64 else ", computed in float32: it is not exact enough"
                 message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{where}"
                 return shown(Outcome(0, message, _given(case), _array(expected), _array(found)))
     return shown(Outcome(1, f"the gradient of {call(case)} is right"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from random import Random
 from typing import Any
@@ -51,6 +51,11 @@ class Case:
     def gradients(self) -> tuple[Float64, ...]:
         """The gradient of each operand."""
         return tuple(differences(self, index) for index in range(len(self.operands)))
+
+    def is_at_kink(self, index: int, place: tuple[int, ...]) -> bool:
+        """Whether the slopes on both sides of an element differ."""
+        larger, smaller = (replace(self, slope=slope).gradients[index][place] for slope in ("larger", "smaller"))
+        return self.op in KINKED and bool(larger != smaller)
 
     def change(self, moves: Sequence[Float64]) -> float:
         """The derivative of the sum of `dy` times the result, where all operands move at once."""
