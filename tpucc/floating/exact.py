@@ -194,17 +194,22 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
 def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64) -> tuple[Places, Places]:
     """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding the bound of their error leaves open.
 
-    The sum of the products' magnitudes is at most the length of the row times that of the column, by Cauchy and Schwarz. Twice (K - 1) ·
-    2^-53 of it, and a little more, covers the rounding of the lengths and of sum ± bound too.
+    The sum of the products' magnitudes is at most the length of the row times that of the column, by Cauchy and Schwarz. K · 2^-53 of it
+    bounds the error, with the rounding of sum ± bound; the double covers the rounding of the lengths too.
     """
     reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
     reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
     if np.count_nonzero(wide) * FEW > wide.size:
-        rows, columns = np.nonzero(wide & _differ(sums, np.multiply.outer(reach_left, reach_right)))
-        return rows, columns
-    rows, columns = np.nonzero(wide)
+        return _places(wide & _differ(sums, np.multiply.outer(reach_left, reach_right)))
+    rows, columns = _places(wide)
     still = _differ(sums[rows, columns], reach_left[rows] * reach_right[columns])
     return rows[still], columns[still]
+
+
+def _places(wide: Booleans) -> tuple[Places, Places]:
+    """`np.nonzero`, which is slow with two axes."""
+    rows, columns = np.divmod(np.flatnonzero(wide), wide.shape[1])
+    return rows, columns
 
 
 def _differ(sums: Float64, bound: Float64) -> Booleans:
