@@ -16,7 +16,7 @@ ULP = {"exp": 2.0, "log": 2.0, "tanh": 2.0, "erf": 2.0, "sigmoid": 3.0}
 INF = float("inf")
 LARGEST = float(np.finfo(np.float32).max)
 PATTERNS = 2**32
-TOGETHER = 2**24
+TOGETHER = 2**17
 
 
 def in_float64(name: str, x: Float32) -> Float64:
