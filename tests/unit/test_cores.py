@@ -231,7 +231,7 @@ MESSAGES = {
         """m.tpu:2:9: error E0508: batch 6 is not divisible by 8 cores
    2 | model m(x: f32[6, 4]):
      |         ^^^^^^^^^^^^
-help: the smallest batch that is: 8""",
+help: batch 6 can't be divided among 8 cores: 8 and 16 can""",
     ),
     "between two": (
         "x: f32[20, 4]):\n    return softmax(x)\n",
@@ -239,7 +239,7 @@ help: the smallest batch that is: 8""",
         """m.tpu:2:9: error E0508: batch 20 is not divisible by 8 cores
    2 | model m(x: f32[20, 4]):
      |         ^^^^^^^^^^^^^
-help: the nearest batches that are: 16 and 24""",
+help: batch 20 can't be divided among 8 cores: 16 and 24 can""",
     ),
     "no common batch": (
         "x: f32[8, 4], y: f32[4]):\n    return x + y\n",

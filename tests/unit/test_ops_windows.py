@@ -262,7 +262,7 @@ def test_gradients_of_images_are_those_of_the_parts_of_the_batch(
     [
         (*DIVIDED[0][:3], (None, Batch(3)), "needs a constant"),
         (*DIVIDED[1][:3], (Batch(1),), "along axis 1"),
-        (*DIVIDED[2][:3], (Batch(1),) * 3, "along another axis"),
+        (*DIVIDED[2][:3], (Batch(1),) * 3, "has no separate items"),
         (
             *("conv2d_weight_gradient", Conv2dGradientAttributes((3, 3, 3, 2), 2), (image(4, 6, 5, 3), image(4, 2, 2, 2))),
             *((Batch(0), Batch(0)), "adds up over the batch"),
