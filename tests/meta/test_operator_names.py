@@ -50,6 +50,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "lowering/layout.py": ("constant, input", BUFFERS),
     "lowering/reader.py": ("add, import constant, import slice, import transpose, pad, reshape", LAYERS),
     "lowering/verify.py": ("constant*2, input*2", BUFFERS),
+    "passes/bands.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "passes/batch_products.py": (
         "import slice, matmul*2, slice*2",
         REWRITE,
@@ -93,7 +94,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "import constant, import slice, import transpose, matmul*3, transpose*2",
         REWRITE,
     ),
-    "passes/split_maps.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "runtime/fidelity.py": ("constant, quantize*3, reshape", BOUNDARY),
     "runtime/runtime.py": ("dequantize", BOUNDARY),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),

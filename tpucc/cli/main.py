@@ -96,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _leave(status: int) -> NoReturn:
     """Ends the process, whatever threads code of the user's has left behind: Python would wait for them."""
+    gc.freeze()  # Python would look for cycles among all that it frees at its end
     threads = sys.modules.get("threading")
     if threads and any(not thread.daemon for thread in threads.enumerate() if thread is not threads.main_thread()):
         sys.stdout.flush()
