@@ -89,21 +89,22 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
     ("owners", "found"),
     [
         ("aabbcc", [(0, 20, "a"), (20, 40, "b"), (40, 60, "c")]),
-        ("aaaabc", [(0, 40, "a"), (40, 60, "b … c")]),
-        ("abcaab", [(0, 20, "a … b"), (20, 60, "c … b")]),
-        ("ababbb", [(0, 20, "a … b"), (20, 60, "a … b")]),
+        ("aaaabbc", [(0, 40, "a"), (40, 70, "b … c")]),
+        ("aaaabc", [(0, 40, "a"), (40, 60, "b …")]),
+        ("abcabbc", [(0, 30, "a … c"), (30, 70, "a … c")]),
+        ("abababbb", [(0, 30, "a … b"), (30, 80, "b … a")]),
         ("aaaaab", [(0, 60, "a … b")]),
-        ("abaaaa", [(0, 20, "a … b"), (20, 60, "a")]),
+        ("ababbb", [(0, 30, "a … b"), (30, 60, "b")]),
     ],
-    ids=["room", "neighbours share", "halves of a batch", "in turn", "too little at the end", "again"],
+    ids=["room", "neighbours share", "only the first", "halves of a batch", "in turn", "too little at the end", "again"],
 )
 def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, float, str]]) -> None:
-    """Each letter is the layer of a multiply of 10 cycles; a name takes 15 of them, two take 20."""
+    """Each letter is the layer of a multiply of 10 cycles; a name takes 15 of them, with dots 20, and two names take 25."""
     program = chain_program("chain", 8, [256, 256, 256, 256], "tpu_v1")
     code = np.repeat(program.instructions[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY][:1], len(owners))
     layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, "abc", strict=True))
     program = replace(program, instructions=code, layer_of=np.array(["abc".index(o) for o in owners], np.uint32), layers=layers)
-    made = stretches(program, steady_times(program), float, lambda words: 15 if len(words) == 1 else 20)
+    made = stretches(program, steady_times(program), float, lambda words: {1: 15, 3: 20, 5: 25}[len(words)])
     assert [(stretch.start, stretch.end, stretch.words) for stretch in made] == found
 
 

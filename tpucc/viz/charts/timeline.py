@@ -209,11 +209,15 @@ class Stretch:
     """Their names, by their first start."""
     last: str
     """The one that computes last."""
+    is_short: bool = False
+    """Whether there is room for the first name alone."""
 
     @property
     def words(self) -> str:
-        """The name of one layer; of several, the first and the last."""
+        """The name of one layer; of several, the first and the last: `conv1 … fc1`, or `conv1 …`."""
         first = next(iter(self.layers))
+        if self.is_short:
+            return f"{first} …"
         last = self.last if self.last != first else next(reversed(self.layers))
         return f"{first} … {last}" if last != first else first
 
@@ -238,6 +242,9 @@ def stretches(
         found[-1].end, found[-1].last = end, name
         found[-1].layers[name] = None
     while len(found) > 1 and not _fits(found[-1], width):
+        found[-1].is_short = True
+        if _fits(found[-1], width):
+            break
         short = found.pop()
         found[-1].end, found[-1].last = short.end, short.last
         found[-1].layers |= short.layers
