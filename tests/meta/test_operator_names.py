@@ -56,6 +56,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "lowering/layout.py": ("constant, input", BUFFERS),
     "lowering/reader.py": ("add, import constant, import slice, import transpose, max, pad, reshape", LAYERS),
     "lowering/verify.py": ("constant*2, input*2", BUFFERS),
+    "passes/bands.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "passes/batch_products.py": (
         "import slice, matmul*2, slice*2",
         REWRITE,
@@ -101,9 +102,8 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "import constant, import slice, import transpose, matmul*3, transpose*2",
         REWRITE,
     ),
-    "passes/split_maps.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "passes/training/batch_statistics.py": ("add, import batch_norm, import state, import weight, mean*2, sqrt", REWRITE),
-    "passes/training/build.py": ("constant*2, import constant", NODES),
+    "passes/training/build.py": ("constant*3, import constant, input", NODES),
     "passes/training/draw_dropout.py": ("import dropout, import random_uniform, input, mul, random_uniform", REWRITE),
     "passes/training/logits.py": ("cross_entropy, import softmax, softmax, softmax_cross_entropy", REWRITE),
     "passes/training/names.py": ("import state", NODES),

@@ -75,9 +75,9 @@ OP = OpDef(
     name="gelu",
     summary="x * (1 + erf(x / sqrt(2))) / 2, element by element",
     documentation=(
-        "The Gaussian error linear unit of Hendrycks and Gimpel, arXiv 1606.08415; `approximate=True` takes the paper's formula with "
-        "tanh. On the device it is a table of 256 entries in the layer before it. ONNX: Gelu. "
-        "Keras: gelu, whose default is the exact one too."
+        "The Gaussian error linear unit of Hendrycks and Gimpel, arXiv 1606.08415. `approximate=True` takes the paper's formula with "
+        "tanh. On the device it is a table of 256 entries in the layer before it. ONNX: Gelu. Keras: gelu, whose default is the exact "
+        "one too."
     ),
     operands=(Operand("x"),),
     attributes=GeluAttributes,
