@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED, files_of, mistakes, reference, results, submitted
+from tpucc.ir.types import f32
 from tpucc.labs import find
 from tpucc.labs.gradients.asking import ask
 from tpucc.labs.gradients.cases import Case
@@ -21,6 +22,7 @@ from tpucc.labs.gradients.training import STEPS, asked, network
 from tpucc.labs.grading import run
 from tpucc.labs.lab import Failed, Plain, Term
 from tpucc.ops import OPS
+from tpucc.passes.training.build import Apart
 
 LAB = find("gradients")
 TERMS = [Term(name) for name in ("", "3", "6", "2026-autumn", "2027-spring")]
@@ -115,6 +117,11 @@ def test_what_a_rule_may_not_make(lines: tuple[str, ...], message: str) -> None:
 def test_an_answer_that_is_no_list_of_gradients(answer: Plain, message: str) -> None:
     with pytest.raises(Failed, match=message):
         ask("smooth", "tanh", OPS["tanh"].attributes(), [(2,)], Answers(answer))
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (3,)), (1, (2,)), ((), (2, 3)), ((0, 1), ())])
+def test_a_sum_is_over_the_axes_that_are_named(axis: int | tuple[int, ...], shape: tuple[int, ...]) -> None:
+    assert Apart().input("x", f32(2, 3)).sum(axis).shape == shape
 
 
 def test_a_message_names_the_types_that_an_operator_refuses() -> None:

@@ -63,8 +63,8 @@ _BROADCAST = (
 )
 _POOL = (
     "An image has the shape [batch, height, width, channels]. `g.attributes.size` is a pair, the height and the width of a window. Windows "
-    "stand side by side, without padding, and cover the image: an image [2, 4, 9, 5] has 2 x 3 windows of size (2, 3), and y is of shape "
-    "[2, 2, 3, 5]."
+    "stand side by side, without padding, and cover the image: an image [2, 4, 9, 5] has 2 × 3 windows of size (2, 3), and y is of shape "
+    "[2, 2, 3, 5]. Of an axis of 9 pixels, `reshape` makes two, [3, 3]: 3 windows of 3 pixels."
 )
 DETAILS: Mapping[str, str] = {
     "tanh": "Its slope is 1 - tanh(x)².",
