@@ -28,6 +28,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.base import options_of
 from tpucc.passes.pipeline import PASSES
+from tpucc.passes.training.pipeline import TRAINING_PASSES
 from tpucc.runtime.fidelity import fidelity
 from tpucc.viz import pictures
 from tpucc.viz.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
@@ -80,6 +81,13 @@ def passes_page() -> str:
     for step in PASSES:
         options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
         parts.append(f"| `{step.name}` | {'every level' if step.level == 0 else f'-O{step.level}'} | {step.summary} | {options} |")
+    parts += [
+        "\n## Of training\n",
+        "From the loss that `train` returns to the graph of one step, in this order: `tpucc compile --train`.\n",
+    ]
+    parts += ["| pass | does | in full |", "|---|---|---|"]
+    for step in dict.fromkeys(TRAINING_PASSES):
+        parts.append(f"| `{step.name}` | {step.summary} | {' '.join((type(step).__doc__ or '').split())} |")
     return "\n".join(parts) + "\n"
 
 

@@ -112,6 +112,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/training/optimizers/rmsprop.py": ("sqrt", "a term of the formula"),
     "passes/training/reduce.py": ("all_reduce, import all_reduce", NODES),
     "passes/training/states.py": ("import state, import weight, state", REWRITE),
+    "passes/training/fold.py": ("constant, full, import constant, matmul, ones, zeros", REWRITE),
     "runtime/fidelity.py": ("constant, quantize*3, reshape", BOUNDARY),
     "runtime/runtime.py": ("dequantize", BOUNDARY),
     "runtime/unchanged.py": ("constant, input*2", BUFFERS),
@@ -119,13 +120,19 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "sim/accounting.py": ("input", "the key of a row of the accounting"),
     "sim/fast/lanes.py": ("constant, input", BUFFERS),
     "sim/machine.py": ("constant", BUFFERS),
+    "cli/step_work.py": ("state", OTHER),
     "training/initial.py": ("batch_norm, import constant, mul", "operators that multiply by a weight, which begins at 1"),
     "training/plan.py": ("import all_reduce, import state, import weight", NODES),
     "training/session.py": ("import state", NODES),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),
     "viz/diagrams/layergraph.py": ("dequantize, input*2, quantize*2", BOUNDARY),
-    "viz/diagrams/operators.py": ("batch_norm, constant, slice", "a layer for the eye has its batch norm; constants and slices"),
+    "viz/diagrams/operators.py": (
+        "batch_norm, constant, slice, state",
+        "a layer for the eye; what stands beside; slices",
+    ),
+    "viz/diagrams/steps.py": ("conv2d", "its gradients are products too"),
+    "viz/training/page.py": ("state", OTHER),
     "viz/waves/page.py": ("input", OTHER),
 }
 WORDS = frozenset({"div", "equal", "less", "max", "mean", "min", "sum", "weight"})
