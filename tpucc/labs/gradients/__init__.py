@@ -116,19 +116,23 @@ def compared(function: str, case: Case, submission: Submission) -> Outcome:
         graphs = _asked(function, case, submission)
     except Failed as failure:
         return Outcome(0, failure.words, call(case))
-    shown = partial(_shown, case, graphs)
-    for index, (operand, graph, expected) in enumerate(zip(OPS[case.op].operands, graphs, case.gradients, strict=True)):
-        for dtype, near in ((np.float64, EXACT), (np.float32, SINGLE)):
-            found = _computed(graph, case, dtype)
-            wrong = _far(found, expected, near)
-            if wrong.any():
-                place = tuple(int(k) for k in np.argwhere(wrong)[0])
-                name = f"d{operand.name}{list(place) if place else ''}"
-                where = "; x is at a kink there" if case.is_at_kink(index, place) else ""
-                where += "" if dtype is np.float64 else ", computed in float32: it is not exact enough"
-                message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{where}"
-                return shown(Outcome(0, message, _given(case), _array(expected), _array(found)))
-    return shown(Outcome(1, f"the gradient of {call(case)} is right"))
+    wrong = (outcome for index, graph in enumerate(graphs) if (outcome := _wrong(case, index, graph)))
+    return _shown(case, graphs, next(wrong, Outcome(1, f"the gradient of {call(case)} is right")))
+
+
+def _wrong(case: Case, index: int, graph: Graph) -> Outcome | None:
+    """The first element of an operand's gradient that differs, where one does."""
+    expected = case.gradients[index]
+    for dtype, near, where in ((np.float64, EXACT, ""), (np.float32, SINGLE, ", computed in float32: it is not exact enough")):
+        found = _computed(graph, case, dtype)
+        wrong = _far(found, expected, near)
+        if wrong.any():
+            place = tuple(int(k) for k in np.argwhere(wrong)[0])
+            name = f"d{OPS[case.op].operands[index].name}{list(place) if place else ''}"
+            kink = "; x is at a kink there" if case.is_at_kink(index, place) else ""
+            message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{kink}{where}"
+            return Outcome(0, message, _given(case), _array(expected), _array(found))
+    return None
 
 
 def directions(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:

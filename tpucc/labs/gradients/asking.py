@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Error
-from tpucc.ir.graph import Graph, Node, Output
+from tpucc.diagnostics import Error, Origin
+from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import TensorType, f32
@@ -130,9 +130,9 @@ def step_graph(op: str, attributes: Any, shapes: Sequence[Shape], graphs: Sequen
     """The operator with the gradients of its operands, as they stand in the graph of a training step."""
     g = given(op, attributes, shapes)
     names = tuple(operand.name for operand in g.operands)
-    leaves = [graph[value.name] for value in (*g.operands, g.dy) for graph in (g.dy.builder.graph(value),)]  # type: ignore[attr-defined]
-    nodes = {node.name: node for node in leaves}
-    nodes["y"] = Node("y", op, names, attributes, g.result.type, leaves[0].origin)
+    origin = Origin(made_by="rule")
+    nodes = {value.name: Node(value.name, "input", (), NoAttributes(), value.type, origin) for value in (*g.operands, g.dy)}
+    nodes["y"] = Node("y", op, names, attributes, g.result.type, origin)
     outputs = [Output("y", "y")]
     for name, graph in zip(names, graphs, strict=True):
         renamed = {node.name: node.name if node.is_input else f"d{name}.{node.name}" for node in graph}

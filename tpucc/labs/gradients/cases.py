@@ -54,8 +54,10 @@ class Case:
 
     def is_at_kink(self, index: int, place: tuple[int, ...]) -> bool:
         """Whether the slopes on both sides of an element differ."""
+        if self.op not in KINKED:
+            return False
         larger, smaller = (replace(self, slope=slope).gradients[index][place] for slope in ("larger", "smaller"))
-        return self.op in KINKED and bool(larger != smaller)
+        return bool(larger != smaller)
 
     def change(self, moves: Sequence[Float64]) -> float:
         """The derivative of the sum of `dy` times the result, where all operands move at once."""
