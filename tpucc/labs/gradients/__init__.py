@@ -212,11 +212,11 @@ def _given(case: Case) -> str:
 
 
 def _array(values: AnyArray, name: str = "") -> str:
-    """An array in as few characters as say what its float32s are, to stand behind a name."""
+    """An array to stand behind a name, in as few characters as say which float32s they are."""
+    digits = {"float_kind": lambda x: np.format_float_positional(np.float32(x), trim="-")}
     prefix = f"{name} = " if name else ""
-    text = np.array2string(
-        np.asarray(values), 150, separator=", ", prefix=prefix, formatter={"float_kind": "{:.7g}".format}, threshold=10_000
-    )
+    with np.errstate(over="ignore"):
+        text = np.array2string(np.asarray(values), 150, separator=", ", prefix=prefix, formatter=digits, threshold=10_000)  # type: ignore[arg-type]
     return re.sub(r"\n\s*\n", "\n", text)
 
 
