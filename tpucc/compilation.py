@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tpucc.diagnostics import Source
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
-from tpucc.isa.listing.lines import Places
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition, partition
 from tpucc.lowering.tileprogram import TileProgram
@@ -18,6 +18,9 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Options as Options
 from tpucc.schedule.pipeline import with_host_part
 from tpucc.stages.backend import BackEnd
+
+if TYPE_CHECKING:
+    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
 
 Stage = Graph | TileProgram | Program
 Observer = Callable[["Snapshot"], None]

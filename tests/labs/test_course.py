@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,14 +15,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.test_labs import SOLUTIONS, files_of, reference
+from tests.labs.test_labs import SOLUTIONS, Here, files_of, reference
 from tests.support.command_line import run
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
+from tpucc.labs.grading import Grade
+from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 from tpucc.labs.packing import for_gradescope, for_students
+from tpucc.labs.results import as_json, report
 from tpucc.labs.strip import MarkerError, stripped
 from tpucc.labs.submissions import digest, submissions
 
@@ -58,6 +62,54 @@ def test_what_a_folder_does_not_say_is_asked_for(tmp_path: Path, capsys: pytest.
     assert run("lab", "check", tmp_path / "allocation.py", "--lab", "99") == 2
     assert "there are" in capsys.readouterr().err
     assert run("lab", "check", tmp_path / "allocation.py", "--lab", "5", "--only", "memori") == 2
+    capsys.readouterr()
+    for name in (" spring", "spring/2", "s" * 41):
+        assert run("lab", "check", tmp_path / "allocation.py", "--lab", "5", "--term", name) == 2
+        assert "can't be a term's name" in capsys.readouterr().err
+
+
+def test_a_students_file_decides_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The term is the grader's; where the student's file has another, or can't be read, the results say so."""
+    folder, results = tmp_path / "anna", tmp_path / "results.json"
+    folder.mkdir()
+    (folder / LAB.file).write_text(solution(Term("fall")))
+    (folder / "lab.toml").write_text('lab = 5\nterm = "fall"\n')
+    asked = ("lab", "grade", folder, "--trust", "--seed", "1", "--only", "three buffers", "--json", results)
+    assert run(*asked) == 2
+    assert "takes the term from --term, and lab.toml says term fall" in capsys.readouterr().err
+    assert run(*asked, "--term", "fall") == 0
+    assert "--lab isn't given: lab 5 is what lab.toml says" in capsys.readouterr().out
+    assert json.loads(results.read_text())["output"] == ""
+    assert run(*asked, "--lab", "5", "--term", "2027 autumn") == 1
+    said = "lab.toml says lab 5, term fall; this is lab 5, term 2027 autumn"
+    assert f"note: {said}" in capsys.readouterr().out
+    told = json.loads(results.read_text())
+    assert (told["output"], told["extra_data"]["complete"]) == (said, True)
+    (folder / "lab.toml").write_text("lab = [")
+    assert run(*asked, "--lab", "5", "--term", "fall") == 0
+    assert "can't be read" in json.loads(results.read_text())["output"]
+
+
+def test_a_hidden_test_is_repeated_with_the_graders_term(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lab.toml").write_text('lab = 5\nterm = "fall"\n')
+    (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    return 0\n")
+    asked = ("lab", "grade", tmp_path, "--lab", "5", "--term", "fall", "--trust", "--seed", "1", "--only", "hidden: memory")
+    assert run(*asked) == 1
+    assert f"again:    tpucc lab grade {tmp_path} --lab 5 --term fall --seed 1 --only 'hidden: memory'" in capsys.readouterr().out
+
+
+def test_each_student_of_lab_0_has_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A loose file doesn't say whose it is; it is named."""
+    folder = tmp_path / "class"
+    (folder / "anna").mkdir(parents=True)
+    for name in ("anna/puzzle01.asm", "puzzle01.asm", "puzzle02.py"):
+        (folder / name).write_text("halt")
+    assert [path.name for path in submissions(folder, find("puzzles"))] == ["anna"]
+    assert [path.name for path in submissions(folder, LAB)] == ["anna", "puzzle02.py"]
+    assert run("lab", "grade", "--all", folder, "--lab", "0", "--seed", "1", "--jobs", "1") == 0
+    said = capsys.readouterr()
+    assert "no folders, of which each student of this lab needs one: puzzle01.asm, puzzle02.py" in said.err
+    assert "1 submission:" in said.out
 
 
 @pytest.mark.parametrize(
@@ -114,7 +166,9 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     into = tmp_path / "results"
     rows = grade_all(LAB, course, AS_WRITTEN, 3, into, 2, trust=True)
     assert (
-        [path.name for path in submissions(course)] == [row.name for row in rows] == ["=1+1.py", "anna", "empty", "exits.py", "syntax.py"]
+        [path.name for path in submissions(course, LAB)]
+        == [row.name for row in rows]
+        == ["=1+1.py", "anna", "empty", "exits.py", "syntax.py"]
     )
     scores = {row.name: row.results["score"] for row in rows}
     assert scores["anna"] == 100
@@ -122,6 +176,8 @@ def test_a_class_is_graded_once(course: Path, tmp_path: Path, monkeypatch: pytes
     assert scores["empty"] == scores["exits.py"] == scores["syntax.py"] == 0
     table = list(csv.reader(io.StringIO(as_csv(rows))))
     assert table[1][0] == "'=1+1.py"
+    assert table[0][-4:] == ["term", "seed", "submission", "problem"]
+    assert {tuple(row[-4:-2]) for row in table[1:]} == {("", "3")}
     assert "has no allocation.py" in table[3][-1]
     assert "SyntaxError" in table[5][-1]
 
@@ -173,6 +229,27 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     found = board(tmp_path)
     assert [entry.name for entry in found.entries] == ["good"]
     assert "\x1b" not in as_text(found)
+
+
+def test_the_doctor_marks_the_isolation_that_is_used(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    works = dict(zip(jails.JAILS, (False, True, True), strict=True))
+    monkeypatch.setattr("tpucc.cli.doctor_command.isolation", lambda: [Finding(jail, works[jail], "not here") for jail in works])
+    assert run("doctor") == 0
+    marked = [line[:12] for line in capsys.readouterr().out.partition("isolation")[2].splitlines()[1:] if line[2] != " "]
+    assert marked == ["  bubblewrap", "→ namespaces", "  user      "]
+
+
+def test_a_terminal_cuts_what_the_results_have_whole() -> None:
+    """Every buffer that was given is in results.json, to be tried again; a terminal says that it has cut."""
+    test = next(test for test in LAB.public(Term("spring")) if test.name == "random lives")
+    result = graded(test, Here({LAB.file: "def allocate(lives, rows):\n    return [0] * len(lives.rows)\n"}))
+    grade = Grade(LAB, Term("spring"), "none", (result,), (test,))
+    whole, cut = as_json(grade)["tests"][0]["output"], report(result, grade, whole=False)
+    (lives,) = re.findall(r"lives.rows = (\[.*\])", whole)
+    assert len(json.loads(lives)) == len(json.loads(result.outcome.found)) > 12
+    assert "--json RESULTS.json writes all of it" in cut
+    assert "--json" not in whole
+    assert max(map(len, report(result, grade, whole=False).split("given:")[1].splitlines())) <= 110
 
 
 def test_a_digest_is_of_names_and_contents(tmp_path: Path) -> None:

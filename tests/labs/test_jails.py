@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
 import pytest
 
 from tests.labs.test_labs import EXPLOITED, SEED, SOLUTIONS
-from tpucc.labs import child, find, jails, labs
+from tpucc.cli import lab_command
+from tpucc.cli.main import main
+from tpucc.labs import cells, child, classes, find, grading, jails, labs
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.grading import run
@@ -67,6 +72,56 @@ def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, sha
 def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
     lab = find(path.parts[-3])
     assert points(jails.NONE, shared, path.read_text("utf-8"), lab) <= lab.floor
+
+
+TEN = {
+    "anna": "solutions/allocation/reference.py",
+    "ben.py": "solutions/allocation/wrong/first_fit_in_time.py",
+    "children.py": "exploits/leaves_children.py",
+    "endless.py": "exploits/endless.py",
+    "files.py": "exploits/four_gigabytes_of_files.py",
+    "forks.py": "exploits/fork_bomb.py",
+    "memory.py": "exploits/four_gigabytes_of_memory.py",
+    "reads.py": "exploits/reads_the_reference.py",
+    "skeleton.py": "",
+    "syntax.py": "",
+}
+"""Submissions by their names: files beside this one."""
+
+
+@posix
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)], ids=["small limits", "whole"])
+def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that one does stops the others. Whole, each has a grader of its own and the real limits; else they share one process."""
+    if not whole:
+        monkeypatch.setattr(child, "CALL", 1.0)
+        monkeypatch.setattr(child, "PATIENCE", 1)
+        monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
+        monkeypatch.setattr(lab_command, "isolated", lambda: jail)
+        monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    folder, into = tmp_path / "class", tmp_path / "results"
+    folder.mkdir()
+    for name, source in TEN.items():
+        text = (FOLDER.parent / source).read_text("utf-8") if source else LAB.material("skeleton.py", AS_WRITTEN)
+        place = folder / name if name.endswith(".py") else folder / name / LAB.file
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("def allocate(:" if name == "syntax.py" else LAB.filled(text, AS_WRITTEN))
+    words = ["lab", "grade", "--all", str(folder), "--lab", "5", "--seed", str(SEED), "--into", str(into), "--jobs", "2" if whole else "1"]
+    assert main(words) == 0
+    rows = {row["name"]: row for row in csv.DictReader(into.with_name("results.csv").read_text("utf-8").splitlines())}
+    assert list(rows) == sorted(TEN)
+    scores = {name: float(row["score"]) for name, row in rows.items()}
+    assert scores["anna"] == 100
+    assert 50 < scores["ben.py"] < 90
+    assert 0 < scores["skeleton.py"] <= LAB.floor
+    assert {name for name, score in scores.items() if not score} == set(TEN) - {"anna", "ben.py", "skeleton.py"}
+    tests = [test.name for test in (*LAB.public(AS_WRITTEN), *LAB.hidden(AS_WRITTEN, SEED))]
+    for name, row in rows.items():
+        assert round(sum(float(row[test]) for test in tests), 2) == scores[name]
+        assert json.loads((into / f"{name}.json").read_text("utf-8"))["extra_data"]["complete"]
+    assert "SyntaxError" in rows["syntax.py"]["problem"]
+    assert left_behind() == []
+    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
 
 
 def left_behind() -> list[str]:
@@ -137,7 +192,9 @@ def test_a_child_answers_prints_and_is_replaced_when_it_ends(shared: Path) -> No
         assert [submission.call("keeps") for _ in range(2)] == [1, 2]
         with pytest.raises(Failed, match="two") as caught:
             submission.call("prints")
-        assert (caught.value.kind, caught.value.line) == ("ValueError", SEES[: SEES.index("raise")].count("\n") + 1)
+        line = SEES[: SEES.index("raise")].count("\n") + 1
+        assert (caught.value.kind, caught.value.line) == ("ValueError", line)
+        assert caught.value.words == f'line {line} `raise ValueError("two")`: ValueError: two'
         with pytest.raises(Failed, match="defines no function other"):
             submission.call("other")
         submission.close()
@@ -204,6 +261,56 @@ def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path:
     assert done.returncode == 0, done.stderr
     assert [float(line) for line in done.stdout.split()] == [10, 0, 0, 0, 0]
     assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+
+
+@pytest.mark.parametrize(
+    ("name", "minutes", "lock", "gone"),
+    [
+        ("tpucc-lab-killed", 5, "free", True),
+        ("tpucc-lab-alive", 5, "held", False),
+        ("tpucc-lab-alive", 3000, "held", False),
+        ("tpucc-lab-begins", 0, "free", False),
+        ("tpucc-lab-early", 5, "none", False),
+        ("tpucc-lab-early", 3000, "none", True),
+        ("other-lab", 3000, "free", False),
+    ],
+)
+@posix
+def test_what_killed_graders_left_is_cleaned(
+    name: str, minutes: int, lock: str, gone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder is another grader's as long as its process has the lock; links and files of such a name are left alone."""
+    import fcntl
+
+    monkeypatch.setattr(cells.tempfile, "tempdir", str(tmp_path))
+    folder = tmp_path / name
+    folder.mkdir()
+    (folder / "left").write_text("x")
+    (tmp_path / "tpucc-lab-link").symlink_to(folder)
+    (tmp_path / "tpucc-lab-file").write_text("x")
+    with ExitStack() as stack:
+        if lock != "none":
+            held = stack.enter_context((folder / "lock").open("w"))
+            if lock == "held":
+                fcntl.flock(held, fcntl.LOCK_EX)
+        then = time.time() - 60 * minutes
+        os.utime(folder, (then, then))
+        cells.clean()
+    assert folder.exists() is not gone
+    assert (tmp_path / "tpucc-lab-link").is_symlink()
+    assert (tmp_path / "tpucc-lab-file").exists()
+
+
+def test_a_workshop_in_use_is_kept_and_cleans_first(monkeypatch: pytest.MonkeyPatch, shared: Path) -> None:
+    monkeypatch.setattr(cells, "YOUNG", -1)
+    cells.clean()
+    assert (shared / "guest.py").exists()
+    asked: list[bool] = []
+    monkeypatch.setattr(cells, "clean", lambda: asked.append(True))
+    monkeypatch.setattr(cells, "_warm", lambda *_: None)
+    monkeypatch.setattr(cells, "copy_stripped", lambda *_: None)
+    with workshop(()):
+        assert asked == [True]
 
 
 FORGED = """

@@ -71,11 +71,15 @@ def reference(lab: Lab) -> Path:
 
 def results(lab: Lab, given: Mapping[str, str] | str, term: Term, only: str = "") -> list[Result]:
     """What the tests find in files, or in the main one alone; or what the test of this name finds."""
-    files = {lab.file: given} if isinstance(given, str) else given
-    submission = Here({name: lab.filled(text, term) for name, text in files.items()})
+    submission = submitted(lab, {lab.file: given} if isinstance(given, str) else given, term)
     found = [run(test, submission) for test in (*lab.public(term), *lab.hidden(term, SEED)) if not only or test.name == only]
     assert [result.fault for result in found if result.fault] == []
     return found
+
+
+def submitted(lab: Lab, files: Mapping[str, str], term: Term) -> Here:
+    """A submission of these files, with the term's words."""
+    return Here({name: lab.filled(text, term) for name, text in files.items()})
 
 
 def score(found: list[Result]) -> float:
@@ -112,13 +116,25 @@ def test_the_skeleton_gets_its_floor(lab: Lab, term: Term) -> None:
     assert score(results(lab, lab.files(term), term)) <= lab.floor
 
 
+LEAST = 10
+"""The points that every wrong solution loses."""
+
+
 @pytest.mark.parametrize(("lab", "path"), MISTAKES)
 def test_a_wrong_solution_fails_the_test_that_it_names(lab: Lab, path: Path) -> None:
+    """And every wrong solution loses at least 10 points: the tests that have most run first, until these are lost."""
     named = re.search(r"Fails `(?P<test>[^`]+)`", path.read_text("utf-8"))
     assert named is not None
     for term in TERMS:
-        (found,) = results(lab, files_of(lab, path), term, named["test"])
+        submission = submitted(lab, files_of(lab, path), term)
+        tests = sorted((*lab.public(term), *lab.hidden(term, SEED)), key=lambda test: (test.name != named["test"], -test.points))
+        found = run(tests[0], submission)
+        assert tests[0].name == named["test"]
         assert not found.outcome.passed
+        lost = tests[0].points - found.score
+        for test in tests[1:]:
+            lost += 0 if lost >= LEAST else test.points - run(test, submission).score
+        assert round(lost, 2) >= LEAST
 
 
 EXPLOITS = [(lab, path) for lab in labs() for path in sorted((EXPLOITED / lab.name).glob("*.py"))]

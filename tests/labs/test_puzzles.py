@@ -132,6 +132,9 @@ def test_a_puzzle_at_the_terminal(tmp_path: Path) -> None:
     assert "Puzzle 1: move a row" in shown.output
     done = run(lab_command.command, ["puzzle", "1", str(file)], standalone_mode=False)
     assert (done.return_value, done.output.splitlines()[0]) == (0, "puzzle 1: move a row: solved")
+    assert re.fullmatch(r"as written, without a term; --seed \d+", done.output.splitlines()[-1])
+    done = run(lab_command.command, ["puzzle", "1", str(file), "--term", "spring", "--seed", "7"], standalone_mode=False)
+    assert done.output.splitlines()[-1] == "term spring; --seed 7"
     file.write_text("halt")
     assert run(lab_command.command, ["puzzle", "1", str(file)], standalone_mode=False).return_value == 1
 

@@ -16,7 +16,7 @@ from tpucc.labs.order import as_given, best, drawn, example, fast, machine
 from tpucc.labs.order.checks import Rules as OrderRules
 from tpucc.labs.order.checks import wrong
 from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
-from tpucc.labs.waits import exact, setting, six
+from tpucc.labs.waits import _picture, exact, setting, six
 from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
 from tpucc.labs.waits.families import FAMILIES
 from tpucc.schedule.synchronise import Wait
@@ -107,3 +107,9 @@ def test_two_timelines_share_an_axis() -> None:
     assert [line for line in lines if line.endswith("cycles")] == [f"yours: {as_given(case)} cycles", f"reference: {best(case)[1]} cycles"]
     assert found.picture is not None
     assert found.picture().startswith("<svg")
+
+
+def test_an_arrow_leads_to_what_waits() -> None:
+    waits = built_in(six(), setting(AS_WRITTEN).rules)
+    drawn_waits = _picture(six(), waits, setting(AS_WRITTEN))
+    assert drawn_waits.count("<polygon") >= 2 * len(waits)

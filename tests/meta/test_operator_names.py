@@ -25,7 +25,10 @@ BOUNDARY = "the edge of the device, of which quantize and dequantize are the two
 OTHER = "no operator: a section of a file, a word, or a key"
 
 ALLOWED: Mapping[str, tuple[str, str]] = {
-    "frontend/apply.py": ("add, constant, div, equal, greater, greater_equal, import constant, less, less_equal, matmul, mul, not_equal, sub, weight*2", SYNTAX),
+    "frontend/apply.py": (
+        "add, constant, div, equal, greater, greater_equal, import constant, less, less_equal, matmul, mul, not_equal, sub, weight*2",
+        SYNTAX,
+    ),
     "frontend/builtins.py": ("max*2, min*2", SYNTAX),
     "frontend/calls.py": ("arithmetic, convolution, linear", "what to write instead of a call of an operator that no call makes"),
     "frontend/expressions.py": ("import slice, slice", SYNTAX),
@@ -53,6 +56,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "lowering/layout.py": ("constant, input", BUFFERS),
     "lowering/reader.py": ("add, import constant, import slice, import transpose, max, pad, reshape", LAYERS),
     "lowering/verify.py": ("constant*2, input*2", BUFFERS),
+    "passes/bands.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "passes/batch_products.py": (
         "import slice, matmul*2, slice*2",
         REWRITE,
@@ -98,7 +102,6 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "import constant, import slice, import transpose, matmul*3, transpose*2",
         REWRITE,
     ),
-    "passes/split_maps.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "passes/training/batch_statistics.py": ("add, import batch_norm, import state, import weight, mean*2, sqrt", REWRITE),
     "passes/training/build.py": ("constant*2, import constant", NODES),
     "passes/training/draw_dropout.py": ("import dropout, import random_uniform, input, mul, random_uniform", REWRITE),

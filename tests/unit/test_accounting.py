@@ -77,9 +77,14 @@ def test_the_tables_add_up_as_they_are_printed(name: str) -> None:
     names = {f"  {ROWS[cause].name}" for cause in NON_MATRIX}
     assert sum(share for label, share in rows.items() if label in names) == pytest.approx(rows["non-matrix"])
     assert sum(share for label, share in rows.items() if "of peak" in label) == pytest.approx(rows["array active"])
-    for line in layer_table(stats).split("\n")[1:]:
-        if not line.startswith("("):
+    *layers, whole_row = layer_table(stats).split("\n")[1:]
+    for line in layers:
+        if " more " not in line:
             assert sum(map(float, line.split()[-4:])) == pytest.approx(100.0) or float(line.split()[3].replace(",", "")) == 0
+    assert whole_row.split() == ["in", "all", f"{stats['cycles']:,}", f"{whole}"]
+    pairs = [re.search(r" ([\d,]+) +(\d+\.\d)(?: |$)", line) for line in layers]
+    assert sum(int(pair[1].replace(",", "")) for pair in pairs if pair) == stats["cycles"]
+    assert sum(float(pair[2]) for pair in pairs if pair) == pytest.approx(whole)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -72,10 +72,10 @@ def test_a_batch_that_is_not_divisible(small: Path, capsys: pytest.CaptureFixtur
     assert run("compile", small, "-D", "batch=6", "--cores", "8") == 2
     err = capsys.readouterr().err
     assert "error E0508: batch 6 is not divisible by 8 cores" in err
-    assert "help: the smallest batch that is: 8" in err
+    assert "help: batch 6 can't be divided among 8 cores: 8 and 16 can" in err
     assert not Path("build").exists()
     assert run("profile", small, "--cores", "1,3") == 2
-    assert "help: the nearest batches that are: 6 and 9" in capsys.readouterr().err
+    assert "batch 8 can't be divided among 3 cores: 6 and 9 can" in capsys.readouterr().err
 
 
 def test_operators_that_mix_items_are_the_sources_fault(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -119,7 +120,7 @@ def test_the_table_has_80_columns_however_many_layers() -> None:
     runtime = tpucc.compile_source(model + "        x = relu(x @ w)\n    return x\n").runtime
     text = counts_table(runtime)
     assert max(map(len, text.splitlines())) <= 80
-    assert "(5 more layers with fewer cycles)" in text
+    assert re.search(r"^5 more +[\d,]+ ", text, re.MULTILINE)
     assert f"{runtime.counts['serial']:,}" in text
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tpucc.floating import NUMPY, Machine, round_to_bfloat16
+from tpucc.floating import NUMPY, Machine, exact, round_to_bfloat16
 from tpucc.numerics import Float32
 
 MACHINE = Machine(128)
@@ -66,6 +66,19 @@ def cancelling(random: np.random.Generator, depth: int, spread: int) -> tuple[Fl
     return left[:, order], right[order]
 
 
+def edge(random: np.random.Generator, spread: int) -> tuple[Float32, Float32]:
+    """127 products whose sum lies half a last bit of float32 and 2^-(14 + spread) above an even number below 512.
+
+    The two spreads of the exponents are `spread` together, so that the sum takes 9 + 14 + spread bits.
+    """
+    left = int(random.integers(8, spread - 7))
+    right = spread - left
+    row = [255 / 128] * 124 + [2.0**-8, 129 * 2.0 ** -(7 + left), -130 * 2.0 ** -(7 + left)]
+    column = [255 / 128] * 124 + [2.0**-8, 129 * 2.0 ** -(7 + right), 128 * 2.0 ** -(7 + right)]
+    order = random.permutation(127)
+    return np.array([row], np.float32)[:, order], np.array([column], np.float32).T[order]
+
+
 def same(found: Float32, expected: Float32) -> None:
     np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
 
@@ -86,6 +99,15 @@ def test_products_that_cancel(depth: int) -> None:
         same(MACHINE.product(a, b), by_fractions(a, b, 128))
 
 
+@pytest.mark.parametrize("spread", range(28, 36))
+def test_products_at_the_edge_of_float64(spread: int) -> None:
+    """53 bits are those of spread 30."""
+    random = np.random.default_rng(spread)
+    for _ in range(20):
+        a, b = edge(random, spread)
+        assert MACHINE.product(a, b) == np.float32(124 * 65025 / 2**14 + 2.0**-15) == by_fractions(a, b, 128)
+
+
 @pytest.mark.parametrize(
     ("name", "broken"),
     [
@@ -93,12 +115,12 @@ def test_products_that_cancel(depth: int) -> None:
         ("_differ", lambda sums, bound: np.zeros(sums.shape, bool)),
         ("_rounded_to_odd", lambda nearest, rest: nearest),
         ("_sum_of_any", lambda products: np.float32(products.sum())),
-        ("EXACT_BITS", 80),
+        ("EXACT_BITS", exact.EXACT_BITS + 1),
     ],
 )
 def test_without_a_step_of_the_proof_a_product_is_wrong(name: str, broken: object, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(8)
-    pairs = [cancelling(random, 128, spread) for spread in (10, 100) * 20]
+    pairs = [cancelling(random, 128, spread) for spread in (10, 100) * 20] + [edge(random, 31) for _ in range(20)]
     expected = [by_fractions(a, b, 128) for a, b in pairs]
     assert all(MACHINE.product(a, b) == e for (a, b), e in zip(pairs, expected, strict=True))
     monkeypatch.setattr(f"tpucc.floating.exact.{name}", broken)

@@ -287,12 +287,37 @@ def test_the_watchdog_ends_a_loop_in_another_thread() -> None:
     assert [error.diagnostics[0].code for error in found if isinstance(error, tpucc.PluginError)] == ["E0522"]
 
 
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('hashlib.pbkdf2_hmac("sha256", b"", b"", 10**8)', ["mine.py:3:5: error E0522: the stage order takes longer than 0.2 s", "help: "]),
+        ("sum(range(10**10))", ["Timeout (", 'mine.py", line 3 in order']),
+    ],
+    ids=["gives the lock back", "keeps the lock"],
+)
+def test_one_long_call_into_c_ends_with_the_process(tmp_path: Path, body: str, words: list[str]) -> None:
+    """No exception reaches the code there; the first call lets other threads run meanwhile, and the second doesn't."""
+    (tmp_path / "small.tpu").write_text(SMALL)
+    (tmp_path / "mine.py").write_text(f"import hashlib\ndef order(tiles):\n    {body}\n")
+    command = [sys.executable, "-m", "tpucc", "compile", "small.tpu", "--replace", "order=mine.py", "--plugin-timeout", "0.2"]
+    done = subprocess.run(command, cwd=tmp_path, timeout=20, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert not [word for word in words if word not in done.stderr], done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix) == ["mine.py", "small.tpu"]
+    assert not (tmp_path / "build").exists()
+
+
 def test_what_was_set_before_is_set_again() -> None:
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)
     with pytest.raises(tpucc.PluginError):
         guest("it", len, 5).call(lambda: 1 // 0)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGALRM)) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+def test_a_limit_may_be_any_number_of_seconds() -> None:
+    """In the watchdog's thread nothing is raised: pytest would tell."""
+    assert guest("it", len, 1e300).call(lambda: time.sleep(0.05) or 1) == 1  # type: ignore[func-returns-value]
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")

@@ -55,6 +55,7 @@ CASES: dict[str, tuple[str, str, dict[str, Any], dict[str, Any], str, str]] = {
     "host steps": (STEPS, "tpu_v1", {"batch": 8}, {}, "host work", "batch"),
     "slow host": (STEPS, "tpu_v1", {"batch": 8}, {"host_elements_per_second": 1e6}, "host work", "host_elements_per_second"),
     "latency": (CHAIN, "tpu_v1", {"batch": 4, "width": 64, "layers": 1}, {}, "host link", "batch"),
+    "link of a small batch": (CHAIN, "tpu_v1", {"batch": 64, "width": 64, "layers": 1}, {}, "host link", "batch"),
     "link": (CHAIN, "tpu_v1", {"batch": 4000, "width": 64, "layers": 1}, {}, "host link", "host_bandwidth"),
     "fill and drain": (
         CHAIN, "tpu_v1", {"batch": 4, "width": 64, "layers": 6}, {"weight_bandwidth": 1e13, **FAST_LINK}, "data dependencies", "batch",
@@ -95,6 +96,18 @@ def test_the_lever_makes_an_item_cheaper(name: str) -> None:
             after = made(source, target, params, {**numbers, found.lever.field: found.lever.value})
     before = exe.stats["cycles"] / items(exe)
     assert after.stats["cycles"] / items(after) < 0.97 * before
+
+
+@pytest.mark.parametrize(("name", "other"), [("link of a small batch", "host_bandwidth"), ("link", "batch")])
+def test_of_two_levers_the_one_that_saves_more_is_named(name: str, other: str) -> None:
+    source, target, params, numbers, _, _ = CASES[name]
+    exe, found = compiled(name)
+    larger = made(source, target, {**params, "batch": 2 * params["batch"]}, numbers)
+    faster = made(source, target, params, {**numbers, "host_bandwidth": 2 * exe.runtime.program.target.host_bandwidth})
+    by_batch, by_link = (made.stats["cycles"] / items(made) for made in (larger, faster))
+    assert (by_batch < by_link) == (other == "host_bandwidth")
+    assert found.lever is not None
+    assert other not in (found.lever.option, found.lever.field)
 
 
 def test_every_kind_has_a_case() -> None:

@@ -19,22 +19,27 @@ from tpucc.ops.argmax import ArgmaxAttributes
 from tpucc.ops.arithmetic import ArithmeticAttributes
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.batch_norm import BatchNormAttributes
+from tpucc.ops.broadcast import BroadcastAttributes
+from tpucc.ops.clip import ClipAttributes
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.dropout import DropoutAttributes
 from tpucc.ops.elu import EluAttributes
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.full import FullAttributes
 from tpucc.ops.gelu import GeluAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.linear import LinearAttributes
+from tpucc.ops.one_hot import OneHotAttributes
 from tpucc.ops.opdef import OpDef, RuleError
 from tpucc.ops.pad import PadAttributes
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.random_uniform import RandomUniformAttributes
+from tpucc.ops.reductions import ReductionAttributes
 from tpucc.ops.reshape import ReshapeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
@@ -184,6 +189,30 @@ CASES: list[Case] = [
     ("avg_pool", PoolAttributes(2, 0), (IMAGE,), "E0307", ("stride",), "at least 1"),
     ("avg_pool", PoolAttributes(), (I32,), "E0305", (0,), "f32"),
     ("global_avg_pool", NONE, (f32(4, 3),), "E0303", (0,), "found 2"),
+    ("sum", ReductionAttributes(2), (f32(4, 3),), "E0304", ("axis",), "axes 0 to 1, or -2 to -1"),
+    ("mean", ReductionAttributes((0, -2)), (f32(4, 3),), "E0304", ("axis",), "named twice"),
+    ("max", ReductionAttributes((0, 1.0)), (f32(4, 3),), "E0306", ("axis",), "list of integers"),  # type: ignore[arg-type]
+    ("min", ReductionAttributes(None, 1), (f32(4, 3),), "E0306", ("keepdims",), "True or False"),  # type: ignore[arg-type]
+    ("sum", ReductionAttributes(), (I32,), "E0305", (0,), "found i32[4, 3]"),
+    ("div", NONE, (f32(8, 3), f32(4)), "E0302", (0, 1), "axis -1 are 3 and 4"),
+    ("where", NONE, (f32(3), f32(8, 3), f32(4)), "E0302", (1, 2), "axis -1 are 3 and 4"),
+    ("where", NONE, (f32(8, 3), f32(4), f32(4)), "E0302", (0, 1, 2), "axis -1 are 3 and 4"),
+    ("equal", NONE, (I32, f32(3)), "E0305", (0,), "only indices and labels"),
+    ("clip", ClipAttributes(1.0, 0.0), (f32(3),), "E0307", ("low",), "low is above high"),
+    ("clip", ClipAttributes(0.0, math.inf), (f32(3),), "E0307", ("high",), "found inf"),
+    ("dropout", DropoutAttributes(1.0), (f32(3),), "E0307", ("rate",), "less than 1, found 1.0"),
+    ("dropout", DropoutAttributes(-0.5), (f32(3),), "E0307", ("rate",), "at least 0"),
+    ("one_hot", OneHotAttributes(0), (I32,), "E0307", ("n",), "at least 1, found 0"),
+    ("one_hot", OneHotAttributes(3), (f32(4),), "E0305", (0,), "argmax(x)"),
+    ("broadcast", BroadcastAttributes((3, 1)), (f32(3, 4),), "E0302", (0, "shape"), "smaller"),
+    ("broadcast", BroadcastAttributes((3, 5)), (f32(3, 4),), "E0302", (0, "shape"), "4 and 5"),
+    ("cross_entropy", NONE, (f32(), TensorType("i32", ())), "E0303", (0,), "no classes"),
+    ("cross_entropy", NONE, (f32(4, 3), f32(4, 3)), "E0305", (1,), "argmax({1})"),
+    ("cross_entropy", NONE, (f32(4, 3), f32(4)), "E0305", (1,), "declare the labels as i32"),
+    ("cross_entropy", NONE, (I32, TensorType("i32", (4,))), "E0305", (0,), "expected f32"),
+    ("softmax_cross_entropy", NONE, (f32(4, 3), I32), "E0302", (0, 1), "expected one label for each row, i32[4]"),
+    ("mean_squared_error", NONE, (f32(4, 1), f32(4)), "E0302", (0, 1), "values of one shape"),
+    ("binary_cross_entropy", NONE, (f32(4), I32), "E0305", (1,), "expected f32"),
     ("input", NONE, (f32(4, 0),), "E0308", (0,), "found 0"),
     ("input", NONE, (TensorType("f64", (4,)),), "E0305", (), "f32, i32, i8, i16"),
     ("weight", WeightAttributes("w"), (I32,), "E0305", (0,), "f32"),

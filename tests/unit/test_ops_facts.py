@@ -28,8 +28,8 @@ PAIRS = [op for op in OPS.values() if isinstance(op.legalisation, Arithmetic)]
 
 def arrays(op: OpDef[Any], example: Example[Any], random: np.random.Generator) -> list[Array]:
     """Operands of whole numbers, of which sums and products are exact in float32; indices that every table has, variances of at least 0."""
-    low, high = (0, 4) if op.name == "batch_norm" or any(type_.dtype == "i32" for type_ in example.operands) else (-8, 9)
-    return [random.integers(low, high, type_.shape).astype(type_.numpy) for type_ in example.operands]
+    bounds = [(0, 4) if type_.dtype == "i32" or op.name == "batch_norm" else (-8, 9) for type_ in example.operands]
+    return [random.integers(*ends, type_.shape).astype(type_.numpy) for type_, ends in zip(example.operands, bounds, strict=True)]
 
 
 def some_part(shape: tuple[int, ...], random: np.random.Generator, cut: set[int]) -> Bounds:

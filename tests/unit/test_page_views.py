@@ -49,7 +49,7 @@ def words(element: ET.Element) -> str:
 def rows(markup: str) -> list[tuple[str | None, list[str]]]:
     """Of each row of a table's body what it lights up, and its cells."""
     return [
-        (row.get("data-layers"), [words(cell) for cell in row.iter("td")])
+        (row.get("data-layers"), [words(cell).strip() for cell in row.iter("td")])
         for row in parsed(markup).iter("tr")
         if row.find("td") is not None
     ]
@@ -61,12 +61,16 @@ def test_each_number_of_a_layer_is_under_its_head() -> None:
     heads = [words(head) for head in parsed(markup).iter("th")]
     assert [dict(zip(heads, cells, strict=True)) for _, cells in rows(markup)] == [
         {
-            "layer": "fc (conv)", "line": "7", "tiles": "1,234", "cycles": "500", "share": "25 %", "TOPS": "0.25",
+            "layer": "fc (conv)", "line": "7", "tiles": "1,234", "cycles": "500", "share": "25.0 %", "TOPS": "0.25",
             "active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
         },
         {
-            "layer": "h (conv)", "line": "–", "tiles": "1,234", "cycles": "1,500", "share": "75 %", "TOPS": "0.25",
+            "layer": "h (conv)", "line": "–", "tiles": "1,234", "cycles": "1,500", "share": "75.0 %", "TOPS": "0.25",
             "active": "40.0 %", "weight stall": "30.0 %", "weight shift": "20.0 %", "non-matrix": "10.0 %",
+        },
+        {
+            "layer": "in all", "line": "", "tiles": "", "cycles": "2,000", "share": "100.0 %", "TOPS": "",
+            "active": "", "weight stall": "", "weight shift": "", "non-matrix": "",
         },
     ]  # fmt: skip
 
@@ -74,10 +78,15 @@ def test_each_number_of_a_layer_is_under_its_head() -> None:
 @pytest.mark.parametrize("count", [MOST_LAYERS, MOST_LAYERS + 1])
 def test_the_table_is_in_the_order_of_the_program_and_says_what_is_left_out(count: int) -> None:
     layers = [{**LAYER, "cycles": 100 + index * 37 % count} for index in range(count)]
-    markup = summary(statistics(layers=layers), None, (), "")
+    markup = summary(statistics(layers=layers, cycles=sum(layer["cycles"] for layer in layers)), None, (), "")
     fastest = min(range(count), key=lambda index: index * 37 % count)
     wanted = [index for index in range(count) if count == MOST_LAYERS or index != fastest]
-    assert [int(number or -1) for number, _ in rows(markup)] == wanted
+    found = rows(markup)
+    assert [int(number) for number, _ in found if number] == wanted
+    assert [cells[0] for number, cells in found if not number] == [*["1 more layer"][: count - MOST_LAYERS], "in all"]
+    *parts, whole = ((int(cells[3].replace(",", "")), float(cells[4].removesuffix(" %"))) for _, cells in found)
+    assert sum(cycles for cycles, _ in parts) == whole[0]
+    assert sum(share for _, share in parts) == pytest.approx(whole[1]) == 100.0
     assert ("that take the most cycles" in markup) == (count > MOST_LAYERS)
 
 

@@ -228,7 +228,7 @@ def test_large_differences_have_reasons_and_small_ones_none() -> None:
     )
     section = with_reasons(Section("table_3", "", figures))
     reasons = dict(section.reasons())
-    assert "share 100 %" in reasons["4 weight stall (MLP0, MLP1)"]
+    assert "add up to 100 %" in reasons["4 weight stall (MLP0, MLP1)"]
     assert reasons["4 weight stall (LSTM1)"] == UNKNOWN
     assert "71.7 TOPS" in reasons["9 TOPS (CNN0)"]
     assert len(reasons) == 3

@@ -191,17 +191,17 @@ def in_bands(text: str) -> Compilation | None:
     return made if any("computed in" in warning for warning in made.warnings) else None
 
 
-@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(40, 1000, 40))])
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.soak) for first in range(20, 1000, 20))])
 def test_integers_are_those_of_a_machine_with_room(first: int) -> None:
     """A band has the scale and zero point of the whole: not one integer differs."""
     compared = 0
-    for seed in range(first, first + 40):
+    for seed in range(first, first + 20):
         text = network(seed, PICTURES)
         bands = in_bands(text)
         if bands is not None:
             assert_equal_integers(compiled(text, with_rows(100_000)), bands, seed)
             compared += 1
-    assert compared >= 8
+    assert compared >= 4
 
 
 def assert_equal_integers(whole: Compilation, bands: Compilation, seed: int) -> None:

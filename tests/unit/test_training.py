@@ -16,7 +16,7 @@ from tpucc.floating.reduction import all_reduce_steps
 from tpucc.ir.parser import parse_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
-from tpucc.passes.training.names import NEXT, key_of, states
+from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_of
 from tpucc.training.plan import Plan
 from tpucc.training.session import Settings
 from tpucc.training.start import started
@@ -219,3 +219,24 @@ def test_history_has_what_a_page_draws(tmp_path: Path) -> None:
     assert 0 <= last["held_out"]["accuracy"] <= 1
     assert last["gradients"].keys() == last["ranges"].keys() == {"fc1.w", "fc1.b", "fc2.w", "fc2.b"}
     assert all(norm > 0 for norm in last["gradients"].values())
+
+
+def test_gradients_that_meet_are_added_in_the_order_of_the_uses(tmp_path: Path) -> None:
+    path = tmp_path / "net.tpu"
+    path.write_text("""
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model net(a: f32[4, 2], b: f32[4, 2], c: f32[4, 2]):
+    weight w: f32[4, 2]
+    return a * w, b * w, c * w
+
+train(a: f32[4, 2], b: f32[4, 2], c: f32[4, 2]) -> f32[]:
+    x, y, z = net(a, b, c)
+    return mean(z) + mean(y) + mean(x)
+""")
+    session = started(tpucc.Source("net.tpu", path.read_text()), tmp_path, "net", {}, Settings())
+    graph = next(stage.graph for stage in session.step.stages if stage.name == "differentiate")
+    (gradient,) = values_of(graph, GRADIENT).values()
+    first_two, third = graph.operands(graph[gradient])
+    first, second = graph.operands(first_two)
+    assert [next(name for name in node.operands if name in "abc") for node in (first, second, third)] == ["a", "b", "c"]

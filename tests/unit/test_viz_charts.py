@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
+from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import LayerInfo, Program
 from tpucc.target import load_target
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import bytes_text, memory_svg
 from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, ridge, roofline_svg
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
-from tpucc.viz.charts.timeline import SINGLE, Times, headline, timeline_svg
+from tpucc.viz.charts.timeline import SINGLE, Times, headline, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import fitted, number, percent, shown, text_width
 
@@ -82,6 +83,29 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
     times = steady_times(program)
     assert headline("iris", times) == "iris: 150 cycles, 87 % of them: weight stall"
     assert headline("iris", replace_stalls(times)) == "iris: 150 cycles, 100 % of them: array active"
+
+
+@pytest.mark.parametrize(
+    ("owners", "found"),
+    [
+        ("aabbcc", [(0, 20, "a"), (20, 40, "b"), (40, 60, "c")]),
+        ("aaaabbc", [(0, 40, "a"), (40, 70, "b … c")]),
+        ("aaaabc", [(0, 40, "a"), (40, 60, "b …")]),
+        ("abcabbc", [(0, 30, "a … c"), (30, 70, "a … c")]),
+        ("abababbb", [(0, 30, "a … b"), (30, 80, "b … a")]),
+        ("aaaaab", [(0, 60, "a … b")]),
+        ("ababbb", [(0, 30, "a … b"), (30, 60, "b")]),
+    ],
+    ids=["room", "neighbours share", "only the first", "halves of a batch", "in turn", "too little at the end", "again"],
+)
+def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, float, str]]) -> None:
+    """Each letter is the layer of a multiply of 10 cycles; a name takes 15 of them, with dots 20, and two names take 25."""
+    program = chain_program("chain", 8, [256, 256, 256, 256], "tpu_v1")
+    code = np.repeat(program.instructions[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY][:1], len(owners))
+    layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, "abc", strict=True))
+    program = replace(program, instructions=code, layer_of=np.array(["abc".index(o) for o in owners], np.uint32), layers=layers)
+    made = stretches(program, steady_times(program), float, lambda words: {1: 15, 3: 20, 5: 25}[len(words)])
+    assert [(stretch.start, stretch.end, stretch.words) for stretch in made] == found
 
 
 def replace_stalls(times: Times) -> Times:

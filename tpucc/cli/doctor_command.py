@@ -31,9 +31,12 @@ def command() -> None:
         chosen = chosen or renderer.available
         click.echo(f"{mark} {renderer.name:<16} {'yes' if renderer.available else 'no':<4} {renderer.detail}")
     click.echo("isolation for `tpucc lab grade`, the first that works will be used:")
+    chosen = False
     for finding in isolation():
+        mark = "→" if finding.works and not chosen else " "
+        chosen = chosen or finding.works
         reason = finding.jail.summary if finding.works else finding.reason
-        click.echo(filled(f"{'yes' if finding.works else 'no':<4} {reason}", f"  {finding.jail.name:<16} ", " " * 24))
+        click.echo(filled(f"{'yes' if finding.works else 'no':<4} {reason}", f"{mark} {finding.jail.name:<16} ", " " * 24))
 
 
 def _version(name: str) -> str | None:

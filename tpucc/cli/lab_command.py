@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -21,7 +23,24 @@ from tpucc.labs.start import FILE as LAB_FILE
 from tpucc.labs.start import place, start
 from tpucc.labs.submissions import others
 
-term_option = click.option("--term", metavar="NAME", default=None, help="The term: its labs have their own numbers and rules.")
+LONGEST_TERM = 40
+"""Characters of a term's name."""
+
+
+def _term_name(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
+    """A term's name, which may be any word that reads the same to everybody. Raises `UsageError` E0550."""
+    if given and (given != given.strip() or len(given) > LONGEST_TERM or not re.fullmatch(r"[\w .+-]+", given, re.ASCII)):
+        help = (f"letters, digits, spaces and . _ + -, at most {LONGEST_TERM} of them, as in 2027-spring",)
+        raise UsageError(Diagnostic("E0550", f"{given!r} can't be a term's name", help=help))
+    return given
+
+
+term_option = click.option(
+    "--term",
+    metavar="NAME",
+    callback=_term_name,
+    help="The term: its labs have their own numbers and rules. Each name is one.",
+)
 lab_option = click.option("--lab", "which", metavar="N", help="The lab, where the folder doesn't say it.")
 
 
@@ -90,8 +109,10 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
         click.echo(str(asked))
         click.echo(f"\nwrite {asked.file}, and run\ntpucc lab puzzle {number} {asked.file}")
         return 0
+    seed = random_seed() if seed is None else seed
     verdict = asked.check(read_file(path, most=2**20).decode("utf-8", "replace"), seed)
     click.echo("\n".join(map(printable, str(verdict).splitlines())))
+    click.echo(f"{Term(said)}; --seed {seed}")
     return 0 if verdict.solved else 1
 
 
@@ -121,7 +142,7 @@ def grade_lab(
     **table: Any,
 ) -> int:
     """Run the public and the hidden tests on a submission, or on all of a class, isolated from this machine."""
-    lab, variant = _asked(path, which, term)
+    lab, variant = _asked_by_grader(path, which, term)
     if whole_class and (json_file is not None or only):
         raise click.UsageError("--all takes neither --json nor --only: --into names the folder of each one's results")
     try:
@@ -142,12 +163,13 @@ def grade_lab(
 
 
 def _heading(lab: Lab, term: Term) -> str:
-    return f"lab {lab.number} ({lab.name}), {f'term {printable(term.name)}' if term.name else 'as written, without a term'}"
+    return f"lab {lab.number} ({lab.name}), {term}"
 
 
 def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Path, output: Path | None, jobs: int) -> int:
-    if beside := others(folder):
-        click.echo(f"not graded, as neither folders nor .py files: {', '.join(printable(path.name) for path in beside)}", err=True)
+    if beside := others(folder, lab):
+        kinds = "neither folders nor .py files" if lab.functions else "no folders, of which each student of this lab needs one"
+        click.echo(f"not graded, as {kinds}: {', '.join(printable(path.name) for path in beside)}", err=True)
     rows = grade_all(lab, folder, term, seed, into, jobs, trust, lambda row: click.echo(_row(row)))
     output = output or into.with_name(f"{into.name}.csv")
     write_file(output, as_csv(rows).encode())
@@ -210,6 +232,20 @@ def _asked(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
     return found.lab, found.term if term is None else Term(term)
 
 
+def _asked_by_grader(path: Path, which: str | None, term: str | None) -> tuple[Lab, Term]:
+    """The lab and the term that a submission is graded for. The term is the command line's: the submission's file is the student's. Raises
+    `UsageError` E0551 where neither lab nor term is given, and the file says a term."""
+    if which is not None:
+        return find(which), Term(term or "")
+    found = place(path)
+    if term is None and found.term.name:
+        named = f"--lab {found.lab.number} --term {quote(printable(found.term.name))}"
+        message = f"grade takes the term from --term, and {LAB_FILE} says {found.term}"
+        raise UsageError(Diagnostic("E0551", message, help=(f"{named} grades as the file says",)))
+    click.echo(f"--lab isn't given: lab {found.lab.number} is what {LAB_FILE} says")
+    return found.lab, Term(term or "")
+
+
 def _follow(sofar: Grade, json_file: Path | None) -> None:
     """Prints the newest result, and writes all of them."""
     if json_file is not None:
@@ -221,10 +257,12 @@ def _follow(sofar: Grade, json_file: Path | None) -> None:
 def _line(result: Result, sofar: Grade) -> str:
     mark = "ok" if result.outcome.passed else "part" if result.score else "FAIL"
     head = f"{mark:<5}{result.score:>6g} of {result.test.points:g}  {result.test.name}"
-    return "\n".join((head, *(f"      {line}" for line in report(result, sofar).splitlines())))
+    return "\n".join((head, *(f"      {line}" for line in report(result, sofar, whole=False).splitlines())))
 
 
 def _end(done: Grade) -> int:
+    if done.note:
+        click.echo(f"note: {done.note}")
     if done.problem:
         click.echo(f"not graded: {printable(done.problem)}")
     if done.printed:

@@ -9,10 +9,13 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
-from typing import NoReturn
+from contextlib import redirect_stdout, suppress
+from functools import partial
+from typing import NoReturn, TextIO
 
 import click
+
+from tpucc import plugins
 
 COMMANDS = {
     "new": "Write a model with its data, to begin with.",
@@ -86,6 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     if arguments is None and isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # as standard error has it: no arrow or µ is a fault where there is none
+    if arguments is None:
+        plugins.last_resort = partial(_end_at_once, sys.stdout, sys.argv[1:])
     try:
         status = _status(list(arguments if arguments is not None else sys.argv[1:]))
     except OSError as error:
@@ -97,12 +102,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _leave(status: int) -> NoReturn:
     """Ends the process, whatever threads code of the user's has left behind: Python would wait for them."""
+    gc.freeze()  # Python would look for cycles among all that it frees at its end
     threads = sys.modules.get("threading")
     if threads and any(not thread.daemon for thread in threads.enumerate() if thread is not threads.main_thread()):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _end_at_once(results: TextIO, arguments: list[str], error: Exception) -> NoReturn:
+    """Ends the process with an error's message, from another thread: the main one is in a call into C that doesn't end."""
+    if sys.stderr.isatty():
+        click.echo("\r\x1b[K\x1b[?25h", nl=False, err=True)  # the display of progress hides the cursor
+    with redirect_stdout(results):
+        status = _failed(error, arguments)
+        sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 def _status(arguments: list[str]) -> int:

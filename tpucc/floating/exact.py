@@ -8,7 +8,7 @@ that it didn't round, or that rounding changed nothing, in four steps, of which 
    of the smallest possible product's last bit. So they are exact, in any order, with or without fused multiply-add.
 2. *A bound of the error.* Any order of K - 1 additions is wrong by at most (K - 1) · 2^-53 · sum |products|, to first order (Higham,
    "Accuracy and Stability of Numerical Algorithms", section 4.2). If the sum less the bound and the sum plus the bound round to the same
-   float32, the sum does. sum |products| is bounded by the highest exponents: those of all values, or of the row and the column.
+   float32, the sum does.
 3. *Two numbers.* The products are added in a tree, and the error of each addition is kept (two-sum: Knuth, "The Art of Computer
    Programming", volume 2, section 4.2.2). The bound is then that of the sum of the errors.
 4. `math.fsum`, which is exact whatever the exponents are.
@@ -33,7 +33,7 @@ from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_
 from tpucc.numerics import AnyArray, Float32, Float64
 
 Exponents = npt.NDArray[np.uint8]
-Extents = dict[int, tuple[Exponents, Exponents]]
+Spreads = dict[int, Exponents]
 """By the rows of a pass."""
 Places = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
@@ -63,8 +63,8 @@ class Rounded:
     """The largest one."""
     finite: bool
     """Whether no value is infinite or NaN."""
-    known: tuple[Extents, Extents] = field(default_factory=lambda: ({}, {}))
-    """What `extent` has found, along the columns and along the rows."""
+    known: tuple[Spreads, Spreads] = field(default_factory=lambda: ({}, {}))
+    """What `spreads` has found, for the columns and for the rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -76,10 +76,10 @@ class Rounded:
         """The transposed operand: the same values, not rounded again."""
         return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
 
-    def extent(self, rows: int) -> tuple[Exponents, Exponents]:
-        """The highest exponents of the columns and their spreads, of each pass of `rows` rows: both [passes, N]."""
+    def spreads(self, rows: int) -> Exponents:
+        """The highest less the lowest exponent of each column, in each pass of `rows` rows: [passes, N]."""
         if (found := self.known[0].get(rows)) is None:
-            found = self.known[0][rows] = _of_passes(self.exponents, rows)
+            found = self.known[0][rows] = _spreads(self.exponents, rows)
         return found
 
     @cached_property
@@ -161,7 +161,7 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
 
 
 def _certain(sums: Float64, a: Rounded, b: Rounded, depth: int) -> bool:
-    """Step 2 for all sums at once, with the highest exponents of all; where they are few beside the products, this is soon tried."""
+    """Whether step 2 leaves no sum open even with the highest exponents of all: soon tried, where sums are few beside the operands."""
     if sums.size * FEW * FEW > depth * sum(sums.shape):
         return False
     return not _differ(sums, np.float64(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))).any()
@@ -173,8 +173,7 @@ class Proof:
     def __init__(self, a: Rounded, b: Rounded, rows: int, budget: int) -> None:
         """`budget` is what the spreads of a row and a column may be together."""
         self.a, self.b, self.rows, self.budget = a, b, rows, budget
-        self.highest_left, self.spread_left = a.T.extent(rows)
-        self.highest_right, self.spread_right = b.extent(rows)
+        self.spread_left, self.spread_right = a.T.spreads(rows), b.spreads(rows)
         widest = self.spread_left.max(axis=1, initial=0).astype(int) + self.spread_right.max(axis=1, initial=0)
         self.open_passes = widest > budget
 
@@ -185,18 +184,18 @@ class Proof:
             return
         a, b = self.a.values[:, first : first + self.rows], self.b.values[first : first + self.rows]
         wide = np.greater.outer(self.spread_left[i].astype(np.int16), self.budget - self.spread_right[i].astype(np.int16))
-        rows, columns = _open(sums, wide, self.highest_left[i], self.highest_right[i], len(b))
+        rows, columns = _open(sums, wide, a, b)
         at_once = max(TOGETHER // len(b), 1)
         for start in range(0, rows.size, at_once):
             places, others = rows[start : start + at_once], columns[start : start + at_once]
             once[places, others] = exact_sums(a[places] * b[:, others].T)
 
 
-def _of_passes(exponents: Exponents, rows: int) -> tuple[Exponents, Exponents]:
-    """The highest exponents and their spreads, of each pass and row or column: both [passes, N], of exponents [K, N]."""
+def _spreads(exponents: Exponents, rows: int) -> Exponents:
+    """The highest less the lowest exponent of each pass and row or column: [passes, N], of exponents [K, N]."""
     highest = _reduced(np.maximum, exponents, rows)
     lowest = _reduced(np.minimum, exponents - np.uint8(1), rows)  # less one: zeros, now 255, don't count
-    return highest, highest - lowest - np.uint8(1)  # modulo 256, which makes 0 of no number but zeros
+    return highest - lowest - np.uint8(1)  # modulo 256, which makes 0 of no number but zeros
 
 
 def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
@@ -208,20 +207,25 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
     return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
-def _open(sums: Float64, wide: Booleans, left: Exponents, right: Exponents, depth: int) -> tuple[Places, Places]:
-    """Step 2: rows and columns of the `wide` sums whose rounding the bound of their error leaves open.
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64) -> tuple[Places, Places]:
+    """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding the bound of their error leaves open.
 
-    `left` [M] and `right` [N] are the highest exponents. A product is below 2^(left + right + 2), so K of them are wrong by less than
-    K² · 2^(left + right + 2 - 53); twice that covers the rounding of sum ± bound too.
+    The sum of the products' magnitudes is at most the length of the row times that of the column, by Cauchy and Schwarz. K · 2^-53 of it
+    bounds the error, with the rounding of sum ± bound; the double covers the rounding of the lengths too.
     """
-    reach_left = np.ldexp(depth * depth * 2.0**-50, left.astype(np.int32) - BIAS)
-    reach_right = np.ldexp(1.0, right.astype(np.int32) - BIAS)
+    reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
+    reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
     if np.count_nonzero(wide) * FEW > wide.size:
-        rows, columns = np.nonzero(wide & _differ(sums, np.multiply.outer(reach_left, reach_right)))
-        return rows, columns
-    rows, columns = np.nonzero(wide)
+        return _places(wide & _differ(sums, np.multiply.outer(reach_left, reach_right)))
+    rows, columns = _places(wide)
     still = _differ(sums[rows, columns], reach_left[rows] * reach_right[columns])
     return rows[still], columns[still]
+
+
+def _places(wide: Booleans) -> tuple[Places, Places]:
+    """`np.nonzero`, which is slow with two axes."""
+    rows, columns = np.divmod(np.flatnonzero(wide), wide.shape[1])
+    return rows, columns
 
 
 def _differ(sums: Float64, bound: Float64 | np.float64) -> Booleans:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import IO
 
 from tpucc.diagnostics import Diagnostic, InternalError
 from tpucc.labs import guest, jails
@@ -17,13 +20,18 @@ from tpucc.labs.child import START, environment
 from tpucc.labs.jails import FIRST_USER, NONE, Cell
 from tpucc.labs.strip import copy_stripped
 
+PREFIX, LOCK = "tpucc-lab-", "lock"
+YOUNG, OLD = 60, 24 * 60 * 60
+"""Seconds: a folder that is younger may not have its lock yet; one that is older and has none is nobody's."""
 _USERS = (FIRST_USER + (os.getpid() * 64 + index) % 4000 for index in count())
 
 
 @contextmanager
 def workshop(modules: Sequence[str]) -> Iterator[Path]:
-    """A folder with what all cells share, warm: the modules that children import are compiled. Gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="tpucc-lab-", ignore_cleanup_errors=True) as name:
+    """A folder with what all cells share, warm: the modules that children import are compiled. Gone afterwards, and with it what graders
+    that were killed have left."""
+    clean()
+    with tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True) as name, _locked(Path(name)):
         folder = Path(name)
         copy_stripped(jails.grader_folder(), folder / "lib")
         shutil.copyfile(guest.__file__, folder / "guest.py")
@@ -31,6 +39,47 @@ def workshop(modules: Sequence[str]) -> Iterator[Path]:
         _warm(Cell(folder, "", folder), modules)
         _readable(folder)
         yield folder
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Says as long as this process lives that the folder is in use."""
+    with (folder / LOCK).open("w") as lock:
+        _lock(lock)
+        yield
+
+
+def clean() -> None:
+    """Takes away the workshops of this user whose graders are gone."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if _is_stale(folder):
+                shutil.rmtree(folder)
+
+
+def _is_stale(folder: Path) -> bool:
+    """Whether a workshop's grader is gone: nobody holds its lock, or, where there are no locks, it is a day old."""
+    found = folder.lstat()
+    if not stat.S_ISDIR(found.st_mode) or (os.name == "posix" and found.st_uid != os.getuid()):
+        return False
+    age = time.time() - found.st_mtime
+    if age < YOUNG or not (folder / LOCK).is_file() or os.name != "posix":
+        return age > OLD
+    with (folder / LOCK).open("r+") as lock:
+        return _lock(lock)
+
+
+def _lock(file: IO[str]) -> bool:
+    """Locks a file until it is closed or the process ends; False where another has locked it, or there are no locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has none
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 @contextmanager

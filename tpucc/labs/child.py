@@ -20,6 +20,7 @@ from typing import IO, Any
 import msgspec
 import numpy as np
 
+from tpucc.diagnostics import printable
 from tpucc.labs.guest import LONGEST
 from tpucc.labs.jails import Cell, Jail
 from tpucc.labs.lab import Failed, Plain
@@ -34,6 +35,8 @@ BUDGET = 240.0
 """Seconds that all calls of a submission may take together."""
 PRINTED = 10_000
 """Characters of what a submission prints that are kept."""
+LINE = 100
+"""Characters of a line of a submission that a message shows."""
 
 
 class Child:
@@ -105,7 +108,16 @@ class Child:
         if doing == "loading the file":
             self.close()
         kind, message, line = (answer.get(key) for key in ("kind", "message", "line"))
-        raise Failed(str(kind)[:100], str(message)[:2000], line if isinstance(line, int) else 0)
+        number = line if isinstance(line, int) else 0
+        raise Failed(str(kind)[:100], str(message)[:2000], number, self._source(number))
+
+    def _source(self, line: int) -> str:
+        """What stands in a line of the submission's main file, as the grader has it; nothing where there is no such line."""
+        try:
+            lines = (self._cell.submission / self._cell.file).read_text("utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            return ""
+        return printable(lines[line - 1].strip())[:LINE] if 0 < line <= len(lines) else ""
 
 
 class _Process:

@@ -59,7 +59,7 @@ def grade_all(
         return row
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
-        return list(pool.map(graded, submissions(folder)))
+        return list(pool.map(graded, submissions(folder, lab)))
 
 
 def earlier_seed(into: Path, lab: Lab, term: Term) -> int | None:
@@ -110,11 +110,7 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     file.unlink(missing_ok=True)
     words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}", "--seed", str(seed)]
     words += [f"--json={file.absolute()}", *(["--trust"] if trust else []), "--", str(path.absolute())]  # a name may look like an option
-    try:
-        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
-        problem = done.stderr.decode("utf-8", "replace").strip()
-    except subprocess.TimeoutExpired:
-        problem = f"the grader took longer than {LONGEST} s"
+    problem = _run(words)
     try:
         told = json.loads(read_file(file))
     except Exception:
@@ -124,6 +120,15 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     return Row(path.name, found, told)
 
 
+def _run(words: Sequence[str]) -> str:
+    """Runs a grader; returns what it says on standard error."""
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=LONGEST, check=False, env=_environment())
+    except subprocess.TimeoutExpired:
+        return f"the grader took longer than {LONGEST} s"
+    return done.stderr.decode("utf-8", "replace").strip()
+
+
 def _environment() -> dict[str, str]:
     """This process's, with the tpucc that runs now."""
     package = str(Path(__file__).resolve().parents[2])
@@ -131,11 +136,11 @@ def _environment() -> dict[str, str]:
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """A line a submission: name, score, the points of each test, the submission's hash, and what stood in the way."""
+    """A line a submission: name, score, the points of each test, its term and seed, the submission's hash, and what stood in the way."""
     names = list(dict.fromkeys(test["name"] for row in rows for test in row.results.get("tests", ())))
     stream = io.StringIO()
     table = csv.writer(stream, lineterminator="\n")
-    table.writerow(["name", "score", "of", *names, "submission", "problem"])
+    table.writerow(["name", "score", "of", *names, "term", "seed", "submission", "problem"])
     table.writerows(_cells(row, names) for row in rows)
     return stream.getvalue()
 
@@ -144,7 +149,8 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
     points = {test["name"]: test["score"] for test in row.results.get("tests", ())}
     yield from (_harmless(printable(row.name)), row.results.get("score", 0), row.results.get("max_score", 0))
     yield from (points.get(name, "") for name in names)
-    yield from (row.digest, _harmless(printable(row.problem)))
+    more = row.results.get("extra_data", {})
+    yield from (_harmless(printable(str(more.get("term", "")))), more.get("seed", ""), row.digest, _harmless(printable(row.problem)))
 
 
 def _harmless(text: str) -> str:

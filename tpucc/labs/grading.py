@@ -16,6 +16,7 @@ from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test
+from tpucc.labs.start import disagreement
 from tpucc.labs.submissions import date, digest, submitted
 
 
@@ -46,6 +47,8 @@ class Grade:
     printed: str = ""
     problem: str = ""
     """Why no test was run: the submission has no such file, or links."""
+    note: str = ""
+    """What the submission's own `lab.toml` says, where that is another lab or term."""
     seed: int | None = None
     """What the hidden tests were drawn with."""
     origin: str = ""
@@ -86,6 +89,7 @@ def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: str = "
 
 def _whole(grade: Grade, path: Path, jail: Jail, watch: Watch | None) -> Grade:
     """The grade with the results of its tests. A lab without functions needs no workshop."""
+    grade = replace(grade, note=disagreement(path, grade.lab, grade.term))
     with workshop(grade.lab.modules) if grade.lab.functions else nullcontext() as shared:
         return _graded(grade.lab, path, grade, shared, jail, watch)
 

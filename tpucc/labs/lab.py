@@ -12,6 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Protocol
 
+from tpucc.diagnostics import printable
+
 Plain = Any
 """None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""
 
@@ -19,17 +21,18 @@ Plain = Any
 class Failed(Exception):
     """A call of the submission that has no result: it raised, took too long, or returned what is no plain value.
 
-    `kind` is the exception's class name, or `time`, `memory`, `ended`, `result`; `line` is the line of the submission's file, or 0.
+    `kind` is the exception's class name, or `time`, `memory`, `ended`, `result`; `line` is the line of the submission's file, or 0, and
+    `source` what stands there.
     """
 
-    def __init__(self, kind: str, message: str, line: int = 0) -> None:
+    def __init__(self, kind: str, message: str, line: int = 0, source: str = "") -> None:
         super().__init__(message)
-        self.kind, self.message, self.line = kind, message, line
+        self.kind, self.message, self.line, self.source = kind, message, line, source
 
     @property
     def words(self) -> str:
         """The line, what was raised, and its message."""
-        where = f"line {self.line}: " if self.line else ""
+        where = f"line {self.line}{f' `{self.source}`' if self.source else ''}: " if self.line else ""
         if self.kind in ("time", "ended", "result", "file"):
             return f"{where}{self.message}"
         return f"{where}{self.kind}: {self.message}" if self.message else f"{where}{self.kind}"
@@ -87,6 +90,9 @@ class Term:
     """The variant of a term: from its name, each lab draws its shapes, its constants and one of its rules. No name: the lab as written."""
 
     name: str = ""
+
+    def __str__(self) -> str:
+        return f"term {printable(self.name)}" if self.name else "as written, without a term"
 
     def draw(self, lab: str) -> Random | None:
         """A source of numbers that is this term's and this lab's, or None without a term."""

@@ -14,12 +14,15 @@ from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
 from tpucc.labs.start import FILE
 
+WIDTH, LINES = 110, 40
+"""Characters and lines of what was given, expected or found, that a terminal shows."""
+
 
 def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
     """A grade in the form that Gradescope reads, with more under `extra_data`. Of hidden tests it says what they found when `secret` is
     off, and is shown after the grades are published."""
     rows = [_row(result, grade, secret) for result in grade.results]
-    lab = grade.lab
+    lab, whole = grade.lab, len(rows) == len(grade.tests)
     more = {
         "lab": lab.number,
         "name": lab.name,
@@ -32,13 +35,13 @@ def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
     told: dict[str, Any] = {
         "score": grade.score,
         "max_score": grade.most,
-        "output": grade.problem or ("" if len(rows) == len(grade.tests) else "not all tests have run"),
+        "output": "\n".join(filter(None, (grade.problem or ("" if whole else "not all tests have run"), grade.note))),
         "tests": rows,
         "extra_data": {
             **more,
             "digest": grade.digest,
             "date": grade.date,
-            "complete": bool(grade.problem) or len(rows) == len(grade.tests),
+            "complete": bool(grade.problem) or whole,
             "measures": grade.measures,
         },
     }
@@ -64,27 +67,38 @@ def _row(result: Result, grade: Grade, secret: bool) -> dict[str, Any]:
     }
 
 
-def report(result: Result, grade: Grade) -> str:
-    """What a test found, in lines: the message, what was given, expected and found, and how to repeat it."""
+def report(result: Result, grade: Grade, whole: bool = True) -> str:
+    """What a test found, in lines: the message, what was given, expected and found, and how to repeat it. Unless it shall be `whole`, long
+    values are cut, which is said."""
     outcome = result.outcome
     parts = [printable_lines(outcome.message)]
     if not outcome.passed:
         said = (("given", outcome.given), ("expected", outcome.expected), ("found", outcome.found))
-        parts += [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
+        told = [f"{name + ':':<10}{printable_lines(text)}" for name, text in said if text]
+        shown = told if whole else [_cut(text) for text in told]
+        parts += [*shown, *(["          (cut; --json RESULTS.json writes all of it)"] if shown != told else [])]
         parts += [outcome.drawing] if outcome.drawing else []
         parts += [f"again:    {again}"] if (again := repeat(result, grade)) else []
     return "\n".join(part for part in parts if part)
+
+
+def _cut(text: str) -> str:
+    """At most `LINES` lines of at most `WIDTH` characters."""
+    lines = text.splitlines()
+    kept = [line if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…" for line in lines[:LINES]]
+    return "\n".join([*kept, *(["…"] if len(lines) > LINES else [])])
 
 
 def repeat(result: Result, grade: Grade) -> str:
     """The command that runs this test again."""
     path = Path(grade.origin or ".")
     told = (path if path.is_dir() else path.parent) / FILE
-    known = "" if told.is_file() or grade.origin == "." else f" --lab {grade.lab.number}"
-    place = f"{quote(printable(str(path)))}{known}{f' --term {quote(grade.term.name)}' if known and grade.term.name else ''}"
+    place = quote(printable(str(path)))
+    variant = f" --lab {grade.lab.number}{f' --term {quote(grade.term.name)}' if grade.term.name else ''}"
     if not result.test.hidden:
-        return f"tpucc lab check {place} --only {quote(result.test.name)}"
-    return f"tpucc lab grade {place} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
+        known = "" if told.is_file() or grade.origin == "." else variant
+        return f"tpucc lab check {place}{known} --only {quote(result.test.name)}"
+    return f"tpucc lab grade {place}{variant} --seed {grade.seed} --only {quote(result.test.name)}" if grade.seed is not None else ""
 
 
 def printable_lines(text: str) -> str:

@@ -7,13 +7,13 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file, write_files
 from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
 
 FILE = "lab.toml"
-"""Says which lab a folder is of, and of which term. Whoever grades others gives `--lab` and `--term`: then it isn't read."""
+"""Says which lab a folder is of, and of which term. `grade` believes no term but that of `--term`: the file is the student's."""
 
 
 @dataclass(frozen=True)
@@ -54,3 +54,15 @@ def place(path: Path) -> Place:
         return Place(find(str(said["lab"])), Term(str(said.get("term", ""))))
     except (ValueError, KeyError, RecursionError) as error:
         raise UsageError(Diagnostic("E0551", f"{printable(str(folder / FILE))} can't be read: {error}", help=("lab = 5",))) from None
+
+
+def disagreement(path: Path, lab: Lab, term: Term) -> str:
+    """What the folder's file says of lab and term, where that isn't what is asked for; nothing where it agrees or isn't there."""
+    try:
+        said = place(path)
+    except Error as error:
+        there = (path if path.is_dir() else path.parent) / FILE
+        return error.diagnostics[0].message if there.is_file() else ""
+    if (said.lab, said.term) == (lab, term):
+        return ""
+    return f"{FILE} says lab {said.lab.number}, {said.term}; this is lab {lab.number}, {term}"

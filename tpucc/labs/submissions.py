@@ -7,7 +7,7 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tpucc.labs.lab import Failed
+from tpucc.labs.lab import Failed, Lab
 
 TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
 """What a submission is made of; other files are left alone."""
@@ -34,18 +34,21 @@ def submitted(path: Path) -> dict[str, bytes]:
     return found
 
 
-def submissions(folder: Path) -> list[Path]:
-    """The submissions in a folder: each file that ends in .py, each folder. Hidden ones are none, nor is `check`, which has pictures."""
-    return sorted(path for path in folder.iterdir() if _is_one(path))
+def submissions(folder: Path, lab: Lab) -> list[Path]:
+    """The submissions in a folder: each folder, and each file that ends in .py where a lab asks for functions. Hidden ones are none, nor
+    is `check`, which has pictures."""
+    return sorted(path for path in folder.iterdir() if _is_one(path, lab))
 
 
-def others(folder: Path) -> list[Path]:
+def others(folder: Path, lab: Lab) -> list[Path]:
     """What lies beside the submissions and isn't graded, such as an archive."""
-    return sorted(path for path in folder.iterdir() if not _is_one(path) and path.name != "check" and not path.name.startswith("."))
+    return sorted(path for path in folder.iterdir() if not _is_one(path, lab) and path.name != "check" and not path.name.startswith("."))
 
 
-def _is_one(path: Path) -> bool:
-    return not path.name.startswith(".") and (path.suffix == ".py" or (path.is_dir() and path.name != "check"))
+def _is_one(path: Path, lab: Lab) -> bool:
+    """Of a lab of texts one file says neither whose it is nor which of the lab's files."""
+    loose = path.suffix == ".py" and bool(lab.functions)
+    return not path.name.startswith(".") and (loose or (path.is_dir() and path.name != "check"))
 
 
 def digest(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from tpucc.sim.timing import Timeline, time_program
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
 from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, plain
 from tpucc.viz.charts.timeline import LANE, LANE_GAP, LEFT, Lane, Times, lanes
+from tpucc.viz.diagrams.paint import arrow
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
@@ -73,7 +75,7 @@ def _letters(runs: Sequence[Shown]) -> list[str]:
 
 
 def timelines_svg(name: str, words: str, runs: Sequence[Shown]) -> str:
-    """The lanes of each program over a common axis; a thin line leads from what is waited for to what waits."""
+    """The lanes of each program over a common axis; an arrow leads from what is waited for to what waits."""
     head = heading(name, words, ())
     scale = Scale(0, _longest(runs), LEFT, WIDTH - EDGE)
     used = {lane.name for run in runs for lane in lanes(run.program, run.times) if len(lane.starts)}
@@ -121,8 +123,6 @@ def _waits(run: Shown, tops: dict[int, float], scale: Scale) -> Iterator[Markup]
                 if mask >> other & 1 and len(following) and len(before) and waiting in tops and other in tops:
                     ends, starts = scale(int(run.timeline.end[before[-1]])), scale(int(run.timeline.start[index + following[0]]))
                     down = tops[waiting] > tops[other]
-                    yield line(
-                        *(ends, tops[other] + (LANE if down else 0), starts, tops[waiting] + (0 if down else LANE)),
-                        "alarm",
-                        stroke_width=1.5,
-                    )
+                    leaves, arrives = tops[other] + (LANE if down else 0), tops[waiting] + (0 if down else LANE)
+                    yield line(ends, leaves, starts, arrives, "alarm", stroke_width=1.5)
+                    yield arrow((starts, arrives), math.atan2(arrives - leaves, starts - ends), "alarm")

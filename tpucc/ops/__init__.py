@@ -1,6 +1,7 @@
 """The operators: one a file, found by name.
 
-`OPS` maps the language's name to the operator. Adding an operator is adding a file that ends in `OP = OpDef(...)`.
+`OPS` maps the language's name to the operator. Adding an operator is adding a file that ends in `OP = OpDef(...)`. The file is imported
+when its operator is first asked for: a model needs few of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ import importlib
 import pkgutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import MappingProxyType
 from typing import Any
 
 from tpucc.ops.facts import Facts, whole
@@ -33,18 +33,38 @@ _SHARED = frozenset(
 """The files that define no operator."""
 
 
-def _load() -> dict[str, OpDef[Any]]:
-    found: dict[str, OpDef[Any]] = {}
-    for name in sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED):
-        operator = getattr(importlib.import_module(f"{__name__}.{name}"), "OP", None)
-        if not isinstance(operator, OpDef) or operator.name != name:
-            raise TypeError(f"tpucc/ops/{name}.py must end in OP = OpDef(name={name!r}, ...)")
-        found[name] = operator
-    return found
+_NAMES = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.name not in _SHARED)
+_LOADED: dict[str, OpDef[Any] | None] = dict.fromkeys(_NAMES)
+"""The operators by name; None before the file is imported."""
 
 
-_LOADED = _load()
-OPS: Mapping[str, OpDef[Any]] = MappingProxyType(_LOADED)
+class _Operators(Mapping[str, OpDef[Any]]):
+    """`_LOADED`, read only; its files are imported as they are asked for."""
+
+    def __getitem__(self, name: str) -> OpDef[Any]:
+        operator = _LOADED[name]
+        if operator is None:
+            operator = _LOADED[name] = _load(name)
+        return operator
+
+    def __contains__(self, name: object) -> bool:
+        return name in _LOADED
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_LOADED)
+
+    def __len__(self) -> int:
+        return len(_LOADED)
+
+
+def _load(name: str) -> OpDef[Any]:
+    operator = getattr(importlib.import_module(f"{__name__}.{name}"), "OP", None)
+    if not isinstance(operator, OpDef) or operator.name != name:
+        raise TypeError(f"tpucc/ops/{name}.py must end in OP = OpDef(name={name!r}, ...)")
+    return operator
+
+
+OPS: Mapping[str, OpDef[Any]] = _Operators()
 
 _UNKNOWN = whole(batch=None)
 

@@ -43,7 +43,7 @@ OP = OpDef(
     name="argmax",
     summary="the index of the largest value along an axis",
     documentation=(
-        "The result is i32 and has no `axis` any more; of equal values the first wins. ONNX: ArgMax with keepdims=0. NumPy: argmax."
+        "The result is i32, without the axis `axis`. Of equal values the first counts. ONNX: ArgMax with keepdims=0. NumPy: argmax."
     ),
     operands=(Operand("x"),),
     attributes=ArgmaxAttributes,

@@ -58,10 +58,10 @@ def defined(attributes: ArithmeticAttributes, operands: Sequence[Array], arithme
 
 OP = OpDef(
     name="arithmetic",
-    summary="activation(a + b), of a sum, a difference or a product",
+    summary="activation(a + b), activation(a - b) or activation(a * b)",
     documentation=(
-        "Made by fusing an addition, a subtraction or a multiplication with the activation after it, as in the residual connections of "
-        "He et al., arXiv 1512.03385: relu(x + shortcut). It becomes one vector layer. ONNX: Add, then Relu."
+        "An addition, a subtraction or a multiplication fused with the activation after it, as in the residual connections of He et "
+        "al., arXiv 1512.03385: relu(x + shortcut). It becomes one vector layer. ONNX: Add, then Relu."
     ),
     operands=(Operand("a"), Operand("b")),
     attributes=ArithmeticAttributes,

@@ -31,8 +31,9 @@ OP = OpDef(
     name="avg_pool",
     summary="the average of each window, channel by channel",
     documentation=(
-        "Windows of `size`, one every `stride` pixels (side by side unless said). Padding, as for conv2d, doesn't count: the divisor is "
-        "the number of real pixels. TensorFlow: nn.avg_pool2d. ONNX: AveragePool with count_include_pad=0 (NCHW there)."
+        "A window of `size`, one every `stride` pixels. Without `stride` the windows lie side by side. Padding is given as for conv2d. "
+        "A sum is divided by the number of the image's own pixels in the window. TensorFlow: nn.avg_pool2d. ONNX: AveragePool with "
+        "count_include_pad=0 (NCHW there)."
     ),
     operands=(Operand("x"),),
     attributes=PoolAttributes,

@@ -79,10 +79,9 @@ def _between(x: Value, axis: int, start: int, stop: int) -> Value:
 
 OP = OpDef(
     name="concat",
-    summary="tensors one after the other along an axis",
+    summary="tensors joined along an axis",
     documentation=(
-        "`concat([a, b])` puts the columns of `b` behind those of `a`; any number of tensors, one included. ONNX: Concat. "
-        "Keras: Concatenate."
+        "`concat([a, b])` puts the columns of `b` behind those of `a`. It takes any number of tensors. ONNX: Concat. Keras: Concatenate."
     ),
     operands=(Operand("tensors", many=True),),
     attributes=ConcatAttributes,

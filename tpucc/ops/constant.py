@@ -42,7 +42,7 @@ def _example(title: str, *shape: int) -> Example[ConstantAttributes]:
 OP = OpDef(
     name="constant",
     summary="a value written in the source",
-    documentation="`constant([[1.0, 2.0], [3.0, 4.0]])` is f32[2, 2]; nested lists must be as long as their neighbours. ONNX: Constant.",
+    documentation="`constant([[1.0, 2.0], [3.0, 4.0]])` is f32[2, 2]. Lists at the same depth have the same length. ONNX: Constant.",
     operands=(),
     attributes=ConstantAttributes,
     infer=infer,

@@ -108,9 +108,9 @@ OP = OpDef(
     name="conv2d",
     summary="the convolution of an image with a kernel",
     documentation=(
-        "Images are NHWC and kernels HWIO, as in Keras, and the kernel isn't flipped. `padding` is valid (none), same (TensorFlow's rule: "
-        "ceil(size / stride) outputs, an odd pixel of padding at the bottom and the right), one number for all sides, or (top, bottom, "
-        "left, right). Padding is zeros. TensorFlow: nn.conv2d. ONNX: Conv (NCHW there)."
+        'Images are NHWC and kernels HWIO, as in Keras, and the kernel isn\'t flipped. `padding` is "valid" for none, "same", one '
+        'number for all sides, or (top, bottom, left, right). "same" is TensorFlow\'s rule: ceil(size / stride) outputs, an odd pixel '
+        "of padding at the bottom and the right. The padding is zeros. TensorFlow: nn.conv2d. ONNX: Conv (NCHW there)."
     ),
     operands=(Operand("x"), Operand("w")),
     attributes=Conv2dAttributes,

@@ -48,8 +48,8 @@ OP = OpDef(
     name="convolution",
     summary="activation(conv2d(x, w) + b)",
     documentation=(
-        "Made by fusing a convolution with the bias and the activation after it; the bias may be missing. It becomes one convolutional "
-        "layer, whose activation unit adds the bias and applies the function. ONNX: Conv, then the activation. Keras: Conv2D."
+        "A convolution fused with the bias and the activation after it. The bias may be missing. It becomes one convolutional layer, "
+        "whose activation unit adds the bias and applies the function. ONNX: Conv, then the activation. Keras: Conv2D."
     ),
     operands=(Operand("x"), Operand("w"), Operand("b", optional=True)),
     attributes=ConvolutionAttributes,

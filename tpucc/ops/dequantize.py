@@ -60,7 +60,8 @@ OP = OpDef(
     name="dequantize",
     summary="integers as real values: scale * (q - zero_point)",
     documentation=(
-        "The scale and the zero point are those that `quantize` gave. What follows works in float32 again. ONNX: DequantizeLinear."
+        "The scale and the zero point are those that `quantize` gave. The operators after it compute in float32 again. ONNX: "
+        "DequantizeLinear."
     ),
     operands=(Operand("q"),),
     attributes=DequantizeAttributes,

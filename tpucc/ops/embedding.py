@@ -58,10 +58,10 @@ def gradient(g: Backward) -> Gradients:
 
 OP = OpDef(
     name="embedding",
-    summary="rows of a table, by their numbers",
+    summary="rows of a table, chosen by their numbers",
     documentation=(
-        "`ids` is i32 of any shape, and each of its numbers is replaced by that row of the table; rows count from 0. A number outside the "
-        "table is an error when the model runs. ONNX: Gather with axis=0. Keras: Embedding."
+        "`ids` is i32 of any shape. Each number is replaced by that row of the table. Rows count from 0. A number outside the table is "
+        "an error when the model runs. ONNX: Gather with axis=0. Keras: Embedding."
     ),
     operands=(Operand("ids"), Operand("table")),
     attributes=NoAttributes,

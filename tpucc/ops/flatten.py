@@ -30,7 +30,7 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 
 OP = OpDef(
     name="flatten",
-    summary="all axes but the first made one",
+    summary="all axes but the first, joined into one",
     documentation="`[N, H, W, C]` becomes `[N, H * W * C]`, in the order of NumPy's reshape. Keras: Flatten. ONNX: Flatten with axis=1.",
     operands=(Operand("x"),),
     attributes=NoAttributes,

@@ -35,7 +35,7 @@ def reference(attributes: FullAttributes, _: Sequence[Array]) -> Array:
 
 OP = OpDef(
     name="full",
-    summary="a constant of one value, repeated",
+    summary="a constant whose elements are all one value",
     documentation="`full([2, 3], 0.5)` is f32[2, 3]. NumPy: full. ONNX: ConstantOfShape.",
     operands=(),
     attributes=FullAttributes,

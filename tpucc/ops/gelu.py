@@ -13,7 +13,7 @@ from tpucc.floating.erf import erf
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
-from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_flag, unary
 
@@ -50,29 +50,34 @@ def defined(attributes: GeluAttributes, operands: Sequence[Array], arithmetic: A
 
 
 def gradient(g: Backward) -> Gradients:
-    """The exact one: dx = dy * (P + x * p) with the normal distribution's P = (1 + erf(x / sqrt(2))) / 2 = y / x and p = P'.
+    """dx = dy times the slope, of the exact function or of the approximation."""
+    return [g.dy * (_approximate_slope(g.operands[0]) if g.attributes.approximate else _exact_slope(g.operands[0], g.result))]
 
-    The approximate one: dx = dy * ((1 + t) / 2 + x / 2 * (1 - t^2) * u') with t = tanh(u), u = sqrt(2 / pi) * (x + 0.044715 x^3).
-    """
-    x = g.operands[0]
-    if g.attributes.approximate:
-        near = x.call("clip", low=-FLAT, high=FLAT)
-        square = near * near
-        t = (math.sqrt(2.0 / math.pi) * near * (1.0 + 0.044715 * square)).call("tanh")
-        slope = math.sqrt(2.0 / math.pi) * (1.0 + 3 * 0.044715 * square)
-        return [g.dy * (0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * slope)]
-    distribution = x.call("equal", 0.0).call("where", 0.5, g.result / x)
-    density = (-0.5 * x * x).call("exp") * (1.0 / math.sqrt(2.0 * math.pi))
-    return [g.dy * (distribution + x * density)]
+
+def _exact_slope(x: Value, y: Value) -> Value:
+    """P + x * p, with the normal distribution's function P = (1 + erf(x / sqrt(2))) / 2, which is y / x, and its density p."""
+    square = x * x
+    distribution = (square > 0.0).call("where", y / x, 0.5)
+    density = (square * -0.5).call("exp") * (1.0 / math.sqrt(2.0 * math.pi))
+    return distribution + x * density
+
+
+def _approximate_slope(x: Value) -> Value:
+    """(1 + t) / 2 + x / 2 * (1 - t^2) * u', with t = tanh(u) and u = sqrt(2 / pi) * (x + 0.044715 x^3)."""
+    near = x.call("clip", low=-FLAT, high=FLAT)
+    square = near * near
+    t = (near * (1.0 + 0.044715 * square) * math.sqrt(2.0 / math.pi)).call("tanh")
+    change = (1.0 + 3 * 0.044715 * square) * math.sqrt(2.0 / math.pi)
+    return 0.5 * (1.0 + t) + 0.5 * near * (1.0 - t * t) * change
 
 
 OP = OpDef(
     name="gelu",
     summary="x * (1 + erf(x / sqrt(2))) / 2, element by element",
     documentation=(
-        "The Gaussian error linear unit of Hendrycks and Gimpel, arXiv 1606.08415; `approximate=True` takes the paper's formula with "
-        "tanh. On the device it is a table of 256 entries in the layer before it. ONNX: Gelu. "
-        "Keras: gelu, whose default is the exact one too."
+        "The Gaussian error linear unit of Hendrycks and Gimpel, arXiv 1606.08415. `approximate=True` takes the paper's formula with "
+        "tanh. On the device it is a table of 256 entries in the layer before it. ONNX: Gelu. Keras: gelu, whose default is the exact "
+        "one too."
     ),
     operands=(Operand("x"),),
     attributes=GeluAttributes,

@@ -16,9 +16,9 @@ from tpucc.ops.rules import declared, same
 
 OP = OpDef(
     name="input",
-    summary="a value that the caller brings",
+    summary="an input of the model",
     documentation=(
-        "Made by the parameters of `model`. Its type is declared there; the caller's array must have exactly that type and shape."
+        "Made by the parameters of `model`. Its type is declared there. The caller's array must have exactly that type and shape."
     ),
     operands=(),
     attributes=NoAttributes,

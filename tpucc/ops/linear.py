@@ -40,8 +40,8 @@ OP = OpDef(
     name="linear",
     summary="activation(x @ w + b)",
     documentation=(
-        "Made by fusing a product with the bias and the activation after it; the bias may be missing. It becomes one FC layer, whose "
-        "activation unit adds the bias and applies the function. ONNX: Gemm, then the activation. Keras: Dense."
+        "A product fused with the bias and the activation after it. The bias may be missing. It becomes one FC layer, whose activation "
+        "unit adds the bias and applies the function. ONNX: Gemm, then the activation. Keras: Dense."
     ),
     operands=(Operand("x"), Operand("w"), Operand("b", optional=True)),
     attributes=LinearAttributes,

@@ -68,9 +68,9 @@ OP = OpDef(
     name="matmul",
     summary="the product of rows with a matrix: a @ b",
     documentation=(
-        "`[..., K] @ [K, N]` is `[..., N]`: the leading sizes of `a` are rows, and `b` has two dimensions. Either side may be constant, "
-        "and one must be: TPU v1 reads weights only from weight memory. A vector `[K]` on the left gives a vector `[N]`. ONNX: MatMul. "
-        "Keras: Dense without its bias."
+        "`[..., K] @ [K, N]` is `[..., N]`: the leading sizes of `a` are rows, and `b` has two dimensions. One side, either of them, "
+        "must be constant: TPU v1 reads weights only from weight memory. A vector `[K]` on the left gives a vector `[N]`. ONNX: "
+        "MatMul. Keras: Dense without its bias."
     ),
     operands=(Operand("a"), Operand("b")),
     attributes=NoAttributes,

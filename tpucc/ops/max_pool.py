@@ -30,8 +30,8 @@ OP = OpDef(
     name="max_pool",
     summary="the largest value of each window, channel by channel",
     documentation=(
-        "Windows of `size`, one every `stride` pixels (side by side unless said). Padding, as for conv2d, never wins: only real pixels "
-        "count. TensorFlow: nn.max_pool2d. ONNX: MaxPool (NCHW there)."
+        "A window of `size`, one every `stride` pixels. Without `stride` the windows lie side by side. Padding is given as for conv2d. "
+        "Only the image's own pixels count. TensorFlow: nn.max_pool2d. ONNX: MaxPool (NCHW there)."
     ),
     operands=(Operand("x"),),
     attributes=PoolAttributes,

@@ -31,8 +31,9 @@ OP = OpDef(
     name="mul",
     summary="a * b, element by element",
     documentation=(
-        "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` scales each "
-        "column by its own factor; a number is a scalar `f32[]`. Either may fold into the weights of a product before it. ONNX: Mul."
+        "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` scales "
+        "each column by its own factor. A number is a scalar `f32[]`. Both can be multiplied into the weights of a product before "
+        "them. ONNX: Mul."
     ),
     operands=(Operand("a"), Operand("b")),
     attributes=NoAttributes,

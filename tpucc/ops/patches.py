@@ -44,10 +44,10 @@ def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array
 
 OP = OpDef(
     name="patches",
-    summary="the pixels of each window of an image side by side",
+    summary="the pixels of each window of an image, in one row",
     documentation=(
-        "Made by packing the input of a convolution on the host, which is known as im2col. With windows of one pixel it only pads. "
-        "TensorFlow: image.extract_patches."
+        "The host packs the input of a convolution so. This is known as im2col. With windows of one pixel it only pads. TensorFlow: "
+        "image.extract_patches."
     ),
     operands=(Operand("x"),),
     attributes=PatchesAttributes,

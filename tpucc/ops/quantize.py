@@ -62,9 +62,9 @@ OP = OpDef(
     name="quantize",
     summary="real values as integers: round(x / scale) + zero_point",
     documentation=(
-        "Rounds half to even, adds the zero point, saturates. The compiler keeps these parameters and calibrates only the rest; after a "
-        "layer it sets that layer's own requantisation, and no second rounding happens. The integers are int8, or int16 with "
-        "`bits=16`; values have the bits of the model's activations, constants 8. ONNX: QuantizeLinear."
+        "Rounds half to even, adds the zero point, saturates. The compiler keeps these parameters and calibrates only values without "
+        "them. After a layer they become the parameters of that layer's results, so values are rounded only once. The integers are "
+        "int8, or int16 with `bits=16`. Values have the bits of the model's activations, and constants have 8. ONNX: QuantizeLinear."
     ),
     operands=(Operand("x"),),
     attributes=QuantizeAttributes,

@@ -27,7 +27,7 @@ OP = OpDef(
     name="relu",
     summary="max(x, 0), element by element",
     documentation=(
-        "The rectifier. On the device it is a clamp of the quantised value, in the layer before it: it costs nothing. ONNX: Relu."
+        "The rectifier. On the device it is a clamp of the quantised value, in the layer before it, and costs nothing. ONNX: Relu."
     ),
     operands=(Operand("x"),),
     attributes=NoAttributes,

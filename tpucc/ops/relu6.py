@@ -26,8 +26,8 @@ OP = OpDef(
     name="relu6",
     summary="min(max(x, 0), 6), element by element",
     documentation=(
-        "The rectifier with a ceiling. On the device it is a clamp of the quantised value, in the layer before it: it costs nothing. "
-        "TensorFlow: relu6."
+        "The rectifier with an upper bound. On the device it is a clamp of the quantised value, in the layer before it, and costs "
+        "nothing. TensorFlow: relu6."
     ),
     operands=(Operand("x"),),
     attributes=NoAttributes,

@@ -87,8 +87,8 @@ OP = OpDef(
     name="reshape",
     summary="the same values in another shape",
     documentation=(
-        "The values stay in NumPy's order, the last axis fastest. One size may be -1. On the device it moves no data as long as the last "
-        "size stays. ONNX: Reshape (there 0 copies a size, here it is an error). NumPy: reshape."
+        "The values stay in NumPy's order, the last axis fastest. One size may be -1. On the device it moves no data as long as the "
+        "last size stays. ONNX: Reshape, where 0 copies a size; here it is an error. NumPy: reshape."
     ),
     operands=(Operand("x"),),
     attributes=ReshapeAttributes,

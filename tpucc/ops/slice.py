@@ -104,8 +104,9 @@ OP = OpDef(
     name="slice",
     summary="a rectangular part of a tensor: x[:, 0:4], x[:, t]",
     documentation=(
-        "Made by `x[...]`, with NumPy's meaning: slices clip, an index drops its axis, steps are 1. A slice of a product's columns is "
-        "pushed into its weights, and one of rows is only another way to walk them: both cost nothing. ONNX: Slice, then Squeeze."
+        "Made by `x[...]`, with NumPy's meaning: slices clip, and an index drops its axis. Steps are 1. A slice of a product's columns "
+        "becomes a slice of its weights. A slice of rows only changes which rows are read. Both cost nothing. ONNX: Slice, then "
+        "Squeeze."
     ),
     operands=(Operand("x"),),
     attributes=SliceAttributes,

@@ -58,7 +58,7 @@ def gradient(g: Backward) -> Gradients:
 
 OP = OpDef(
     name="softmax",
-    summary="exp(x), divided by its sum along an axis",
+    summary="exp(x) divided by its sum along an axis",
     documentation="Positive values that sum to 1 along `axis`: the probabilities of classes. ONNX: Softmax (opset 13). Keras: softmax.",
     operands=(Operand("x"),),
     attributes=SoftmaxAttributes,

@@ -31,8 +31,8 @@ OP = OpDef(
     name="sub",
     summary="a - b, element by element",
     documentation=(
-        "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` stands for "
-        "a value a column, a number for a scalar `f32[]`; either side may be the constant. ONNX: Sub."
+        "NumPy's broadcasting: shapes are compared from the right, and a size of 1 or a missing one repeats. A constant `[N]` has one "
+        "value for each column. A number is a scalar `f32[]`. Either side may be the constant. ONNX: Sub."
     ),
     operands=(Operand("a"), Operand("b")),
     attributes=NoAttributes,

@@ -68,7 +68,8 @@ OP = OpDef(
     name="transpose",
     summary="the axes in another order",
     documentation=(
-        "Axis `perm[i]` of `x` becomes axis i of the result. Around a product with a constant it moves into the weights. ONNX: Transpose."
+        "Axis `perm[i]` of `x` becomes axis i of the result. Before or after a product with a constant it becomes a transpose of the "
+        "weights. ONNX: Transpose."
     ),
     operands=(Operand("x"),),
     attributes=TransposeAttributes,

@@ -32,7 +32,7 @@ def infer(attributes: WeightAttributes, types: Sequence[TensorType]) -> TensorTy
 OP = OpDef(
     name="weight",
     summary="a trained constant, by its key in the weight file",
-    documentation='Made by `weight NAME: TYPE = "KEY"`. Two of one key and one type are one weight.',
+    documentation='Made by `weight NAME: TYPE = "KEY"`. Two declarations with the same key and type are one weight.',
     operands=(),
     attributes=WeightAttributes,
     infer=infer,

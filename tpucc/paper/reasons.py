@@ -12,79 +12,87 @@ from tpucc.paper.published import published
 ALL = ("",)
 """Every column that has no reason of its own."""
 UNKNOWN = "not explained."
-_SHARES = "rows 1, 4, 5 and 6 share 100 %, and less of ours is row 6. The tiles take the same time, whatever else goes on."
+_SHARES = (
+    "rows 1, 4, 5 and 6 add up to 100 %. Our row 6 is smaller, so our row 4 is larger. The fetches of tiles take the same time in both."
+)
 _HIDDEN = (
-    "our compiler hides what follows a layer behind the fetches of the next one's tiles, and most of the output behind the last layer. "
-    "Programs without that have a row 6 like the paper's: see the next section."
+    "the work after a layer, its activation and its transfers, runs while the next layer's tiles are fetched. Most of the output leaves "
+    "while the last layer still computes. Programs without this overlap have a row 6 like the paper's: see the next section."
 )
 _BLOCKS = (
-    "the paper's matrix unit waits until the layer before is complete. Ours waits for the columns that it needs next, which are there "
-    "mostly. For the LSTMs the paper's rows 7 and 8 add up to more than row 6, so that they count some cycles of other rows too."
+    "the paper's matrix unit waits until the whole layer before is complete. Ours waits only for the columns that it needs next, and most "
+    "of these are there by then. For the LSTMs the paper's rows 7 and 8 add up to more than row 6, so they also count cycles of other rows."
 )
 _FIRST_INPUT = (
-    "our program is one batch, whose input must cross the host link before the first product. In a stream of batches it would cross "
-    "during the batch before."
+    "our program is one batch. Its input must cross the host link before the first product. In a stream of batches it would cross during "
+    "the batch before."
 )
 _STREAM = (
-    "weight memory never rests in a stream, and its roof is all that is left. The paper's server doesn't say how far it overlaps batches."
+    "in a stream weight memory works all the time, and only its bandwidth limits the speed. The paper doesn't say how far its server "
+    "overlaps batches."
 )
-_CROSSED = "in a stream the input crosses during the batch before, so that nothing waits for it. The paper's counters saw such waits."
+_CROSSED = "in a stream the input crosses during the batch before, so nothing waits for it. The paper's counters measured such waits."
 _PRODUCTION = (
-    "the paper's production run reaches 93.7 % of the peak (row 9), its counters 78.2 %. Our convolutions overlap more with what follows "
-    "them than those counters say, as that run does."
+    "the paper's production run reaches 93.7 % of the peak (row 9), and its counters show 78.2 %. Our convolutions overlap with the work "
+    "after them, more than the counters show. The production run's do, too."
 )
 _COUNTERS = (
-    "the paper's row 9 is a production run at 93.7 % of the peak, while its counters have 78.2 % useful cycles, which are 71.7 TOPS. One "
-    "set of rules can't agree with both."
+    "the paper's row 9 is a production run at 93.7 % of the peak. Its counters show 78.2 % useful cycles, which are 71.7 TOPS. One set of "
+    "timing rules can't agree with both."
 )
 _SHAPES = "its shapes other than 600×600 are not published."
-_LSTM0 = "ours waits for little but weights, whose roof is 2 × 64 × 34 GB/s = 4.35 TOPS; the paper's LSTM0 spends 17.9 % elsewhere (row 6)."
+_LSTM0 = (
+    "ours waits for almost nothing but weights. Their roof is 2 × 64 × 34 GB/s = 4.35 TOPS. The paper's LSTM0 spends 17.9 % of its cycles "
+    "on other things (row 6)."
+)
 _LSTM1 = (
-    "ours reaches the roof of its padded tiles (59 multiply-accumulates a fetched byte: 4.0 TOPS), and nothing published says what keeps "
-    f"the paper's below: {_SHAPES}"
+    "ours reaches the roof of its padded tiles: 59 multiply-accumulates a fetched byte, 4.0 TOPS. Nothing published says why the paper's "
+    f"is below it: {_SHAPES}"
 )
 _IN_TURN = (
-    "each layer waits for the last activation of the one before it, 16 times; with -O2 two halves of the batch take turns. The 48 channels "
-    "of its input leave most of a tile empty; with -O2 patches fill it."
+    "each layer waits for the last activation of the one before it, 16 times. With -O2 two halves of the batch take turns instead. The "
+    "48 channels of the input leave most of a tile empty. With -O2 patches fill it."
 )
-_MLP1_COUNTERS = "the paper's row 9 is from production; its counters' row 2 is 8.6 TOPS."
-_PADDING = "tiles are fetched whole: the matrices fill 88.5 % of MLP1's and 61 % of LSTM1's, and the rest is padding."
+_MLP1_COUNTERS = "the paper's row 9 is from production. Its counters' row 2 is 8.6 TOPS."
+_PADDING = "tiles are fetched whole. The matrices fill 88.5 % of MLP1's tiles and 61 % of LSTM1's. The rest is padding."
 _HALVES = (
-    "each weight tile is fetched for each half of the batch, since the halves take turns: one's activation overlaps the other's products. "
-    "That still lies above the ridge."
+    "the batch is computed in two halves that take turns, so that one's activation overlaps the other's products. Each weight tile is "
+    "fetched for both halves. The intensity is still above the ridge."
 )
 _BUFFER = (
-    "ours keeps what will still be read of one batch, and reuses the rest. What the paper's buffers hold isn't published: MLP0's 11 MiB "
-    "would be 28 activations of 200×2000."
+    "ours keeps those values of one batch that will still be read, and reuses all other rows. What the paper's buffers hold isn't "
+    "published: MLP0's 11 MiB would be 28 activations of 200×2000."
 )
-_BORDERS = "two feature maps live at the same time, each with its borders of zero points: 8 × 21 × 21 rows."
+_BORDERS = "two feature maps are in the buffer at the same time, each with its border of zero points: 8 × 21 × 21 rows."
 _HOST = (
-    "the paper's figure is of a server that answers 99 % of its requests within 7 ms, with its host's work; ours is the device alone, "
+    "the paper's figure is of a server with its host's work, which answers 99 % of its requests within 7 ms. Ours is of the device alone, "
     "batch after batch."
 )
-_HOST_TIME = "table 5 counts the host's transfers only: not its own part of the application, nor the queue that keeps 99 % within 7 ms."
+_HOST_TIME = (
+    "table 5 counts only the host's transfers. It leaves out the host's own part of the application, and the queue that keeps 99 % of the "
+    "answers within 7 ms."
+)
 _FOUR_STEPS = (
-    "four steps that take four times as long each, instead of nine: 9 ÷ 16 of the speed, as the paper's own example of 18 against 32 µs. "
-    "“Slightly degrades” is its mean of all applications."
+    "a product takes four tiles instead of nine, and each tile takes four times as long: 9 ÷ 16 of the speed. The paper's own example is "
+    "18 against 32 µs. Its “slightly degrades” is the mean of all applications."
 )
 _QUARTER = (
-    "its layers have 256 channels in and out, so that a 512×512 tile is a quarter full and takes four times as long to fetch. It is no "
-    "longer bound by the matrix unit but by weight memory."
+    "its layers have 256 channels in and out. They fill a quarter of a 512×512 tile, which takes four times as long to fetch. So it is "
+    "bound by weight memory, and no longer by the matrix unit."
 )
 _WEIGHTS_ONLY = (
-    "ours waits for little but weights, so that nearly all of the factor arrives; the paper's LSTMs wait for other things as well."
+    "ours waits for almost nothing but weights, so it gains nearly the whole factor. The paper's LSTMs wait for other things as well."
 )
 _OTHER_LIMITS = "at four times the clock it is bound by weight memory and the host link, which are as fast as before."
-_WITHOUT_CNN1 = "ours is a mean without CNN1, and our LSTMs wait for little but weights."
+_WITHOUT_CNN1 = "ours is a mean without CNN1, and our LSTMs wait for almost nothing but weights."
 _OTHER_NETWORK = (
-    "its shapes are not published, and what is said of it contradicts itself. Ours is another network of its kind, with as many layers of "
-    "each sort and as many weights: only what the losses are can be compared."
+    "its shapes are not published, and the published statements about it contradict each other. Ours is another network of its kind, with "
+    "as many layers of each sort and as many weights. Only the kinds of losses can be compared."
 )
 _LINK = (
-    "what waits for the host link gains nothing: a seventh of MLP1's cycles on TPU v1, a third on TPU′. MLP1 is a third of the weighted "
-    "mean."
+    "cycles that wait for the host link gain nothing: a seventh of MLP1's on TPU v1, a third on TPU′. MLP1 is a third of the weighted mean."
 )
-_INPUT = "a seventh of its cycles waits for its input already, and the host link is no faster."
+_INPUT = "a seventh of its cycles wait for its input already, and the host link is no faster."
 
 
 def _for(key: str, rows: tuple[str, ...], columns: tuple[str, ...], way: str, reason: str) -> dict[tuple[str, str, str, str], str]:

@@ -27,7 +27,7 @@ class BatchProducts(Pass):
     """
 
     name = "batch-products"
-    summary = "makes one product of those of many parts of a value with the same weights"
+    summary = "joins products of several parts of one value with the same weights into one product"
     level = 2
 
     coverage: float = 0.5

@@ -27,7 +27,7 @@ class ComposeTables(Pass):
     """
 
     name = "compose-tables"
-    summary = "makes one table of functions of functions, and applies it in the layer before"
+    summary = "joins look-up tables that follow each other into one, in the layer before them"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

@@ -30,7 +30,7 @@ class DecomposeBatchNorm(Pass):
     """
 
     name = "decompose-batch-norm"
-    summary = "makes a multiplication and an addition of batch_norm"
+    summary = "rewrites batch_norm as a multiplication and an addition"
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:

@@ -29,7 +29,7 @@ class ExplicitQuantisation(Pass):
     """
 
     name = "explicit-quantisation"
-    summary = "keeps the parameters that quantize fixes"
+    summary = "gives values the scales and zero points that quantize states in the source"
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:

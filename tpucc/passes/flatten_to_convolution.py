@@ -27,7 +27,7 @@ class FlattenToConvolution(Pass):
     """
 
     name = "flatten-to-convolution"
-    summary = "makes a product after a flatten a convolution as large as the map"
+    summary = "rewrites a product after a flatten as a convolution whose kernel is as large as the feature map"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

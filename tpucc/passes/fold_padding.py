@@ -23,7 +23,7 @@ class FoldPadding(Pass):
     """
 
     name = "fold-padding"
-    summary = "folds padding into the convolution after it"
+    summary = "moves padding into the convolution after it"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

@@ -34,7 +34,7 @@ class FoldScales(Pass):
     """
 
     name = "fold-scales"
-    summary = "folds scales into weights, and constants, reshapes and transposes into each other"
+    summary = "multiplies scales into weights, and joins neighbouring constants, reshapes and transposes"
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:

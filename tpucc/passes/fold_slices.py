@@ -27,7 +27,7 @@ class FoldSlices(Pass):
     """
 
     name = "fold-slices"
-    summary = "moves slices of lanes into the weights of the products that read them"
+    summary = "replaces slices of a product's input columns by weights of zero for the other columns"
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:

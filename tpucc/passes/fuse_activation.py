@@ -23,7 +23,7 @@ class FuseActivation(Pass):
     """
 
     name = "fuse-activation"
-    summary = "fuses the activation after a product into it"
+    summary = "makes one operator of a product and the activation after it"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

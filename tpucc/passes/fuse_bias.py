@@ -24,7 +24,7 @@ class FuseBias(Pass):
     """
 
     name = "fuse-bias"
-    summary = "fuses the constant added after a product into it"
+    summary = "makes one operator of a product and the constant that is added to it"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

@@ -23,7 +23,7 @@ class HoistActivations(Pass):
     """
 
     name = "hoist-activations"
-    summary = "moves activations from behind a max_pool to the product before it"
+    summary = "moves the activation after a max_pool before it, to the product there"
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:

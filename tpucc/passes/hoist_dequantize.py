@@ -27,7 +27,7 @@ class HoistDequantize(Pass):
     """
 
     name = "hoist-dequantize"
-    summary = "moves dequantize before what only moves integers"
+    summary = "moves dequantize before operators that only move values"
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:

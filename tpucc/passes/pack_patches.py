@@ -34,7 +34,7 @@ class PackPatches(Pass):
     """
 
     name = "pack-patches"
-    summary = "packs the pixels of windows into rows on the host, for convolutions of few channels"
+    summary = "packs the pixels of each window into a row on the host, for convolutions of few channels"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

@@ -40,7 +40,7 @@ class PushSlices(Pass):
     """
 
     name = "push-slices"
-    summary = "moves slices between products into the weights"
+    summary = "slices the weights of a product instead of its result"
     level = 1
 
     largest: int = 500_000

@@ -37,7 +37,7 @@ class Quantise(Pass):
     """
 
     name = "quantise"
-    summary = "makes integer layers of what runs on the device"
+    summary = "turns the operators on the device into integer layers"
     level = 0
 
     granularity: str = "per_channel"

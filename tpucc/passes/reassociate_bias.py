@@ -28,7 +28,7 @@ class ReassociateBias(Pass):
     """
 
     name = "reassociate-bias"
-    summary = "moves constants that are added to a sum to a product in it"
+    summary = "adds the constant of a sum to a product in that sum, as its bias"
     level = 2
 
     def run(self, graph: Graph, context: Context) -> Graph:

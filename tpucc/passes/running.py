@@ -6,18 +6,20 @@ from collections.abc import Iterable
 from dataclasses import fields, is_dataclass, replace
 from itertools import repeat
 from types import NoneType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, Label, LimitError, Origin, PluginError, ProgramError, Source, printable
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
-from tpucc.ir.parser import GraphPlaces
 from tpucc.ir.verify import changed_nodes, verify_graph
 from tpucc.layers.kinds import LAYERS
 from tpucc.layers.verify import verify_layers
 from tpucc.ops.verify import verify_operators
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.plugins.guard import Guest, short
+
+if TYPE_CHECKING:
+    from tpucc.ir.parser import GraphPlaces  # the reader of graphs: a model that is compiled from its source needs none
 
 PLAIN = (str, int, float, bool, NoneType, Constant)
 """The types in a graph's fields, beside tuples and tpucc's own dataclasses."""

@@ -28,7 +28,7 @@ class SinkTransposes(Pass):
     """Makes every product one with its constant on the right, and cancels transposes below products in pairs."""
 
     name = "sink-transposes"
-    summary = "turns products with a constant on the left around, and moves transposes to the edges"
+    summary = "transposes products whose constant is on the left, and moves transposes to the graph's edges"
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:

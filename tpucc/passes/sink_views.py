@@ -22,7 +22,7 @@ class SinkViews(Pass):
     """
 
     name = "sink-views"
-    summary = "moves reshapes from between a product and what fuses with it"
+    summary = "moves a reshape after a product behind the bias or activation that follows"
     level = 1
 
     def run(self, graph: Graph, context: Context) -> Graph:

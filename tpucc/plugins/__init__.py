@@ -1,1 +1,10 @@
 """Code that the user brings, passes and stages: it is run with care, and what goes wrong in it is its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+last_resort: Callable[[Exception], NoReturn] | None = None
+"""Ends the process with this error: for code that is still in one call into C when its time is up. The command line sets it; where tpucc is
+a part of another program, such as a notebook, that call is waited for."""

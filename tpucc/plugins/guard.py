@@ -15,9 +15,10 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import ParamSpec, TypeVar
 
+from tpucc import plugins
 from tpucc.diagnostics import Diagnostic, Error, Label, LimitError, PluginError, Source, Span
 from tpucc.plugins.limits import TimeIsUp, interruptible, limited
 
@@ -45,8 +46,9 @@ class Guest:
     def call(self, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """The result of `function`. Raises `PluginError` E0521 when it raises or exits, E0522 when it takes too long, and `LimitError` when
         there is no memory; a `TooLarge` is an answer, and passes through. Its output goes to standard error, away from results."""
+        stuck = None if plugins.last_resort is None else self._end
         try:
-            with interruptible(), limited(self.seconds), redirect_stdout(sys.stderr):
+            with interruptible(), limited(self.seconds, stuck), redirect_stdout(sys.stderr):
                 try:
                     return function(*args, **kwargs)
                 except (TimeIsUp, MemoryError):
@@ -56,8 +58,7 @@ class Guest:
                         raise
                     failure = self._raised(error)
         except TimeIsUp as late:
-            help = "does one of its loops never end? --plugin-timeout gives it more seconds"
-            raise self.error("E0522", f"takes longer than {self.seconds:g} s", help, line=self._line(late)) from None
+            raise self._late(self._line(late)) from None
         except MemoryError:
             raise LimitError(Diagnostic("E0613", f"out of memory in {self.what}; smaller tensors need less")) from None
         raise failure
@@ -73,6 +74,17 @@ class Guest:
         error = PluginError((head, *map(_unplaced, more)), source)
         error.is_placed = True
         return error
+
+    def _late(self, line: int) -> PluginError:
+        help = "does one of its loops never end? --plugin-timeout gives it more seconds"
+        return self.error("E0522", f"takes longer than {self.seconds:g} s", help, line=line)
+
+    def _end(self, frame: FrameType | None) -> None:
+        """Ends the process: the code is in a call into C, which it made from `frame`."""
+        while frame is not None and frame.f_code.co_filename != self.file:
+            frame = frame.f_back
+        assert plugins.last_resort is not None
+        plugins.last_resort(self._late(frame.f_lineno if frame is not None else 0))
 
     def _raised(self, error: BaseException) -> PluginError:
         """E0521 at the line of this file where the exception passed last. An error of tpucc's own brings its words."""

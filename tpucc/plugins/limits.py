@@ -1,21 +1,34 @@
 """A limit of seconds for code that may never end, and interrupts from the keyboard while it runs.
 
 A thread waits beside the code. When time is up, it has an exception raised there, again and again until the code has ended: by a signal in
-the main thread, which also ends a `sleep`, elsewhere by Python itself. Both act between two steps of the Python interpreter: a single long
-call into C ends first. The signal is SIGURG, which nothing uses and which does no harm when its handler has been taken away.
+the main thread, which also ends a `sleep`, elsewhere by Python itself. The signal is SIGURG, which nothing uses and which does no harm when
+its handler has been taken away. Both act between two steps of the Python interpreter. In a single long call into C neither does: then
+`stuck` is called.
+
+A call into C may also keep the interpreter's lock, and then no thread that is written in Python runs. `faulthandler` has a thread in C: it
+writes where the code is and ends the process with status 1.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 AGAIN = 0.05
 """Seconds until the next try, where the code swallowed the exception: one of the tries hits a place that no handler covers."""
+
+GRACE = 1.0
+"""Seconds from the first try until `stuck` is called."""
+LONGEST = 1e7
+"""Seconds, four months: the system's clocks don't count to every number."""
+STANDARD_ERROR = 2
 
 
 class TimeIsUp(BaseException):
@@ -23,15 +36,21 @@ class TimeIsUp(BaseException):
 
 
 @contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raises `TimeIsUp` in the body when it takes longer than `seconds`."""
-    watchdog = _Watchdog(seconds)
+def limited(seconds: float, stuck: Callable[[FrameType | None], object] | None = None) -> Iterator[None]:
+    """Raises `TimeIsUp` in the body when it takes longer than `seconds`. When that doesn't end the body, `stuck` is called with its frame;
+    it ends the process."""
+    seconds = min(seconds, LONGEST)
+    watchdog = _Watchdog(seconds, stuck)
     threading.Thread(target=watchdog.watch, name="watchdog", daemon=True).start()
+    if stuck is not None:
+        faulthandler.dump_traceback_later(seconds + 2 * GRACE, exit=True, file=STANDARD_ERROR)
     try:
         yield
     finally:
         while not watchdog.over:
             try:
+                if stuck is not None:
+                    faulthandler.cancel_dump_traceback_later()
                 watchdog.end()
             except TimeIsUp:  # it barked just now
                 continue
@@ -64,9 +83,10 @@ def interruptible() -> Iterator[None]:
 class _Watchdog:
     """Interrupts the thread that made it, once `seconds` are over."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, stuck: Callable[[FrameType | None], object] | None) -> None:
         self.over = False
         self._seconds = seconds
+        self._stuck = stuck
         self._thread = threading.get_ident()
         self._lock = threading.Lock()
         self._done = threading.Event()
@@ -74,9 +94,11 @@ class _Watchdog:
         self._before = signal.signal(signal.SIGURG, self._ring) if by_signal else None
 
     def watch(self) -> None:
-        pause = self._seconds
+        pause, last = self._seconds, time.monotonic() + self._seconds + GRACE
         while not self._done.wait(pause):
             with self._lock:
+                if not self.over and self._stuck is not None and time.monotonic() > last:
+                    self._stuck(sys._current_frames().get(self._thread))
                 if not self.over:
                     self._interrupt()
             pause = AGAIN

@@ -10,7 +10,6 @@ import numpy as np
 
 from tpucc.isa.effects import Instruction, Instructions
 from tpucc.isa.instructions import RECORD, Records
-from tpucc.isa.listing.instructions import instruction_texts
 from tpucc.numerics import Int64
 
 
@@ -42,6 +41,8 @@ class Listing:
 
     @cached_property
     def _texts(self) -> list[str]:
+        from tpucc.isa.listing.instructions import instruction_texts  # only code of the user's asks for texts
+
         return instruction_texts(self.records)
 
     def inserted(self, before: Int64, records: Records, layer: Int64) -> Listing:

@@ -54,7 +54,7 @@ def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> Bott
     cycles = np.bincount(segments.cause, segments.cycles, minlength=len(Cause)).astype(np.int64)
     limits = _limits(program, timeline, segments)
     name = max(limits, key=lambda limit: sum(cycles[cause] for cause in limits[limit]))
-    lever = _LEVERS[name](program, effects(program.instructions), _rows_a_tile(program, timeline))
+    lever = _LEVERS[name](program, effects(program.instructions), _rows_a_tile(program, timeline), timeline.makespan)
     return Bottleneck(name, f"{_SENTENCES[name](program, timeline, _share(cycles, limits[name]))}; {lever.words}", lever)
 
 
@@ -154,7 +154,7 @@ _SENTENCES: Mapping[str, Callable[[Program, Timeline, str], str]] = MappingProxy
 )
 
 
-_LEVERS: Mapping[str, Callable[[Program, Effects, float], Lever]] = MappingProxyType(
+_LEVERS: Mapping[str, Callable[[Program, Effects, float, int], Lever]] = MappingProxyType(
     {
         "weight memory": levers.weight_memory,
         "weight shift": levers.weight_shift,

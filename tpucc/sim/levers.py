@@ -1,7 +1,7 @@
 """*Levers*: settings that make a program faster. For each kind of bottleneck there is one that works on this program.
 
 A larger batch is the first choice. It doesn't work if the batch is computed in parts already, or if the unified buffer has no room for
-more. Then the lever is a number of the machine.
+more. Then the lever is a number of the machine. It is a bandwidth, too, where that saves more: where most of the time rows cross the link.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ class Lever:
                 return f"--set {self.field}={number_text(value)} {self.effect}"
 
 
-def weight_memory(program: Program, touched: Effects, rows: float) -> Lever:
+def weight_memory(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     """`rows` are those that a fetched tile is used for."""
     needed = program.target.tile_fetch_cycles / max(rows, 1.0)
     batch = _batch(program, needed, "would hide the fetch", "would use each tile for more rows")
     return batch or _twice(program, "weight_bandwidth", "would fetch tiles in half the time")
 
 
-def weight_shift(program: Program, touched: Effects, rows: float) -> Lever:
+def weight_shift(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     needed = program.target.tile_shift_cycles / max(rows, 1.0)
     batch = _batch(program, needed, "would hide the shift", "would use each tile for more rows")
     return batch or _room(program)
 
 
-def shared(program: Program, touched: Effects, rows: float) -> Lever:
+def shared(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     """For what each core has of its own."""
     return Lever("cores", "", 2 * program.cores, "would share the batch, if it can be divided")
 
 
-def host_work(program: Program, touched: Effects, rows: float) -> Lever:
+def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     target = program.target
     computing = sum(step.elements for step in program.host_steps) / target.host_elements_per_second
     if computing > len(program.host_steps) * target.host_step_seconds:
@@ -72,16 +72,19 @@ def host_work(program: Program, touched: Effects, rows: float) -> Lever:
     return batch or Lever("set", "host_step_seconds", target.host_step_seconds / 2, "would answer in half the time")
 
 
-def host_link(program: Program, touched: Effects, rows: float) -> Lever:
+def host_link(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     target, moving = program.target, touched.host_reads | touched.host_writes
     latency = int(moving.sum()) * target.host_latency_seconds
-    if latency < int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth:
-        return _twice(program, "host_bandwidth", "would move the rows in half the time")
+    crossing = int(touched.rows[moving].sum()) * target.mxu * program.cores / target.host_bandwidth
     batch = _batch(program, 4.0, "would have as few transfers", "would have as few transfers")
-    return batch or Lever("set", "host_latency_seconds", target.host_latency_seconds / 2, "would begin them in half the time")
+    if batch and (cycles / target.clock_hz - crossing) * (1 - 1 / batch.value) >= crossing / 2:
+        return batch  # what a larger batch spreads over its items is more than a link of twice the bandwidth saves
+    if latency < crossing:
+        return _twice(program, "host_bandwidth", "would move the rows in half the time")
+    return Lever("set", "host_latency_seconds", target.host_latency_seconds / 2, "would begin them in half the time")
 
 
-def data_dependencies(program: Program, touched: Effects, rows: float) -> Lever:
+def data_dependencies(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     batch = _batch(program, 4.0, "would fill and drain the array no more often", "would fill and drain the array no more often")
     return batch or _room(program)
 

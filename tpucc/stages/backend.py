@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Error, InternalError, PluginError, ProgramError, Source, listed
 from tpucc.isa.instructions import Opcode
-from tpucc.isa.listing.lines import Places
 from tpucc.isa.numbering import Numbering
 from tpucc.isa.program import Program
 from tpucc.layers.partition import Partition
@@ -26,6 +25,9 @@ from tpucc.schedule import schedule
 from tpucc.schedule.pipeline import scheduled_places, tile_numbers
 from tpucc.stages.stages import Stages
 from tpucc.target import Target
+
+if TYPE_CHECKING:
+    from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
 
 T = TypeVar("T")
 OF_TILES = ("lower_fc", "lower_conv", "order")

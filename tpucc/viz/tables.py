@@ -35,6 +35,7 @@ BREAKDOWN = (
 above them."""
 OPTIONAL = {ROWS[cause].key for cause in NON_MATRIX if cause not in ALWAYS}
 """Rows that are left out where they are zero."""
+LAYER_HEADS = ("layer", "kind", "line", "cycles", "%", "tiles", "TOPS", "active", "stall", "shift", "non-matrix")
 PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 
 
@@ -130,8 +131,10 @@ def counts_table(runtime: Runtime) -> str:
     """The cycles counted in four ways, a row a layer, and what each way counts."""
     program, counts = runtime.program, runtime.counts
     head = f"{printable(program.name)} on {program.target.name}: the cycles of one batch, counted in four ways"
-    layers, rest = _largest(counts["layers"], "serial")
+    layers, others = _largest(counts["layers"], "serial")
     rows = [(layer["name"], layer["kind"], *(f"{layer[way]:,}" for way in WAYS)) for layer in layers]
+    if others:
+        rows.append((f"{len(others):,} more", "", *(f"{sum(layer[way] for layer in others):,}" for way in WAYS)))
     rows.append(("in all", "", *(f"{counts[way]:,}" for way in WAYS)))
     parts = counts["serial_parts"]
     ways = (
@@ -143,7 +146,7 @@ def counts_table(runtime: Runtime) -> str:
         "OpenTPU: L + 2N for each multiply: rows, fill and drain, nothing else",
     )
     text = table(("layer", "kind", "overlapped", "serial", "SCALE-Sim", "OpenTPU"), rows, left=2)
-    return "\n\n".join([wrapped(head, "  "), text + _more(rest), "\n".join(wrapped(way, "  ") for way in ways)])
+    return "\n\n".join([wrapped(head, "  "), text, "\n".join(wrapped(way, "  ") for way in ways)])
 
 
 def breakdown_table(stats: dict[str, Any]) -> str:
@@ -154,10 +157,15 @@ def breakdown_table(stats: dict[str, Any]) -> str:
 
 
 def layer_table(stats: dict[str, Any]) -> str:
-    """One row a layer; past `MOST_ROWS`, those with the most cycles."""
-    shown, rest = _largest(stats["layers"], "cycles")
-    text = table(("layer", "kind", "line", "cycles", "tiles", "TOPS", "active", "stall", "shift", "non-matrix"), map(_layer_row, shown))
-    return text + _more(rest)
+    """One row a layer, and one of all; past `MOST_ROWS` those with the most cycles have rows of their own, and the others share one."""
+    shown, others = _largest(stats["layers"], "cycles")
+    rest = sum(layer["cycles"] for layer in others)
+    cycles = [*(layer["cycles"] for layer in shown), rest]
+    shares = tenths([100 * count / max(1, stats["cycles"]) for count in cycles])
+    rows = [_layer_row(layer, share) for layer, share in zip(shown, shares, strict=False)]
+    if others:
+        rows.append(_sum_row(f"{len(others):,} more", rest, shares[-1]))
+    return table(LAYER_HEADS, [*rows, _sum_row("in all", stats["cycles"], sum(shares))])
 
 
 def roofline_table(runtime: Runtime) -> str:
@@ -165,7 +173,7 @@ def roofline_table(runtime: Runtime) -> str:
     target = runtime.program.target
     model, *layers = works_of(runtime)
     drawable = [{"work": layer, "cycles": layer.cycles} for layer in layers if layer.drawable]
-    shown, rest = _largest(drawable, "cycles")
+    shown, others = _largest(drawable, "cycles")
     head = f"{printable(model.name)} on {target.name}: intensity in multiply-accumulates for each byte of weights, speed in TOPS"
     works = [*(layer["work"] for layer in shown), *([model] if model.drawable else [])]
     rows = ((w.name, f"{w.intensity:,.1f}", f"{w.rate(target) / 1e12:.2f}", f"{w.roof(target) / 1e12:.2f}") for w in works)
@@ -173,7 +181,8 @@ def roofline_table(runtime: Runtime) -> str:
     early = any(work.rate(target) > work.roof(target) for work in works)
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
     kept = f"\n\n{wrapped('Left out are layers whose weights an earlier layer fetched.')}" if any(work.kept for work in layers) else ""
-    return f"{wrapped(head)}\n\n{text}{_more(rest)}{note}{kept}"
+    more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
+    return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
 
 def memory_table(runtime: Runtime) -> str:
@@ -201,27 +210,22 @@ def size(count: float) -> str:
     return f"{count:,.1f} GiB"
 
 
-def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], int]:
-    """The `MOST_ROWS` layers of the most cycles, in their order; and how many more there are."""
-    largest = sorted(range(len(layers)), key=lambda i: (-layers[i][key], i))[:MOST_ROWS]
-    return [layers[i] for i in sorted(largest)], len(layers) - len(largest)
+def _largest(layers: Sequence[dict[str, Any]], key: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """The `MOST_ROWS` layers of the most cycles, and the others, in their order."""
+    largest = set(sorted(range(len(layers)), key=lambda i: (-layers[i][key], i))[:MOST_ROWS])
+    return [layers[i] for i in sorted(largest)], [layer for i, layer in enumerate(layers) if i not in largest]
 
 
-def _more(rest: int) -> str:
-    return f"\n({rest:,} more layers with fewer cycles)" if rest else ""
+def _layer_row(layer: dict[str, Any], share: float) -> tuple[str, ...]:
+    parts = (f"{part:.1f}" for part in tenths([layer["breakdown"][key] for key in PARTS]))
+    numbers = (f"{layer['cycles']:,}", f"{share:.1f}", f"{layer['tiles']:,}", f"{layer['tops']:.2f}")
+    return (layer["name"], layer["kind"], str(layer["line"]), *numbers, *parts)
 
 
-def _layer_row(layer: dict[str, Any]) -> tuple[str, ...]:
-    shares = (f"{share:.1f}" for share in tenths([layer["breakdown"][key] for key in PARTS]))
-    return (
-        layer["name"],
-        layer["kind"],
-        str(layer["line"]),
-        f"{layer['cycles']:,}",
-        f"{layer['tiles']:,}",
-        f"{layer['tops']:.2f}",
-        *shares,
-    )
+def _sum_row(name: str, cycles: int, share: float) -> tuple[str, ...]:
+    """The row of several layers: their cycles, and the share of these."""
+    cells = (name, "", "", f"{cycles:,}", f"{share:.1f}")
+    return cells + ("",) * (len(LAYER_HEADS) - len(cells))
 
 
 def _cell(text: str) -> Text:

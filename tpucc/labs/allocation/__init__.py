@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 import tpucc
+from tpucc.diagnostics import counted
 from tpucc.labs.allocation.drawing import lives_svg, lives_text
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
@@ -27,46 +28,80 @@ ROWS = 2**17
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The term's rule: every buffer begins at a multiple of `alignment` rows."""
+    """The term's rules: every buffer begins at a multiple of `alignment` rows; of all rows the host has the first `below` or the last
+    `above`."""
 
-    alignment: int
+    alignment: int = 1
+    below: int = 0
+    above: int = 0
+
+    @property
+    def first(self) -> int:
+        """The first row at which a buffer may begin."""
+        return _rounded(self.below, self.alignment)
+
+    @property
+    def lost(self) -> int:
+        """Rows in which no buffer lies."""
+        return self.first + self.above
 
 
 def rules(term: Term) -> Rules:
-    """The rules of a term; without one there is no alignment."""
+    """The rules of a term; without one there is no alignment, and the host has no rows."""
     draw = term.draw("allocation")
-    return Rules(draw.choice((3, 5, 6, 7, 9, 10, 11, 12, 13)) if draw else 1)
+    if draw is None:
+        return Rules()
+    alignment = draw.choice((3, 5, 6, 7, 9, 10, 11, 12, 13))
+    hosts = draw.randrange(2, 5) * alignment + 1  # whoever takes one of them may begin there
+    return Rules(alignment, hosts, 0) if draw.random() < 0.5 else Rules(alignment, 0, hosts)
 
 
 def _words(term: Term) -> Mapping[str, str]:
     """What the handout says for this term."""
-    alignment = rules(term).alignment
+    found = rules(term)
+    alignment = found.alignment
     rule = (
         f"Every buffer begins at a row whose number can be divided by {alignment}." if alignment > 1 else "A buffer may begin at any row."
     )
-    return {"alignment": str(alignment), "alignment_rule": rule, "best": f"{BEST:g}", "worst": f"{WORST:g}"}
+    return {
+        "alignment": str(alignment),
+        "alignment_rule": rule,
+        "host_rule": _host_rule(found),
+        "below": str(found.below),
+        "above": str(found.above),
+        "best": f"{BEST:g}",
+        "worst": f"{WORST:g}",
+    }
+
+
+def _host_rule(rules: Rules) -> str:
+    if not rules.lost:
+        return "A buffer may lie in any of the rows."
+    return f"The {'first' if rules.below else 'last'} {rules.below or rules.above} of the rows belong to the host: no buffer lies there."
 
 
 def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
-    align = rules(term).alignment
+    found = rules(term)
+    align = found.alignment
     return (
-        Test("three buffers", 5, partial(placed, three(align), ROWS, align)),
-        Test("too large", 5, partial(too_large, align)),
-        Test("a program", 5, partial(program, 8, align)),
-        Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), align)),
-        Test("memory", 25, partial(memory, list(_families(Random(55), (layered, staircase, cut), 4, align)), align)),
+        Test("three buffers", 5, partial(placed, three(align), ROWS, found)),
+        Test("too large", 5, partial(too_large, found)),
+        Test("a program", 5, partial(program, 8, found)),
+        Test("random lives", 5, partial(all_placed, list(_families(Random(5), (layered, staircase), 6, align)), found)),
+        Test("memory", 25, partial(memory, list(_families(Random(55), (layered, staircase, cut), 4, align)), found)),
     )
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: the same kinds of question, of other lives."""
-    align, draw = rules(term).alignment, Random(f"{seed}/allocation")
+    found, draw = rules(term), Random(f"{seed}/allocation")
+    align = found.alignment
     return (
-        Test("hidden: random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), align), True),
-        Test("hidden: a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), align), True),
-        Test("hidden: another program", 5, partial(program, draw.randrange(9, 40), align), True),
-        Test("hidden: memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), align), True),
+        Test("hidden: random lives", 5, partial(all_placed, list(_families(draw, (layered, staircase, small), 12, align)), found), True),
+        Test("hidden: a buffer that is just large enough", 15, partial(tight, list(_families(draw, (small,), 8, align)), found), True),
+        Test("hidden: another program", 5, partial(program, draw.randrange(9, 40), found), True),
+        Test("hidden: memory", 30, partial(memory, list(_families(draw, (layered, staircase, cut), 6, align)), found), True),
     )
 
 
@@ -95,15 +130,21 @@ def ask(submission: Submission, lives: Lives, rows: int) -> Int64:
     return starts.astype(np.int64)
 
 
-def wrong(lives: Lives, starts: Int64, rows: int, align: int) -> str:
+def whole(lives: Lives, align: int) -> Lives:
+    """The lives with rows rounded up to the alignment: of these, `bound` is exact to the row."""
+    return replace(lives, rows=_rounded(lives.rows, align))
+
+
+def wrong(lives: Lives, starts: Int64, rows: int, rules: Rules) -> str:
     """What is wrong with an allocation, or nothing."""
-    outside = np.flatnonzero((starts < 0) | (starts > rows - lives.rows))
+    end = rows - rules.above
+    outside = np.flatnonzero((starts < rules.below) | (starts > end - lives.rows))
     if len(outside):
         b = int(outside[0])
-        return f"{_place(lives, starts, b)} is not inside rows 0 to {rows - 1:,}"
-    crooked = np.flatnonzero(starts % align)
+        return f"{_place(lives, starts, b)} is not inside rows {rules.below} to {end - 1:,}"
+    crooked = np.flatnonzero(starts % rules.alignment)
     if len(crooked):
-        return f"buffer {crooked[0]} begins at row {starts[crooked[0]]:,}, which {align} does not divide"
+        return f"buffer {crooked[0]} begins at row {starts[crooked[0]]:,}, which {rules.alignment} does not divide"
     for b in range(len(starts)):
         both = (lives.first <= lives.last[b]) & (lives.last >= lives.first[b]) & (starts < starts[b] + lives.rows[b])
         both &= starts + lives.rows > starts[b]
@@ -119,17 +160,17 @@ def _place(lives: Lives, starts: Int64, b: int) -> str:
 
 
 def _given(lives: Lives, rows: int) -> str:
-    shown = [f"{name}={getattr(lives, name)[:12].tolist()}" for name in ("first", "last", "rows")]
-    more = f" … ({len(lives.rows)} buffers)" if len(lives.rows) > 12 else ""
-    return f"{', '.join(shown)}{more}, and {rows:,} rows"
+    columns = (f"lives.{name} = {getattr(lives, name).tolist()}" for name in ("first", "last", "rows"))
+    return "\n".join((f"{counted(len(lives.rows), 'buffer')}, and {rows:,} rows", *columns))
 
 
-def placed(lives: Lives, rows: int, align: int, submission: Submission) -> Outcome:
+def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Outcome:
     """One allocation, which must be right."""
     starts = ask(submission, lives, rows)
-    if problem := wrong(lives, starts, rows, align):
-        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts[:12].tolist())), lives, starts)
-    words = f"{len(starts)} buffers in {_rounded(lives.peak(starts), align):,} rows; {bound(lives, align):,} are needed at one time"
+    if problem := wrong(lives, starts, rows, rules):
+        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts.tolist())), lives, starts)
+    needed = bound(lives, rules.alignment)
+    words = f"{len(starts)} buffers in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
     return _shown(Outcome(1, words), lives, starts)
 
 
@@ -138,55 +179,56 @@ def _shown(outcome: Outcome, lives: Lives, starts: Int64) -> Outcome:
     return replace(outcome, drawing=lives_text(lives, starts), picture=partial(lives_svg, lives, starts, outcome.message))
 
 
-def all_placed(cases: Sequence[Lives], align: int, submission: Submission) -> Outcome:
+def all_placed(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """Many allocations, which must all be right."""
     for lives in cases:
-        found = placed(lives, ROWS, align, submission)
+        found = placed(lives, ROWS, rules, submission)
         if not found.passed:
             return found
     return found
 
 
-def too_large(align: int, submission: Submission) -> Outcome:
-    """`TooLarge` where the buffers don't fit, and only there."""
-    lives = three(align)
-    needed = bound(lives, align)
+def too_large(rules: Rules, submission: Submission) -> Outcome:
+    """`TooLarge` where one row is missing, and only there."""
+    return just_fits(whole(three(rules.alignment), rules.alignment), rules, submission)
+
+
+def just_fits(lives: Lives, rules: Rules, submission: Submission) -> Outcome:
+    """Buffers of whole steps of the alignment, in as many rows as they need, and in one fewer."""
+    rows = bound(lives, rules.alignment) + rules.lost
     try:
-        starts = ask(submission, lives, needed - align)
+        starts = ask(submission, lives, rows - 1)
     except Failed as failure:
         if failure.kind != "TooLarge":
             raise
     else:
-        return Outcome(0, "more rows are alive than there are", _given(lives, needed - align), "TooLarge is raised", str(starts.tolist()))
+        return Outcome(0, "more rows are alive than there are", _given(lives, rows - 1), "TooLarge is raised", str(starts.tolist()))
     try:
-        return placed(lives, needed, align, submission)
+        return placed(lives, rows, rules, submission)
     except Failed as failure:
-        raise Failed("result", f"{failure.message or failure.kind} for {needed:,} rows, in which the buffers fit") from None
+        if failure.kind != "TooLarge":
+            raise
+        return Outcome(0, f"TooLarge for {rows:,} rows, in which the buffers fit", _given(lives, rows))
 
 
-def tight(cases: Sequence[Lives], align: int, submission: Submission) -> Outcome:
+def tight(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """Buffers that fill the rows to the last one: each case that is solved earns its share."""
-    solved, last = 0, Outcome(0, "")
-    for lives in cases:
-        rows = bound(lives, align)
-        try:
-            last = placed(lives, rows, align, submission)
-        except Failed as failure:
-            if failure.kind != "TooLarge":
-                raise
-            last = Outcome(0, "raised TooLarge, and there is a way", _given(lives, rows))
-        solved += last.passed
-    return Outcome(solved / len(cases), f"{solved} of {len(cases)} were placed", last.given, "", last.found)
+    found = [just_fits(whole(lives, rules.alignment), rules, submission) for lives in cases]
+    failed = [outcome for outcome in found if not outcome.passed]
+    message = f"{len(found) - len(failed)} of {len(found)} are right"
+    if not failed:
+        return Outcome(1, message)
+    return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
 
 
-def memory(cases: Sequence[Lives], align: int, submission: Submission) -> Outcome:
+def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
     """How many rows are used, against the least that any allocator needs. One wrong allocation loses all points."""
     quotients, worst = [], (0.0, cases[0], np.zeros(0, np.int64))
     for lives in cases:
         starts = ask(submission, lives, ROWS)
-        if problem := wrong(lives, starts, ROWS, align):
-            return Outcome(0, problem, _given(lives, ROWS), "", str(starts[:12].tolist()))
-        quotients.append(_rounded(lives.peak(starts), align) / bound(lives, align))
+        if problem := wrong(lives, starts, ROWS, rules):
+            return Outcome(0, problem, _given(lives, ROWS), "", str(starts.tolist()))
+        quotients.append(_used(lives, starts, rules) / bound(lives, rules.alignment))
         worst = max(worst, (quotients[-1], lives, starts), key=lambda entry: entry[0])
     mean = float(np.exp(np.mean(np.log(quotients))))
     scale = f"{BEST:g} earns all points, {WORST:g} none"
@@ -195,9 +237,9 @@ def memory(cases: Sequence[Lives], align: int, submission: Submission) -> Outcom
     return _shown(Outcome(share, message, measures={"peak ÷ bound": mean}), worst[1], worst[2])
 
 
-def program(batch: int, align: int, submission: Submission) -> Outcome:
+def program(batch: int, rules: Rules, submission: Submission) -> Outcome:
     """A model compiled with the submission as its allocator, and judged."""
-    stage: Callable[[Lives, int], Int64] = partial(_stage, submission, align)
+    stage: Callable[[Lives, int], Int64] = partial(_stage, submission, rules)
     exe = tpucc.compile_source(MODEL, params={"batch": batch}, target="tiny", stages=tpucc.Stages(allocate=stage))
     verdict = tpucc.judge(exe)
     if not verdict.equal:
@@ -205,10 +247,10 @@ def program(batch: int, align: int, submission: Submission) -> Outcome:
     return Outcome(1, f"equal; {verdict.peak_rows:,} rows in use, {verdict.lower_bound:,} alive; {verdict.cycles:,} cycles")
 
 
-def _stage(submission: Submission, align: int, lives: Lives, rows: int) -> Int64:
+def _stage(submission: Submission, rules: Rules, lives: Lives, rows: int) -> Int64:
     try:
         starts = ask(submission, lives, rows)
-        if problem := wrong(lives, starts, rows, align):
+        if problem := wrong(lives, starts, rows, rules):
             raise Failed("result", problem)
         return starts
     except Failed as failure:
@@ -220,6 +262,11 @@ def _stage(submission: Submission, align: int, lives: Lives, rows: int) -> Int64
 def bound(lives: Lives, align: int) -> int:
     """The most rows that are alive at one time, each buffer's rounded up to the alignment: no allocation has fewer."""
     return int(largest_live_sum(lives.first, lives.last, _rounded(lives.rows, align)))
+
+
+def _used(lives: Lives, starts: Int64, rules: Rules) -> int:
+    """The peak without the host's rows, rounded up to the alignment."""
+    return _rounded(lives.peak(starts), rules.alignment) - rules.first
 
 
 def _rounded(rows: Number, align: int) -> Number:

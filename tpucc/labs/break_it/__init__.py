@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -135,7 +136,7 @@ def _shown(case: Case, found: set[int], at: int) -> Outcome:
     lines = [f"{'>' if number == at else ' '}{line(number, code[number])}"[:78] for number in range(start, end)]
     told = "..." if start else ""
     drawing = "\n".join(filter(None, (told, *lines, "..." if end < len(code) else "")))
-    given = f"{case.change or 'a program'}; the FIFO holds {case.program['fifo']}"
+    given = f"{case.change or 'a program'}; the FIFO holds {case.program['fifo']}\n{json.dumps(case.program)}"
     return Outcome(0, "", given, faults, str(sorted(found)), drawing)
 
 

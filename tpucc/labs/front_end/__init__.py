@@ -62,11 +62,11 @@ def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     term_rules, draw = rules(term), Random(1)
     return (
-        Test("defaults", 5, partial(defaults, term_rules)),
-        Test("one shape", 10, partial(groups_right, term_rules, list(cases.plain(draw)), "1")),
+        Test("defaults", 10, partial(defaults, term_rules)),
+        Test("one shape", 8, partial(groups_right, term_rules, list(cases.plain(draw)), "1")),
         Test("two shapes", 10, partial(groups_right, term_rules, list(cases.broadcast(draw)), "2")),
-        Test("errors", 10, partial(groups_right, term_rules, list(cases.refused(draw)), "3")),
-        Test("a program", 10, partial(accepted, term_rules, Random(4), MODEL)),
+        Test("errors", 8, partial(groups_right, term_rules, list(cases.refused(draw)), "3")),
+        Test("a program", 9, partial(accepted, term_rules, Random(4), MODEL)),
         Test("a program that is wrong", 5, partial(one_refused, term_rules)),
     )
 
@@ -75,13 +75,13 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """What only `grade` runs: other shapes, every axis, results without elements."""
     term_rules, draw, key = rules(term), Random(f"{seed}/front_end"), str(seed)
     return (
-        Test("hidden: broadcasting", 12, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key), True),
-        Test("hidden: axes", 10, partial(groups_right, term_rules, list(cases.axes(draw)), key), True),
+        Test("hidden: broadcasting", 10, partial(groups_right, term_rules, [*cases.broadcast(draw), *cases.broadcast(draw)], key), True),
+        Test("hidden: axes", 8, partial(groups_right, term_rules, list(cases.axes(draw)), key), True),
         Test("hidden: sizes", 10, partial(groups_right, term_rules, list(cases.sizes(draw)), key), True),
-        Test("hidden: errors", 5, partial(groups_right, term_rules, list(cases.refused(draw)), key), True),
-        Test("hidden: types", 3, partial(groups_right, term_rules, list(cases.far(draw)), key), True),
-        Test("hidden: programs", 5, partial(all_accepted, term_rules, key), True),
-        Test("hidden: programs that are wrong", 5, partial(all_refused, term_rules, key), True),
+        Test("hidden: errors", 4, partial(groups_right, term_rules, list(cases.refused(draw)), key), True),
+        Test("hidden: types", 10, partial(groups_right, term_rules, list(cases.far(draw)), key), True),
+        Test("hidden: programs", 4, partial(all_accepted, term_rules, key), True),
+        Test("hidden: programs that are wrong", 4, partial(all_refused, term_rules, key), True),
     )
 
 

@@ -19,6 +19,8 @@ MOST = 10_000
 """Elements of a result of which the values are compared, too."""
 SHOWN = 8
 """Values of a line that are drawn."""
+NONE = 0.5
+"""The share of groups or programs that are wrong from which on a test earns nothing."""
 
 
 def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: Submission) -> Outcome:
@@ -29,7 +31,14 @@ def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: S
         failed += found[:1]
     right = len(groups) - len(failed)
     message = f"{right} of {len(groups)} groups of calls are right"
-    return replace(failed[0], share=right / len(groups), message=f"{message}: {failed[0].message}") if failed else Outcome(1, message)
+    if not failed:
+        return Outcome(1, message)
+    return replace(failed[0], share=earned(len(failed), len(groups)), message=f"{message}: {failed[0].message}")
+
+
+def earned(failed: int, of: int) -> float:
+    """What a test earns of which so many parts are wrong: less, evenly, until `NONE` of them are."""
+    return max(0.0, 1 - failed / of / NONE)
 
 
 def case_right(rules: Rules, case: Case, draw: Random, submission: Submission) -> Outcome:

@@ -14,7 +14,7 @@ from tpucc.ir.graph import Graph
 from tpucc.ir.parser import parse_graph
 from tpucc.ir.printer import print_graph
 from tpucc.ir.types import TensorType, f32
-from tpucc.labs.front_end.asking import MOST, array_of, drawn, refused, said, same_values
+from tpucc.labs.front_end.asking import MOST, array_of, drawn, earned, refused, said, same_values
 from tpucc.labs.front_end.meaning import Rules, answer
 from tpucc.labs.lab import Failed, Outcome, Plain, Submission
 from tpucc.layers.attributes import ATTRIBUTES
@@ -204,5 +204,5 @@ def shared(found: list[Outcome], what: str) -> Outcome:
     """What several outcomes earn together; the first failure is shown."""
     failed = [outcome for outcome in found if not outcome.passed]
     message = f"{len(found) - len(failed)} of {len(found)} {what}"
-    share = 1 - len(failed) / len(found)
+    share = earned(len(failed), len(found))
     return replace(failed[0], share=share, message=f"{message}; {failed[0].message}") if failed else Outcome(1, message)

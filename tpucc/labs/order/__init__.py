@@ -13,7 +13,7 @@ import numpy as np
 import tpucc
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
 from tpucc.labs.order.best import best_order
-from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, shown, wrong
+from tpucc.labs.order.checks import Rules, in_order, read_order, scheduled, wrong
 from tpucc.labs.order.families import Family, Net, arriving, beside, compiled, plain_order, reuse, several
 from tpucc.labs.timelines import Shown, timelines_svg, timelines_text
 from tpucc.lowering.tileprogram import TileProgram
@@ -174,7 +174,7 @@ def valid(asked: Cases, submission: Submission) -> Outcome:
     for case in asked():
         order = ask(submission, case)
         if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", shown(order.tolist()))
+            return Outcome(0, problem, _given(case), "", str(order.tolist()))
         scheduled(case.tiles, order)
     return Outcome(1, "the orders are valid")
 
@@ -185,7 +185,7 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
     for case in cases:
         order = ask(submission, case)
         if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", shown(order.tolist()))
+            return Outcome(0, problem, _given(case), "", str(order.tolist()))
         found.append((cycles(case.tiles, order) / best(case)[1], order, case))
     mean = float(np.exp(np.mean([np.log(quotient) for quotient, _, _ in found])))
     quotient, order, case = max(found, key=lambda entry: entry[0])
@@ -198,7 +198,7 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
     outcome = Outcome(share, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order))
     if outcome.passed:
         return outcome
-    return replace(outcome, given=_given(case), found=shown(order.tolist()), drawing=timelines_text(_runs(case, order)))
+    return replace(outcome, given=_given(case), found=str(order.tolist()), drawing=timelines_text(_runs(case, order)))
 
 
 def _picture(case: Case, order: Int64) -> str:
@@ -216,19 +216,19 @@ def integers(asked: Cases, submission: Submission) -> Outcome:
     for case in asked():
         order = ask(submission, case)
         if problem := wrong(case.tiles, order, case.rules):
-            return Outcome(0, problem, _given(case), "", shown(order.tolist()))
+            return Outcome(0, problem, _given(case), "", str(order.tolist()))
         exe = tpucc.resume(print_tiles(in_order(case.tiles, order)), like=compiled(case.net, case.target))
         verdict = tpucc.judge(exe)
         if not verdict.equal:
             said = "; ".join(finding.message for finding in verdict.findings) or str(verdict.first_difference)
-            return Outcome(0, said, _given(case), "", shown(order.tolist()))
+            return Outcome(0, said, _given(case), "", str(order.tolist()))
     return Outcome(1, f"equal; {verdict.cycles:,} cycles")
 
 
 def _given(case: Case) -> str:
-    lines = [f"  {i.index} {i.text}" for i in list(case.tiles)[:40]]
+    lines = [f"  {i.index} {i.text}" for i in case.tiles]
     fifo = f"a FIFO of {case.target.weight_fifo_tiles} tiles, {case.target.tile_fetch_cycles} cycles a tile"
-    return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines, *(["  …"] if len(case.tiles) > 40 else [])])
+    return "\n".join([f"{len(case.tiles)} instructions, {fifo}:", *lines])
 
 
 LAB = Lab(

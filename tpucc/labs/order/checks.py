@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -157,8 +157,3 @@ def _transfers(tiles: TileProgram, touched: Effects, order: Int64, place: Int64,
 
 def _name(tiles: TileProgram, index: int) -> str:
     return f"instruction {index} `{tiles[index].text}`"
-
-
-def shown(numbers: Sequence[int], most: int = 40) -> str:
-    """The beginning of an order."""
-    return f"[{', '.join(map(str, numbers[:most]))}{', …' if len(numbers) > most else ''}]"

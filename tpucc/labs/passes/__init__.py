@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,35 @@ PUBLIC: Mapping[str, tuple[Motif, ...]] = {
 }
 """What `check` has beside it."""
 
+Kinds = Mapping[str, tuple[float, tuple[Motif, ...]]]
+"""What a pass may overlook, by what it is: the points of its own test, and the parts of graphs that show it."""
+HIDDEN: Mapping[str, Kinds] = {
+    "fold_constants": {
+        "the limit": (2, (motifs.at_the_limit, motifs.beyond_the_limit, motifs.large_already)),
+        "pinned values": (2, (motifs.pinned_constant, motifs.pinned_result)),
+        "what depends on nothing": (2, (motifs.from_nothing, motifs.whole_output, motifs.partly)),
+    },
+    "fuse_bias": {
+        "shared products": (2, (motifs.shared_product, motifs.product_is_output, motifs.second_after_shared, motifs.added_to_itself)),
+        "the other side": (2, (motifs.left, motifs.subtracted, motifs.subtracted_from)),
+        "a second bias": (1, (motifs.second_bias, motifs.after_activation)),
+        "shapes": (1, (motifs.scalar, motifs.row_of_rank_two, motifs.a_value_each, motifs.a_column, motifs.grows)),
+        "no constants": (1, (motifs.no_constant, motifs.no_weights)),
+        "pinned values": (1, (motifs.pinned_product, motifs.pinned_bias, motifs.pinned_weights, motifs.pinned_sum)),
+    },
+    "fuse_activation": {
+        "functions": (
+            2,
+            (motifs.with_parameter, motifs.other_function, motifs.softmax, motifs.two_functions, motifs.after_sum, motifs.with_range),
+        ),
+        "shared products": (2, (motifs.shared_by_function, motifs.read_by_two, motifs.output_before, motifs.without_weights)),
+        "pinned values": (2, (motifs.pinned_before, motifs.pinned_after)),
+    },
+}
+WITHOUT_A_FAULT = 10
+"""The points of a pass that is right for every kind of graph: one that isn't can't be used, however rare its fault is."""
+Judge = Callable[[str, Rules, Sequence[Graph], str, Submission], Outcome]
+
 
 def _words(term: Term) -> Mapping[str, str]:
     """What the handout says for this term."""
@@ -37,6 +66,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "functions": f"{', '.join(first)} and {last}",
         "names": str(term_rules.functions).replace("'", '"'),
         "other": term_rules.others[0],
+        "without": str(WITHOUT_A_FAULT),
         "second": str(term_rules.second),
         "second_rule": joined if term_rules.second else stays,
     }
@@ -59,28 +89,19 @@ def _short(function: str) -> str:
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
-    """What only `grade` runs: one thing that a pass may overlook in each test."""
+    """What only `grade` runs: one thing that a pass may overlook in each test, and for each pass all of them once more."""
     term_rules, draw = rules(term), Random(f"{seed}/passes")
 
-    def test(function: str, what: str, points: float, *chosen: Motif) -> Test:
-        cases = list(graphs(draw, term_rules, PLAIN[function], chosen * 2))
-        return Test(f"hidden: {_short(function)}: {what}", points, partial(several, function, term_rules, cases, str(seed)), True)
+    def test(function: str, what: str, points: float, motifs: Sequence[Motif], judge: Judge) -> Test:
+        cases = list(graphs(draw, term_rules, PLAIN[function], motifs))
+        return Test(f"hidden: {_short(function)}: {what}", points, partial(judge, function, term_rules, cases, str(seed)), True)
 
-    m = motifs
-    return (
-        test("fold_constants", "the limit", 6, m.at_the_limit, m.beyond_the_limit, m.large_already),
-        test("fold_constants", "pinned values", 4, m.pinned_constant, m.pinned_result),
-        test("fold_constants", "what depends on nothing", 4, m.from_nothing, m.whole_output, m.partly),
-        test("fuse_bias", "shared products", 5, m.shared_product, m.product_is_output, m.second_after_shared, m.added_to_itself),
-        test("fuse_bias", "the other side", 5, m.left, m.subtracted, m.subtracted_from),
-        test("fuse_bias", "a second bias", 4, m.second_bias, m.after_activation),
-        test("fuse_bias", "shapes", 4, m.scalar, m.row_of_rank_two, m.a_value_each, m.a_column, m.grows),
-        test("fuse_bias", "no constants", 2, m.no_constant, m.no_weights),
-        test("fuse_bias", "pinned values", 4, m.pinned_product, m.pinned_bias, m.pinned_weights, m.pinned_sum),
-        test("fuse_activation", "functions", 4, m.with_parameter, m.other_function, m.softmax, m.two_functions, m.after_sum, m.with_range),
-        test("fuse_activation", "shared products", 4, m.shared_by_function, m.read_by_two, m.output_before, m.without_weights),
-        test("fuse_activation", "pinned values", 4, m.pinned_before, m.pinned_after),
-    )
+    def of(function: str, kinds: Kinds) -> Iterator[Test]:
+        for what, (points, chosen) in kinds.items():
+            yield test(function, what, points, chosen * 2, several)
+        yield test(function, "every kind", WITHOUT_A_FAULT, [motif for _, chosen in kinds.values() for motif in chosen], all_of)
+
+    return [each for function, kinds in HIDDEN.items() for each in of(function, kinds)]
 
 
 def several(function: str, rules: Rules, cases: Sequence[Graph], key: str, submission: Submission) -> Outcome:
@@ -91,6 +112,12 @@ def several(function: str, rules: Rules, cases: Sequence[Graph], key: str, submi
     if not failed:
         return replace(found[-1], message=message)
     return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
+
+
+def all_of(function: str, rules: Rules, cases: Sequence[Graph], key: str, submission: Submission) -> Outcome:
+    """Graphs, of which all must be right."""
+    found = several(function, rules, cases, key, submission)
+    return found if found.passed else replace(found, share=0)
 
 
 LAB = Lab(

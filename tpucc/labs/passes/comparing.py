@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -26,7 +25,6 @@ LONGEST = 100_000
 """Characters of a result's text; the graphs of this lab have thousands."""
 NEAR = 1e-5
 """How far a value may be from what it was, of the largest value: the sum of two biases is rounded in another order."""
-WIDTH, LINES = 76, 40
 
 
 def rewritten(function: str, rules: Rules, graph: Graph, key: str, submission: Submission) -> Outcome:
@@ -146,15 +144,6 @@ def _shown(graph: Graph, made: Graph, problem: str) -> Outcome:
     return Outcome(0, problem, listing(graph), "", "the same graph" if made == graph else listing(made), picture=partial(graph_svg, made))
 
 
-def _cut(line: str) -> str:
-    """A line of at most `WIDTH` characters, which loses values first."""
-    if len(line) > WIDTH:
-        line = re.sub(r"\{(.{0,9}).*\}", r"{\1…}", line)
-    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"
-
-
 def listing(graph: Graph) -> str:
-    """The nodes of a graph as lines. Long constants are cut."""
-    text = print_graph(graph, origins=False, with_data=False).partition("\n\ndata ")[0]
-    lines = [_cut(line) for line in text.splitlines() if line]
-    return "\n".join(lines[:LINES] + ["…"] * (len(lines) > LINES))
+    """A graph as lines that can be read back."""
+    return "\n".join(line for line in print_graph(graph, origins=False, with_data=True).splitlines() if line)

@@ -16,6 +16,8 @@ RIGHT = 0.5
 """The share of a puzzle whose outputs are right, beyond a limit of the puzzle's."""
 SLACK = 4
 """How many instructions more than the best known earn nothing for brevity."""
+FEW = 2
+"""So many unsolved puzzles lose all points for brevity."""
 
 
 def puzzle(number: int, term: Term) -> Puzzle:
@@ -36,13 +38,14 @@ def solved(asked: Puzzle, seed: int, submission: Submission) -> Outcome:
 def brief(asked: Sequence[Puzzle], seed: int, submission: Submission) -> Outcome:
     """How few instructions the solved puzzles have; their number, for the leaderboard, when all are solved."""
     sizes = [_size(each, seed, submission) for each in asked]
-    spare = [SLACK if size is None else min(SLACK, max(0, size - each.best)) for each, size in zip(asked, sizes, strict=True)]
-    longer = [str(each.number) for each, more in zip(asked, spare, strict=True) if more]
+    spare = [0 if size is None else min(SLACK, max(0, size - each.best)) for each, size in zip(asked, sizes, strict=True)]
+    longer = [str(each.number) for each, size, more in zip(asked, sizes, spare, strict=True) if more or size is None]
     found = f"unsolved, or longer than the best known: {', '.join(longer)}" if longer else ""
     known = [size for size in sizes if size is not None]
     message = f"{sum(known)} instructions in {len(known)} solved puzzles; the best known have {sum(each.best for each in asked)} in all"
     measures = {"instructions": sum(known)} if len(known) == len(asked) else None
-    return Outcome(1 - sum(spare) / SLACK / len(asked), message, found=found, measures=measures)
+    share = 1 - sum(spare) / SLACK / len(asked) - sizes.count(None) / FEW
+    return Outcome(max(0.0, share), message, found=found, measures=measures)
 
 
 def _size(asked: Puzzle, seed: int, submission: Submission) -> int | None:
@@ -90,6 +93,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "tile01": "2" if held.turned else "1",
         "tile10": "1" if held.turned else "2",
         "slack": str(SLACK),
+        "few": str(FEW),
         "count": str(len(puzzles(term))),
         "list": "\n".join(f"| {each.number} | `{each.file}` | {each.idea} | {each.best} |" for each in puzzles(term)),
     }

@@ -240,7 +240,7 @@ def _shown(outcome: Outcome, listing: Listing, waits: Sequence[Wait], given: Set
 
 
 def _picture(listing: Listing, waits: Sequence[Wait], given: Setting) -> str:
-    words = "a bar is an instruction, a line leads from what is waited for to what waits"
+    words = "a bar is an instruction, an arrow leads from what is waited for to what waits"
     return timelines_svg("Waits", words, _runs(listing, waits, given))
 
 
@@ -251,13 +251,12 @@ def _runs(listing: Listing, waits: Sequence[Wait], given: Setting) -> Sequence[S
 
 
 def _given(listing: Listing) -> str:
-    lines = [f"{n} {listing[n].text}" for n in range(min(40, len(listing)))]
-    return "\n".join(["a listing:", *(f"  {line}" for line in lines), *(["  …"] if len(listing) > 40 else [])])
+    return "\n".join(["a listing:", *(f"  {n} {listing[n].text}" for n in range(len(listing)))])
 
 
 def _told(waits: Sequence[Wait]) -> str:
-    words = [f"({w.before}, {_name(w.engine)!r}, {[_name(e) for e in w.engines]})" for w in waits[:12]]
-    return ", ".join([*words, *(["…"] if len(waits) > 12 else [])]) or "no waits"
+    words = [f"({w.before}, {_name(w.engine)!r}, {[_name(e) for e in w.engines]})" for w in waits]
+    return ", ".join(words) or "no waits"
 
 
 def _name(engine: Engine) -> str:

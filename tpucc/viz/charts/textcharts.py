@@ -20,9 +20,9 @@ from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration, seconds_unit
 from tpucc.sim.segments import Cause
 from tpucc.viz.charts.chart import STALLS, coverage, ticks
-from tpucc.viz.charts.timeline import Lane, Times, lanes, layer_spans
+from tpucc.viz.charts.timeline import Lane, Times, lanes, stretches
 from tpucc.viz.palette import Kind
-from tpucc.viz.text import number, shown
+from tpucc.viz.text import number
 
 COLUMNS, LEAST_COLUMNS = 80, 40
 NAMES, SHARES = 9, 7
@@ -221,10 +221,11 @@ def _wait(name: str, share: float) -> Piece:
 
 
 def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
-    """The layers' names where they begin to compute, as far as there is room."""
-    spans = layer_spans(program, times)
-    places = [int(start / times.cycles * canvas.cells) for _, start, _ in spans]
-    return (Piece(named("layer") + placed(places, [shown(program.layers[n].name, 20) for n, _, _ in spans], canvas.cells)),)
+    """The layers' names where they begin to compute."""
+    from rich.cells import cell_len  # wide characters take two columns
+
+    found = stretches(program, times, lambda cycle: int(cycle / times.cycles * canvas.cells), lambda words: cell_len(words) + 2, 20)
+    return (Piece(named("layer") + placed([int(s.start) for s in found], [s.words for s in found], canvas.cells)),)
 
 
 def _legend(times: Times, canvas: Canvas) -> Iterator[Line]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,7 +19,7 @@ from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, h
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
 from tpucc.viz.svg import Markup, ink_rect, joined, label, line, picture, tag, title
-from tpucc.viz.text import SMALL, fitted, percent, shown, text_width
+from tpucc.viz.text import MAX_NAME, SMALL, percent, shown, text_width
 
 LEFT = 84.0
 LANE, LANE_GAP = 26.0, 10.0
@@ -182,10 +182,7 @@ def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) ->
 
 def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
     """Each layer that computes, by its start: number, and the cycles from its first to its last multiply, or activation if it has none."""
-    engine = ENGINE_OF[program.instructions["opcode"]]
-    multiplies = np.bincount(program.layer_of[engine == Engine.MATRIX], minlength=len(program.layers)) > 0
-    unit = np.where(multiplies[program.layer_of], Engine.MATRIX, Engine.ACTIVATION)
-    works = (engine == unit) & (times.ends > times.starts)
+    works = _computing(program, times)
     layer = program.layer_of[works].astype(np.int64)
     first = np.full(len(program.layers), np.iinfo(np.int64).max)
     last = np.full(len(program.layers), -1, np.int64)
@@ -194,23 +191,75 @@ def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
     return [(number, int(first[number]), int(last[number])) for number in np.argsort(first, kind="stable").tolist() if last[number] >= 0]
 
 
+def _computing(program: Program, times: Times) -> Int64:
+    """The instructions that compute a layer: its multiplies, or its activations if it has none."""
+    engine = ENGINE_OF[program.instructions["opcode"]]
+    multiplies = np.bincount(program.layer_of[engine == Engine.MATRIX], minlength=len(program.layers)) > 0
+    unit = np.where(multiplies[program.layer_of], Engine.MATRIX, Engine.ACTIVATION)
+    return np.flatnonzero((engine == unit) & (times.ends > times.starts))
+
+
+@dataclass(slots=True)
+class Stretch:
+    """A part of the axis in which layers compute, from `start` to `end` in pixels or columns."""
+
+    start: float
+    end: float
+    layers: dict[str, None]
+    """Their names, by their first start."""
+    last: str
+    """The one that computes last."""
+    is_short: bool = False
+    """Whether there is room for the first name alone."""
+
+    @property
+    def words(self) -> str:
+        """The name of one layer; of several, the first and the last: `conv1 … fc1`, or `conv1 …`."""
+        first = next(iter(self.layers))
+        if self.is_short:
+            return f"{first} …"
+        last = self.last if self.last != first else next(reversed(self.layers))
+        return f"{first} … {last}" if last != first else first
+
+
+def stretches(
+    program: Program, times: Times, place: Callable[[int], float], width: Callable[[str], float], longest: int = MAX_NAME
+) -> list[Stretch]:
+    """The axis in stretches, each with room for its words: neighbouring layers share one where they have too little.
+
+    `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
+    """
+    works = _computing(program, times)
+    works = works[np.argsort(times.starts[works], kind="stable")]
+    layers, starts = program.layer_of[works], times.starts[works]
+    turns = np.flatnonzero(np.diff(layers, prepend=-1)).tolist() if len(works) else []
+    found: list[Stretch] = []
+    for turn, after in pairwise([*turns, len(works)]):
+        end = place(int(starts[after]) if after < len(works) else times.cycles)
+        name = shown(program.layers[int(layers[turn])].name, longest)
+        if not found or _fits(found[-1], width):
+            found.append(Stretch(place(int(starts[turn])), end, {}, name))
+        found[-1].end, found[-1].last = end, name
+        found[-1].layers[name] = None
+    while len(found) > 1 and not _fits(found[-1], width):
+        found[-1].is_short = True
+        if _fits(found[-1], width):
+            break
+        short = found.pop()
+        found[-1].end, found[-1].last = short.end, short.last
+        found[-1].layers |= short.layers
+    return [stretch for stretch in found if _fits(stretch, width)]
+
+
+def _fits(stretch: Stretch, width: Callable[[str], float]) -> bool:
+    return width(stretch.words) <= stretch.end - stretch.start
+
+
 def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
-    """Each layer's name where it begins to compute, as far as there is room before the next one."""
+    """The layers' names where they begin to compute."""
     parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
-    spans = layer_spans(program, times)
-    places = [*(scale(start) for _, start, _ in spans), scale.end]
-    for (index, _, _), left, right in zip(spans, places, places[1:], strict=False):
-        name = shown(program.layers[index].name)
-        words = _short(name, right - left - 8)
-        if words:
-            hover = tag("rect", title(name), x=left, y=top, width=right - left, height=20, fill_opacity=0)
-            parts += [line(left, top, left, bottom, "grid"), label(words, left + 4, top + 14), hover]
+    for stretch in stretches(program, times, scale, lambda words: text_width(words, SMALL) + 8):
+        left, words = stretch.start, ", ".join(stretch.layers)
+        hover = tag("rect", title(words), x=left, y=top, width=stretch.end - left, height=20, fill_opacity=0)
+        parts += [line(left, top, left, bottom, "grid"), label(stretch.words, left + 4, top + 14), hover]
     return joined(parts)
-
-
-def _short(name: str, width: float) -> str:
-    """A name, or what stands after its last dot, which tells neighbours apart; else as much of it as there is room for."""
-    last = f"…{name.rpartition('.')[2]}"
-    if text_width(name, SMALL) > width >= text_width(last, SMALL) and "." in name:
-        return last
-    return fitted(name, SMALL, width)

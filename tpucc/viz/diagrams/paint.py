@@ -77,7 +77,7 @@ def _route(diagram: Diagram, route: Route) -> Markup:
         points[-1] = (tip[0] - 0.8 * ARROW * math.cos(angle), tip[1] - 0.8 * ARROW * math.sin(angle))
     thickness = 2.2 if edge.quantised else 1.2
     way = tag("path", attributes=ink_line("soft"), d=_path(points), stroke_width=thickness, stroke_dasharray="3 3" if small else None)
-    return joined([way, _arrow(tip, angle) if route.arrow and not small else NOTHING])
+    return joined([way, arrow(tip, angle) if route.arrow and not small else NOTHING])
 
 
 def _path(points: list[Point]) -> str:
@@ -94,11 +94,12 @@ def _angle(points: list[Point]) -> float:
     return 0.0
 
 
-def _arrow(tip: Point, angle: float) -> Markup:
+def arrow(tip: Point, angle: float, ink: str = "soft") -> Markup:
+    """The head of an arrow that points in this direction, in radians."""
     sides = (angle - 0.38, angle + 0.38)
     corners = [tip, *((tip[0] - ARROW * math.cos(side), tip[1] - ARROW * math.sin(side)) for side in sides)]
     points = " ".join(f"{number_text(x)},{number_text(y)}" for x, y in corners)
-    return tag("polygon", attributes=ink_fill("soft"), points=points)
+    return tag("polygon", attributes=ink_fill(ink), points=points)
 
 
 def _edge_label(diagram: Diagram, route: Route) -> Markup:

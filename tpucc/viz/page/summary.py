@@ -19,6 +19,7 @@ MOST_LAYERS = 60
 """Rows of the table of layers; a larger model shows those that take the most cycles."""
 BAR_WIDTH, BAR, BAR_LINE = 600.0, 28.0, 20.0
 KEY = "breakdown"
+EMPTY = "\u00a0"
 HEADS = ("layer", "line", "tiles", "cycles", "share", "TOPS", "active", "weight stall", "weight shift", "non-matrix")
 
 
@@ -108,21 +109,32 @@ def _number(name: str, value: str, remark: str) -> Markup:
 
 
 def layer_table(stats: Statistics) -> Markup:
-    """The layers, their size, their cycles, and where those go; of many, those that take the most cycles."""
-    chosen = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)[:MOST_LAYERS]
-    return table(HEADS, (_layer_row(index, stats.layers[index], stats.cycles) for index in sorted(chosen)))
+    """The layers, their size, their cycles, and where those go; of many, those that take the most cycles, and the others in one row."""
+    order = sorted(range(len(stats.layers)), key=lambda index: -stats.layers[index].cycles)
+    chosen, others = sorted(order[:MOST_LAYERS]), sum(stats.layers[index].cycles for index in order[MOST_LAYERS:])
+    parts = tenths([100 * cycles / max(1, stats.cycles) for cycles in (*(stats.layers[index].cycles for index in chosen), others)])
+    rows = [_layer_row(index, stats.layers[index], part) for index, part in zip(chosen, parts, strict=False)]
+    if len(order) > MOST_LAYERS:
+        rows.append(_sum_row(counted(len(order) - MOST_LAYERS, "more layer"), others, parts[-1]))
+    return table(HEADS, [*rows, _sum_row("in all", stats.cycles, sum(parts))])
 
 
 def left_out(stats: Statistics) -> Markup:
-    """A line about the layers that the table leaves out; empty if it has all."""
-    words = f"{counted(len(stats.layers), 'layer')}; the table has the {MOST_LAYERS} that take the most cycles."
+    """A line about the layers that share a row; empty if there are none."""
+    words = f"{counted(len(stats.layers), 'layer')}; the {MOST_LAYERS} that take the most cycles have rows of their own."
     return tag("p", escaped(words)) if len(stats.layers) > MOST_LAYERS else NOTHING
 
 
-def _layer_row(index: int, layer: LayerStatistics, total: int) -> Markup:
+def _sum_row(name: str, cycles: int, part: float) -> Markup:
+    """The row of several layers."""
+    cells = (name, EMPTY, EMPTY, f"{cycles:,}", f"{part:.1f} %")
+    return row(map(escaped, cells + (EMPTY,) * (len(HEADS) - len(cells))))
+
+
+def _layer_row(index: int, layer: LayerStatistics, part: float) -> Markup:
     found = layer.breakdown
     name, line = f"{shown(layer.name)} ({printable(layer.kind)})", str(layer.line) if layer.line else "–"
-    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", percent(layer.cycles, total), f"{layer.tops:.3g}")
+    numbers = (f"{layer.tiles:,}", f"{layer.cycles:,}", f"{part:.1f} %", f"{layer.tops:.3g}")
     parts = (found.array_active, found.weight_stall, found.weight_shift, found.non_matrix)
     shares = (f"{share:.1f} %" for share in tenths(parts))
     return row(map(escaped, (name, line, *numbers, *shares)), data_layers=index)

@@ -5,6 +5,8 @@ import numpy as np
 import tpucc
 
 ALIGNMENT = {{alignment}}
+BELOW, ABOVE = {{below}}, {{above}}
+FIRST = -(-BELOW // ALIGNMENT) * ALIGNMENT
 ROUNDS = 60
 
 
@@ -16,7 +18,7 @@ def allocate(lives, rows):
         np.lexsort((-lives.rows, lives.first - lives.last)),
         np.argsort(lives.first, kind="stable"),
     ]
-    needed = largest_sum(lives)
+    needed = FIRST + largest_sum(lives)
     best = min((placed(lives, order) for order in orders), key=lambda starts: peak(lives, starts))
     draw = np.random.default_rng(5)
     order = orders[0]
@@ -29,7 +31,7 @@ def allocate(lives, rows):
         if peak(lives, starts) <= least:
             order, least = trial, peak(lives, starts)
         best = min(best, starts, key=lambda found: peak(lives, found))
-    if peak(lives, best) > rows:
+    if peak(lives, best) > rows - ABOVE:
         raise tpucc.TooLarge
     return best
 
@@ -57,7 +59,7 @@ def placed(lives, order):
     done = np.zeros(len(lives.rows), bool)
     for b in order:
         together = np.flatnonzero(done & (lives.first <= lives.last[b]) & (lives.last >= lives.first[b]))
-        start = 0
+        start = FIRST
         for other in together[np.argsort(starts[together], kind="stable")]:
             if starts[other] >= start + lives.rows[b]:
                 break

@@ -5,6 +5,8 @@ import numpy as np
 import tpucc
 
 ALIGNMENT = {{alignment}}  # {{alignment_rule}}
+BELOW, ABOVE = {{below}}, {{above}}  # {{host_rule}}
+FIRST = -(-BELOW // ALIGNMENT) * ALIGNMENT  # the first row at which a buffer may begin
 
 
 def allocate(lives, rows):
@@ -16,7 +18,7 @@ def allocate(lives, rows):
     This one gives every buffer rows of its own, which is right and wasteful.
     """
     sizes = -(-lives.rows // ALIGNMENT) * ALIGNMENT
-    starts = np.cumsum(sizes) - sizes
-    if len(starts) and starts[-1] + lives.rows[-1] > rows:
+    starts = FIRST + np.cumsum(sizes) - sizes
+    if len(starts) and starts[-1] + lives.rows[-1] > rows - ABOVE:
         raise tpucc.TooLarge
     return starts

@@ -1,0 +1,26 @@
+"""Fails `too large`: one row of the host is taken for its own."""
+
+import numpy as np
+
+import tpucc
+
+ALIGNMENT = {{alignment}}
+BELOW, ABOVE = max(0, {{below}} - 1), max(0, {{above}} - 1)
+FIRST = -(-BELOW // ALIGNMENT) * ALIGNMENT
+
+
+def allocate(lives, rows):
+    starts, placed = np.zeros(len(lives.rows), np.int64), []
+    for b in np.argsort(lives.first, kind="stable"):
+        start = FIRST
+        for other in sorted(
+            (o for o in placed if lives.first[o] <= lives.last[b] and lives.last[o] >= lives.first[b]), key=lambda o: starts[o]
+        ):
+            if starts[other] >= start + lives.rows[b]:
+                break
+            start = max(start, -(-(starts[other] + lives.rows[other]) // ALIGNMENT) * ALIGNMENT)
+        if start + lives.rows[b] > rows - ABOVE:
+            raise tpucc.TooLarge
+        starts[b] = start
+        placed.append(b)
+    return starts
