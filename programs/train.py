@@ -18,7 +18,7 @@ COMMANDS = {
     "03_wine": "tpucc train 03_wine.tpu --target tpu_v2 -D batch=16 --epochs 30",
     "04_digits_mlp": "tpucc train 04_digits_mlp.tpu --target tpu_v2 -D batch=32 --epochs 20",
     "05_digits_cnn": "tpucc train 05_digits_cnn.tpu --target tpu_v2 -D batch=32 --epochs 30",
-    "06_digits_lstm": "tpucc train 06_digits_lstm.tpu --target tpu_v2 -D batch=32 --epochs 40",
+    "06_digits_lstm": "tpucc train 06_digits_lstm.tpu --target tpu_v2 -D batch=32 --epochs 40 --seed 1",
     "14_digits_resnet": "tpucc train 14_digits_resnet.tpu --target tpu_v2 -D batch=32 --epochs 15",
 }
 """How each program is trained, in the folder of the programs."""
