@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dataflow_pictures import DATAFLOWS, dataflow_svg
+from float_pictures import bits_svg, halving_svg
 from measure import programs_page, quick_rows, row_heads
 from notebook_page import executed
 from paper_page import cells_of, paper_page, quick_cells, targets_page
@@ -37,7 +38,9 @@ from tpucc.viz.waves import random_work, waves_svg
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER = "reference/programs.md", "reference/paper.md"
-WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md")
+WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md", "gradients.md")
+TRAINED = ("parallel.md", "train-then-infer.md")
+"""Pages whose commands train for some seconds."""
 GRADED = "coursework.md"
 """A page whose commands grade a class, which takes half a minute."""
 MADE = "<!-- made by docs/generate.py; don't edit -->\n"
@@ -126,7 +129,8 @@ CHARTED = {
 def pages() -> Mapping[str, str]:
     """The generated pages by path below docs/, and those with outputs in them."""
     beside = {PAPER: f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
-    return beside | quick_pages() | {GRADED: with_outputs(text_of(GRADED)), MEASURED: f"{MADE}\n{programs_page()}"}
+    trained = {page: with_outputs(text_of(page)) for page in TRAINED}
+    return beside | quick_pages() | trained | {GRADED: with_outputs(text_of(GRADED)), MEASURED: f"{MADE}\n{programs_page()}"}
 
 
 def quick_pages() -> Mapping[str, str]:
@@ -180,6 +184,11 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
         before = tpucc.compile("deep.tpu").graph.value
         yield "merge-before", pictures.graph_svg(before)
         yield "merge-after", pictures.graph_svg(names["Rewriter"](before, "merge-products").rewrite(names["merge"]))
+    with as_typed(text_of("gradients.md")):
+        for name, stem in {"tiny": "tiny", "digits": "04_digits_mlp"}.items():
+            yield f"{name}-step", Path("build", stem, "train.svg").read_text("utf-8")
+    yield "float-bits", bits_svg()
+    yield "halving", halving_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]
     with folder():
         printed("lab start 5 lab5 --term spring")
