@@ -103,7 +103,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         REWRITE,
     ),
     "passes/training/batch_statistics.py": ("add, import batch_norm, import state, import weight, mean*2, sqrt", REWRITE),
-    "passes/training/build.py": ("constant*2, import constant", NODES),
+    "passes/training/build.py": ("constant*3, import constant, input", NODES),
     "passes/training/draw_dropout.py": ("import dropout, import random_uniform, input, mul, random_uniform", REWRITE),
     "passes/training/logits.py": ("cross_entropy, import softmax, softmax, softmax_cross_entropy", REWRITE),
     "passes/training/names.py": ("import state", NODES),
