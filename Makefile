@@ -84,11 +84,14 @@ site: $(SITE) ## the book as a site in build/site, and a crawl of it
 	$(BIN)/python docs/site/build.py $(if $(QUICK),--quick)
 	$(BIN)/python docs/site/crawl.py
 
-train: $(READY) ## train the weights of programs/ again (needs scikit-learn)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train]'
-	$(BIN)/python programs/train/train.py
+train: $(READY) ## train the weights of programs/ again, in TPU v2's arithmetic: the same bytes everywhere
+	$(BIN)/python programs/train.py
+
+data: $(READY) ## make the data of programs/ again, from scikit-learn's
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[data]'
+	$(BIN)/python programs/data.py
 
 clean: ## remove what the targets above made
 	rm -rf $(VENV) build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site train clean
+.PHONY: help run test quick check format lint types imports fix bench golden faults soak pages docs site train data clean

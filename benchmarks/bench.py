@@ -17,7 +17,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from functools import partial
@@ -32,14 +32,21 @@ import im2col
 import lstm
 import numpy as np
 from against import compare
+from hand.convolutional import Convolutional
+from hand.dense import Dense
+from hand.descent import Adam, Network, Optimizer, Sgd, train_epoch
+from hand.recurrent import Lstm
 
 import tpucc
 from tpucc.api import Executable
 from tpucc.floating import Machine
+from tpucc.interop.sources import read_source
 from tpucc.ir.constants import Random, random_array
 from tpucc.runtime.check import random_inputs
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import time_program
+from tpucc.training.session import Session, Settings
+from tpucc.training.start import started
 from tpucc.viz.artifacts import artifacts
 
 CHAIN = """
@@ -77,6 +84,13 @@ PRODUCTS = ((200, 2000, 2000), (512, 512, 512), (2048, 576, 64), (64, 64, 256), 
 PRODUCTS_OF_A_RUN = 2**22
 """Multiplications up to which a product is repeated, to be longer than the clock's steps."""
 ROUNDS = 15
+BY_HAND: Mapping[str, tuple[Network, Optimizer, int]] = {
+    "02_iris": (Dense(2, "sigmoid"), Sgd(0.01), 1),
+    "04_digits_mlp": (Dense(3), Adam(0.001), 32),
+    "05_digits_cnn": (Convolutional(2, Dense(2, dropout=0.25)), Adam(0.002), 32),
+    "06_digits_lstm": (Lstm(64), Adam(0.003), 32),
+}
+"""The network of a program, its optimizer and the batch."""
 T = TypeVar("T")
 
 
@@ -252,6 +266,29 @@ def products() -> None:
         print(f"  {f'{m}×{k}×{n}':<13} {1000 * plain / again:9.4f} {ratios[0]:9.2f} {ratios[1]:8.2f} {ratios[2]:7.2f}")
 
 
+def training() -> None:
+    """An epoch of the trained programs beside the same network by hand, in NumPy's float32; held-out rows aren't measured."""
+    print("seconds an epoch")
+    print(f"  {'program':<15} {'batch':>5} {'by hand':>8} {'host':>7} {'ratio':>6} {'tpu_v2':>7} {'ratio':>6}")
+    for name, (network, optimizer, batch) in BY_HAND.items():
+        with np.load(PROGRAMS / f"{name}_train.npz") as archive:
+            examples = {key: archive[key] for key in archive}
+        source, given = read_source(PROGRAMS / f"{name}.tpu"), Settings(epochs=2 * ROUNDS, examples=examples)
+        with TemporaryDirectory() as empty:
+            targets = (replace(given, target=target) for target in ("host", "tpu_v2"))
+            host, machine = (started(source, Path(empty), name, {"batch": str(batch)}, settings) for settings in targets)
+        parameters = {key: value.copy() for key, value in host.weights.items()}
+        by_hand = partial(train_epoch, network, optimizer, parameters, *examples.values(), batch)
+        plain, *ours = fastest(by_hand, partial(epoch_of, host, host.run()), partial(epoch_of, machine, machine.run()))
+        ratios = " ".join(f"{seconds:7.4f} {seconds / plain:6.2f}" for seconds in ours)
+        print(f"  {name:<15} {batch:5} {plain:8.4f} {ratios}")
+
+
+def epoch_of(session: Session, steps: Iterator[object]) -> None:
+    for _ in range(session.examples.steps):
+        next(steps)
+
+
 def repeated(function: Callable[[], object], times: int) -> None:
     for _ in range(times):
         function()
@@ -302,7 +339,7 @@ def processor_time() -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    functions = (execution, compiling, tiles, million, resnet, networks, growth, reports, products)
+    functions = (execution, compiling, tiles, million, resnet, networks, growth, reports, products, training)
     parts = {function.__name__: function for function in functions}
     parser.add_argument("part", nargs="?", choices=tuple(parts), help="only this part")
     parser.add_argument("--against", type=Path, metavar="FOLDER", help="compare compile times with another checkout instead")

@@ -1,23 +1,26 @@
 """Regenerates what in docs/ is made from the code: reference pages, outputs, pictures. `make docs` runs it.
 
-`python docs/generate.py --check` writes nothing, and fails when a page is not what the code says. It takes a minute or two, for it
-compiles every program in many ways. With `--quick` it takes seconds: of the two pages of measured figures it makes the rows of small
-programs only.
+`python docs/generate.py --check` writes nothing, and fails when a page is not what the code says. It takes some minutes, for it
+compiles every program in many ways, and trains some. With `--quick` it takes seconds: of the pages of measured figures it makes only what
+is soon computed.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dataflow_pictures import DATAFLOWS, dataflow_svg
+from float_pictures import bits_svg, halving_svg
 from measure import programs_page, quick_rows, row_heads
 from notebook_page import executed
 from paper_page import cells_of, paper_page, quick_cells, targets_page
 from screenshots import take_screenshots
 from terminal_blocks import BLOCK, as_typed, folder, printed, with_outputs
+from training_page import host_cells, quick_patterns, training_page
 
 import tpucc
 from tpucc.explain import codes, explain
@@ -36,8 +39,10 @@ from tpucc.viz.waves import random_work, waves_svg
 
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
-MEASURED, PAPER = "reference/programs.md", "reference/paper.md"
-WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md")
+MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
+WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md", "gradients.md")
+TRAINING = ("parallel.md", "train-then-infer.md")
+"""Pages whose commands train for some seconds."""
 GRADED = "coursework.md"
 """A page whose commands grade a class, which takes half a minute."""
 MADE = "<!-- made by docs/generate.py; don't edit -->\n"
@@ -123,10 +128,12 @@ CHARTED = {
 """Programs with charts in the book, and what there is to see."""
 
 
-def pages() -> Mapping[str, str]:
+def pages(trained_on_host: Mapping[str, str]) -> Mapping[str, str]:
     """The generated pages by path below docs/, and those with outputs in them."""
     beside = {PAPER: f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
-    return beside | quick_pages() | {GRADED: with_outputs(text_of(GRADED)), MEASURED: f"{MADE}\n{programs_page()}"}
+    measured = {MEASURED: programs_page(), TRAINED: training_page(trained_on_host)}
+    written = {page: with_outputs(text_of(page)) for page in (*TRAINING, GRADED)}
+    return beside | quick_pages() | written | {path: f"{MADE}\n{text}" for path, text in measured.items()}
 
 
 def quick_pages() -> Mapping[str, str]:
@@ -180,6 +187,11 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
         before = tpucc.compile("deep.tpu").graph.value
         yield "merge-before", pictures.graph_svg(before)
         yield "merge-after", pictures.graph_svg(names["Rewriter"](before, "merge-products").rewrite(names["merge"]))
+    with as_typed(text_of("gradients.md")):
+        for name, stem in {"tiny": "tiny", "digits": "04_digits_mlp"}.items():
+            yield f"{name}-step", Path("build", stem, "train.svg").read_text("utf-8")
+    yield "float-bits", bits_svg()
+    yield "halving", halving_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]
     with folder():
         printed("lab start 5 lab5 --term spring")
@@ -213,15 +225,17 @@ def stale_rows() -> Iterator[str]:
     yield from (f"{MEASURED}, at {row}," for row in (*quick_rows(), *row_heads()) if row not in measured)
     known = cells_of((DOCS / PAPER).read_text("utf-8"))
     yield from (f"{PAPER}, at {' '.join((*cell[:3], *cell[3]))}," for cell in quick_cells() if cell not in known)
+    trained = text_of(TRAINED)
+    yield from (f"{TRAINED}, at {pattern}," for pattern in quick_patterns() if not re.search(pattern, trained))
 
 
 def main() -> int:
     if "--check" in sys.argv[1:]:
-        found = [*stale(quick_pages()), *stale_rows()] if "--quick" in sys.argv[1:] else list(stale(pages()))
+        found = [*stale(quick_pages()), *stale_rows()] if "--quick" in sys.argv[1:] else list(stale(pages(host_cells(text_of(TRAINED)))))
         print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in found))
         return 1 if found else 0
     quick = "--quick" in sys.argv[1:]
-    made = quick_pages() if quick else pages()
+    made = quick_pages() if quick else pages({})
     (DOCS / "reference").mkdir(exist_ok=True)
     for path, text in made.items():
         (DOCS / path).write_text(text, "utf-8")

@@ -23,15 +23,23 @@ def test_the_list_names_every_program(capsys: pytest.CaptureFixture[str]) -> Non
     assert max(map(len, printed.split("\n")[:-2])) <= 80
 
 
-@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn", "digits_lstm", "iris", "wine"])
+@pytest.mark.parametrize("name", ["digits_mlp", "digits_cnn", "digits_lstm", "digits_resnet", "iris", "wine"])
 def test_a_new_model_with_data_is_right_at_once(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("new", "mine", "--from", name) == 0
-    assert {path.name for path in Path("mine").iterdir()} == {"mine.tpu", "mine.npz", "mine_calibration.npz", "mine_test.npz"}
+    data = ("mine.npz", "mine_calibration.npz", "mine_train.npz", "mine_test.npz")
+    assert {path.name for path in Path("mine").iterdir()} == {"mine.tpu", *data}
     assert run("run", "mine/mine.tpu", "--check") == 0
     printed = capsys.readouterr().out
     assert max(map(len, printed.split("\n"))) <= 80
     assert "of mine_test.npz: float32 9" in printed
     assert "check: equal" in printed
+
+
+def test_a_new_model_trains_at_once() -> None:
+    assert run("new", "mine", "--from", "digits_resnet") == 0
+    assert "model mine(" in Path("mine/mine.tpu").read_text()
+    assert run("train", "mine/mine.tpu", "-D", "batch=32", "--steps", "2", "--quiet") == 0
+    assert Path("build/mine/weights.npz").is_file()
 
 
 def test_what_it_makes_of_names(capsys: pytest.CaptureFixture[str]) -> None:

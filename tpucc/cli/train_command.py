@@ -113,7 +113,7 @@ class _Table:
 def _head(session: Session) -> str:
     settings, examples = session.settings, session.examples
     where = "the host, in float32" if settings.target == HOST else f"{counted(settings.cores, 'core')} of {settings.target}"
-    where += f", {counted(settings.microbatches, 'microbatch')}" if settings.microbatches > 1 else ""
+    where += f", {counted(settings.microbatches, 'microbatch', 'microbatches')}" if settings.microbatches > 1 else ""
     count = sum(array.size for array in session.trained.values())
     what = "made-up example" if examples.made_up else "example"
     parts = (counted(count, "weight"), counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))

@@ -6,8 +6,10 @@ functions without a closed form. `NUMPY` is the host; `Machine(128)` is a TPU v2
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from tpucc.floating import erf as series
 from tpucc.floating import exact, functions
 from tpucc.floating.exact import Rounded
 from tpucc.floating.reduction import tree_sum
-from tpucc.numerics import Float32
+from tpucc.numerics import AnyArray, Float32
 
 Operand = Float32 | Rounded
 """What a product multiplies: an array, or what `Arithmetic.operand` made of one."""
@@ -30,6 +32,10 @@ class Arithmetic(ABC):
     @abstractmethod
     def operand(self, x: Float32) -> Operand:
         """x [M, N] prepared for products of this arithmetic: worth it for an operand of several products. `.T` is the transposed one."""
+
+    def remembering(self) -> Arithmetic:
+        """The same arithmetic, for arrays that nobody changes: what it prepares for a product, it may keep as long as the array lives."""
+        return self
 
     @abstractmethod
     def product(self, a: Operand, b: Operand) -> Float32:
@@ -75,7 +81,7 @@ class Numpy(Arithmetic):
         return np.asarray(a @ b, np.float32)
 
     def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
-        return np.asarray(np.sum(x, axis=axis, dtype=np.float32))
+        return np.asarray(np.add.reduce(x, axis, np.float32))
 
     def exp(self, x: Float32) -> Float32:
         with np.errstate(over="ignore"):
@@ -119,9 +125,12 @@ class Machine(Arithmetic):
     def operand(self, x: Float32) -> Rounded:
         return exact.rounded(x)
 
+    def remembering(self) -> Arithmetic:
+        return _RememberingMachine(self.rows)
+
     def product(self, a: Operand, b: Operand) -> Float32:
-        left = a if isinstance(a, Rounded) else exact.rounded(a)
-        right = b if isinstance(b, Rounded) else exact.rounded(b)
+        left = a if isinstance(a, Rounded) else self.operand(a)
+        right = b if isinstance(b, Rounded) else self.operand(b)
         return exact.product(left, right, self.rows)
 
     def sum(self, x: Float32, axis: tuple[int, ...]) -> Float32:
@@ -141,6 +150,39 @@ class Machine(Arithmetic):
 
     def sigmoid(self, x: Float32) -> Float32:
         return functions.sigmoid(x)
+
+
+Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
+"""Of a view: the address of its first element, its shape and its strides."""
+
+
+@dataclass(frozen=True)
+class _RememberingMachine(Machine):
+    """Rounds each operand once: a view of the same elements, or their transpose, has the same rounded values.
+
+    They are kept as long as the array that owns the elements lives.
+    """
+
+    _known: dict[int, tuple[weakref.ref[AnyArray], dict[Layout, Rounded]]] = field(default_factory=dict, compare=False, repr=False)
+    """By the identity of the owner, whose end takes its entry away."""
+
+    def operand(self, x: Float32) -> Rounded:
+        owner = x if x.base is None else x.base
+        if not isinstance(owner, np.ndarray):
+            return exact.rounded(x)
+        entry = self._known.get(id(owner))
+        if entry is None:
+            entry = self._known[id(owner)] = weakref.ref(owner, partial(self._forget, id(owner))), {}
+        address, known = x.__array_interface__["data"][0], entry[1]
+        if (found := known.get((address, x.shape, x.strides))) is not None:
+            return found
+        if (found := known.get((address, x.shape[::-1], x.strides[::-1]))) is not None:
+            return found.T
+        found = known[address, x.shape, x.strides] = exact.rounded(x)
+        return found
+
+    def _forget(self, owner: int, _: object) -> None:
+        self._known.pop(owner, None)
 
 
 NUMPY: Arithmetic = Numpy()

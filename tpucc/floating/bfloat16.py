@@ -48,13 +48,20 @@ def round_chunk(x: Float32, rounded: Bits) -> tuple[int, int]:
     np.add(rounded, JUST_BELOW_HALF, out=rounded)
     np.add(rounded, bits, out=rounded)
     np.bitwise_and(rounded, UPPER, out=rounded)
-    if not np.vdot(x, x) < OVERFLOWN:  # the sum of the squares, in one call: NaN if an element is; unlike `dot`, without a warning
+    if not np.vdot(x, x) < OVERFLOWN:  # see `with_one_nan`
         np.copyto(rounded, NAN.view(np.uint32), where=np.isnan(x))
     lowest, highest = extremes(rounded)
     if 0 < lowest < LEAST_NORMAL:
         np.bitwise_and(rounded, SIGN, out=rounded, where=rounded << ONE < LEAST_NORMAL)
         return extremes(rounded)
     return lowest, highest
+
+
+def with_one_nan(x: Float32) -> Float32:
+    """The array x [n] itself, in which each NaN has become `NAN`."""
+    if not np.vdot(x, x) <= OVERFLOWN:  # the sum of the squares, in one call: NaN if an element is; unlike `dot`, without a warning
+        np.copyto(x, NAN, where=np.isnan(x))
+    return x
 
 
 def extremes(rounded: Bits) -> tuple[int, int]:

@@ -23,7 +23,7 @@ a sum with infinities of both signs. No result is -0, because a row's sum begins
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,8 @@ from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_
 from tpucc.numerics import AnyArray, Float32, Float64
 
 Exponents = npt.NDArray[np.uint8]
+Spreads = dict[int, Exponents]
+"""By the rows of a pass."""
 Places = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
 
@@ -61,6 +63,8 @@ class Rounded:
     """The largest one."""
     finite: bool
     """Whether no value is infinite or NaN."""
+    known: tuple[Spreads, Spreads] = field(default_factory=lambda: ({}, {}))
+    """What `spreads` has found, for the columns and for the rows."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -70,7 +74,13 @@ class Rounded:
     @property
     def T(self) -> Rounded:
         """The transposed operand: the same values, not rounded again."""
-        return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite)
+        return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
+
+    def spreads(self, rows: int) -> Exponents:
+        """The highest less the lowest exponent of each column, in each pass of `rows` rows: [passes, N]."""
+        if (found := self.known[0].get(rows)) is None:
+            found = self.known[0][rows] = _spreads(self.exponents, rows)
+        return found
 
     @cached_property
     def exponents(self) -> Exponents:
@@ -134,21 +144,27 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
     """All passes, added in ascending depth."""
     depth = a.shape[1]
     budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
-    proof = None
-    if a.highest - a.lowest + b.highest - b.lowest > budget:
-        proof = Proof(a, b, rows, budget)
+    wide, proof = a.highest - a.lowest + b.highest - b.lowest > budget, None
     total: Float32 | None = None
     sums: Float64 | None = None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
         sums = np.matmul(a.values[:, part], b.values[part], out=sums)
         once = sums.astype(np.float32)
-        if proof is not None:
+        if wide and not _certain(sums, a, b, min(depth, rows)):
+            proof = proof or Proof(a, b, rows, budget)
             proof.correct(sums, once, first)
         if not (a.finite and b.finite):
             _put_back(once, a, b, part)
         total = np.add(once, 0.0 if total is None else total, out=once)
     return np.zeros((a.shape[0], b.shape[1]), np.float32) if total is None else total
+
+
+def _certain(sums: Float64, a: Rounded, b: Rounded, depth: int) -> bool:
+    """Whether step 2 leaves no sum open even with the highest exponents of all: soon tried, where sums are few beside the operands."""
+    if sums.size * FEW * FEW > depth * sum(sums.shape):
+        return False
+    return not _differ(sums, np.float64(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))).any()
 
 
 class Proof:
@@ -157,7 +173,7 @@ class Proof:
     def __init__(self, a: Rounded, b: Rounded, rows: int, budget: int) -> None:
         """`budget` is what the spreads of a row and a column may be together."""
         self.a, self.b, self.rows, self.budget = a, b, rows, budget
-        self.spread_left, self.spread_right = _spreads(a.exponents.T, rows), _spreads(b.exponents, rows)
+        self.spread_left, self.spread_right = a.T.spreads(rows), b.spreads(rows)
         widest = self.spread_left.max(axis=1, initial=0).astype(int) + self.spread_right.max(axis=1, initial=0)
         self.open_passes = widest > budget
 
@@ -212,7 +228,7 @@ def _places(wide: Booleans) -> tuple[Places, Places]:
     return rows, columns
 
 
-def _differ(sums: Float64, bound: Float64) -> Booleans:
+def _differ(sums: Float64, bound: Float64 | np.float64) -> Booleans:
     different: Booleans = (sums - bound).astype(np.float32) != (sums + bound).astype(np.float32)
     return different
 

@@ -17,33 +17,40 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from tpucc.floating.bfloat16 import CHUNK, NAN
+from tpucc.floating.bfloat16 import CHUNK, NAN, with_one_nan
 from tpucc.numerics import Float32
 
 Int32 = npt.NDArray[np.int32]
 
-LOG2_E = np.float32(1.44269504088896341)
-LN2_UPPER, LN2_LOWER = np.float32(0.693359375), np.float32(-2.12194440e-4)
+
+def single(value: float) -> Float32:
+    """A float32 as an array without axes: NumPy takes it faster than its scalars."""
+    return np.array(value, np.float32)
+
+
+LOG2_E = single(1.44269504088896341)
+LN2_UPPER, LN2_LOWER = single(0.693359375), single(-2.12194440e-4)
 """ln 2 in two parts: a multiple of the first by an exponent is exact."""
-TO_INTEGER = np.float32(1.5 * 2**23)
+TO_INTEGER = single(1.5 * 2**23)
 """Added to a number below 2^22, it leaves the nearest integer in the last bits; subtracted again, that integer."""
-TO_INTEGER_BITS = np.int32(TO_INTEGER.view(np.int32))
-LOWEST_EXPONENT, HIGHEST_EXPONENT = np.float32(-104.0), np.float32(89.0)
+TO_INTEGER_BITS = TO_INTEGER.view(np.int32)
+LOWEST_EXPONENT, HIGHEST_EXPONENT = single(-104.0), single(89.0)
 """exp of less is 0, and of more infinite."""
-SQRT_HALF_BITS = np.int32(np.float32(0.70710678).view(np.int32))
+SQRT_HALF_BITS = single(0.70710678).view(np.int32)
 TINY, LARGEST = np.finfo(np.float32).tiny, np.finfo(np.float32).max
-FRACTION_PLACES, BIAS, ONE = np.int32(23), np.int32(127), np.float32(1.0)
+FRACTION_PLACES, BIAS, ONE_PLACE = (np.array(value, np.int32) for value in (23, 127, 1))
+HALF, ONE, TWO = single(0.5), single(1.0), single(2.0)
 UP_FROM_SUBNORMAL = 25
 """Powers of two that make every subnormal number normal."""
-FLAT_TANH, NEAR_TANH = np.float32(10.0), np.float32(0.625)
-FLAT_ERF, NEAR_ERF = np.float32(4.0), np.float32(1.0)
+FLAT_TANH, NEAR_TANH = single(10.0), single(0.625)
+FLAT_ERF, NEAR_ERF = single(4.0), single(1.0)
 """tanh and erf are 1 in float32 from the first on; below the second they have a polynomial of their own."""
 
-Coefficients = tuple[np.float32, ...]
+Coefficients = tuple[Float32, ...]
 
 
 def _coefficients(*values: float) -> Coefficients:
-    return tuple(np.float32(value) for value in values)
+    return tuple(map(single, values))
 
 
 EXP = _coefficients(1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1)
@@ -95,14 +102,13 @@ def sigmoid(x: Float32) -> Float32:
 def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
     """The function of all elements, a chunk at a time. NaN becomes `NAN`."""
     flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    results = np.empty_like(flat)
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        if 0 < flat.size <= CHUNK:
+            return with_one_nan(function(flat)).reshape(x.shape)
+        results = np.empty_like(flat)
         for first in range(0, flat.size, CHUNK):
             part = slice(first, first + CHUNK)
-            result = function(flat[part])
-            results[part] = result
-            if np.isnan(result).any():
-                np.copyto(results[part], NAN, where=np.isnan(result))
+            results[part] = with_one_nan(function(flat[part]))
     return results.reshape(x.shape)
 
 
@@ -117,7 +123,8 @@ def _horner(x: Float32, coefficients: Coefficients) -> Float32:
 
 def _exp(x: Float32) -> Float32:
     """With n = round(x / ln 2) and r = x - n ln 2: (1 + (r + r² P(r))) · 2^n, the power in two factors, either of them normal."""
-    x = np.clip(x, LOWEST_EXPONENT, HIGHEST_EXPONENT)
+    x = np.maximum(x, LOWEST_EXPONENT)
+    np.minimum(x, HIGHEST_EXPONENT, out=x)
     n = x * LOG2_E
     n += TO_INTEGER
     exponent = n.view(np.int32) - TO_INTEGER_BITS
@@ -130,7 +137,7 @@ def _exp(x: Float32) -> Float32:
     power *= x
     power += x
     power += ONE
-    first = exponent >> 1
+    first = exponent >> ONE_PLACE
     power *= _power_of_two(first)
     exponent -= first
     power *= _power_of_two(exponent)
@@ -170,7 +177,7 @@ def _log_of_normal(x: Float32, less: Int32 | np.int32) -> Float32:
     result *= f
     result *= square
     result += n * LN2_LOWER
-    square *= np.float32(0.5)
+    square *= HALF
     result -= square
     result += f
     n *= LN2_UPPER
@@ -184,7 +191,7 @@ def _tanh(x: Float32) -> Float32:
     result += result
     result = _exp(result)
     result += ONE
-    np.divide(np.float32(2.0), result, out=result)
+    np.divide(TWO, result, out=result)
     np.subtract(ONE, result, out=result)
     near = magnitude < NEAR_TANH
     if near.any():

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tpucc.floating.bfloat16 import NAN
+from tpucc.floating.bfloat16 import NAN, with_one_nan
 from tpucc.numerics import Float32
 
+ZERO = np.array(0, np.float32)
 SHORT = 32
 """Elements of a row up to which NumPy adds the rows of a transposed copy faster."""
 
@@ -39,17 +40,15 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
         elements = x.transpose(*summed, *kept).reshape(1, length, math.prod(x.shape[axis] for axis in kept))
     with np.errstate(over="ignore", invalid="ignore"):
         total = _halved(elements)
-        total += np.float32(0)
-    total[np.isnan(total)] = NAN
-    sums: Float32 = total.reshape([x.shape[axis] for axis in kept])
-    return sums
+        total += ZERO
+        return with_one_nan(total.reshape(-1)).reshape([x.shape[axis] for axis in kept])
 
 
 def _halved(x: Float32) -> Float32:
     """x [A, n, B] summed along n; [A, B]. What has no partner is kept: adding the padding's zero changes no number but -0."""
     n = x.shape[1]
     if n < 2:
-        return np.asarray(x.sum(axis=1, dtype=np.float32))
+        return np.array(x[:, 0]) if n else np.zeros((x.shape[0], x.shape[2]), np.float32)
     half = 1 << (n - 1).bit_length() - 1
     parts = np.empty((x.shape[0], half, x.shape[2]), np.float32)
     np.add(x[:, : n - half], x[:, half:], out=parts[:, : n - half])

@@ -23,15 +23,15 @@ class Example:
 
     @property
     def data(self) -> tuple[Path, ...]:
-        """Its weights, calibration inputs and held-out set, as far as it has them."""
+        """Its weights, calibration inputs, training examples and held-out set, as far as it has them."""
         return tuple(path for path in sorted(self.source.parent.glob("*.npz")) if re.match(rf"{self.source.stem}[._]", path.name))
 
     def written_as(self, name: str) -> dict[str, bytes]:
         """Its files under another name, by which its source then calls them."""
         stem = self.source.stem
         text = self.source.read_text("utf-8").replace(f'"{stem}', f'"{name}')
-        if name.isidentifier():
-            text = re.sub(r"(?m)^model \w+\(", f"model {name}(", text)
+        if name.isidentifier() and (model := re.search(r"(?m)^model (\w+)\(", text)):
+            text = re.sub(rf"\b{model[1]}\(", f"{name}(", text)
         return {f"{name}.tpu": text.encode()} | {path.name.replace(stem, name, 1): path.read_bytes() for path in self.data}
 
 

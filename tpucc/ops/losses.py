@@ -66,7 +66,7 @@ def infer_pair(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
 def at_labels(values: Array, label: Array, op: str) -> Array:
     """The value of each row that its label names. Raises `InputError` (E0454)."""
     require_labels(label, values.shape[-1], op)
-    return np.take_along_axis(values, label[..., np.newaxis].astype(np.int64), -1)[..., 0]
+    return np.asarray(values.reshape(label.size, -1)[np.arange(label.size), label.reshape(-1)].reshape(label.shape))
 
 
 def hot(g: Backward) -> Value:

@@ -49,7 +49,7 @@ def _pair(pair: object) -> tuple[int, int]:
 
 
 def reference(attributes: PadAttributes, operands: Sequence[Array]) -> Array:
-    x, pads = operands[0], _pairs(attributes)
+    x, pads = operands[0], attributes.pads
     result = np.zeros([before + size + after for size, (before, after) in zip(x.shape, pads, strict=True)], x.dtype)
     result[tuple(slice(before, before + size) for size, (before, _) in zip(x.shape, pads, strict=True))] = x
     return result

@@ -45,8 +45,9 @@ def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic
     """As the reference; the sum is the arithmetic's."""
     x = operands[0]
     axis = attributes.axis % x.ndim
-    exponentials = arithmetic.exp(x - x.max(axis=axis, keepdims=True))
-    return np.asarray(exponentials / np.expand_dims(arithmetic.sum(exponentials, (axis,)), axis))
+    exponentials = arithmetic.exp(x - np.maximum.reduce(x, axis, keepdims=True))
+    exponentials /= np.expand_dims(arithmetic.sum(exponentials, (axis,)), axis)
+    return exponentials
 
 
 def gradient(g: Backward) -> Gradients:

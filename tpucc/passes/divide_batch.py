@@ -72,14 +72,21 @@ class _Parts(Rewriter):
         return replace(type_, shape=(*shape[: batch.axis], shape[batch.axis] // self._cores, *shape[batch.axis + 1 :]))
 
     def _constant(self, name: str, batch: Batch) -> str:
-        """The part of a constant that goes with one core's items."""
+        """The part of a value without inputs that goes with one core's items."""
 
         def make() -> str:
-            node = self.graph[name]
-            assert isinstance(node.attributes, ConstantAttributes)
-            part = one_part(node.attributes.value.data, batch, self._size, self._cores)
-            assert part is not None
-            return self.make(Node(name, "constant", (), ConstantAttributes(Constant(part)), self._part(node.type, batch), node.origin)).name
+            node, type_ = self.graph[name], self._part(self.graph[name].type, batch)
+            if isinstance(node.attributes, ConstantAttributes):
+                part = one_part(node.attributes.value.data, batch, self._size, self._cores)
+                assert part is not None
+                return self.make(Node(name, "constant", (), ConstantAttributes(Constant(part)), type_, node.origin)).name
+            division = _of_constants(self.graph, node, batch, self._size, self._cores)
+            assert division is not None
+            operands = list(node.operands)
+            for index, place in division.constants.items():
+                operands[index] = self._constant(operands[index], place)
+            attributes = division.attributes or node.attributes
+            return self.make(replace(node, operands=tuple(operands), type=type_, attributes=attributes)).name
 
         return self.once((name, batch), make)
 
@@ -104,7 +111,7 @@ def divisions(graph: Graph, cores: int, *, means: bool = False) -> Divisions:
         operands = graph.operands(node)
         batches = [found[operand.name].result if operand.name in found else None for operand in operands]
         try:
-            found[node.name] = _divided(Case(node, operands, batches, size, cores), means)
+            found[node.name] = _divided(graph, Case(node, operands, batches, size, cores), means)
         except MixedError as error:
             errors.append(_mixed(node, str(error), cores, means))
     if errors := errors or list(_means(graph, found, cores) if means else _outputs(graph, found, size, cores)):
@@ -138,7 +145,7 @@ def rule_of(op: str) -> BatchRule | None:
     return BATCHES[LAYERS[op]] if op in LAYERS else facts_of(op).batch
 
 
-def _divided(case: Case, means: bool) -> Division:
+def _divided(graph: Graph, case: Case, means: bool) -> Division:
     if (rule := rule_of(case.node.op)) is None:
         raise MixedError(f"nothing is known of how {case.node.op} treats a batch")
     division = rule(case)
@@ -146,10 +153,39 @@ def _divided(case: Case, means: bool) -> Division:
         raise MixedError(f"{case.node.op} averages over the batch")
     for index, batch in division.constants.items():
         operand = case.operands[index]
-        known = operand.attributes.value.data if isinstance(operand.attributes, ConstantAttributes) else None
-        if known is not None and one_part(known, batch, case.size, case.cores) is None:
+        known = means or isinstance(operand.attributes, ConstantAttributes)  # while compiling, some aren't computed yet
+        if known and not _same_for_all(graph, operand, batch, case.size, case.cores):
             raise MixedError(f"the constant {operand.name} differs from item to item, and all cores run the same program")
     return division
+
+
+def _same_for_all(graph: Graph, node: Node, batch: Batch, size: int, cores: int) -> bool:
+    """Whether a value without inputs can be divided: each core's part is the same."""
+    if isinstance(node.attributes, ConstantAttributes):
+        return one_part(node.attributes.value.data, batch, size, cores) is not None
+    return _of_constants(graph, node, batch, size, cores) is not None
+
+
+def _of_constants(graph: Graph, node: Node, batch: Batch, size: int, cores: int) -> Division | None:
+    """How an operator on values without inputs is divided, so that its result has the batch there; None where it can't be.
+
+    `zeros([batch, units]) @ w` is one: where w is trained, it isn't known when compiling, but all its rows are equal.
+    """
+    if (rule := rule_of(node.op)) is None:
+        return None
+    operands = graph.operands(node)
+    for index, operand in enumerate(operands):
+        for axis in range(operand.type.rank):
+            given = Batch(axis, batch.inner)
+            case = Case(node, operands, [given if place == index else None for place in range(len(operands))], size, cores)
+            try:
+                division = rule(case)
+            except MixedError:
+                continue
+            constants = {**division.constants, index: given}
+            if division.result == batch and all(_same_for_all(graph, operands[at], b, size, cores) for at, b in constants.items()):
+                return replace(division, constants=constants)
+    return None
 
 
 def _outputs(graph: Graph, found: Divisions, size: int, cores: int) -> Iterator[Diagnostic]:

@@ -39,7 +39,9 @@ class Examples:
         """The batch of a step, counted from 0, in equal parts. Each epoch has its order: a permutation drawn from seed and epoch."""
         epoch, place = divmod(step, self.steps)
         chosen = _order(self.count, seed, epoch)[place * self.batch : (place + 1) * self.batch]
-        return [{name: array[rows] for name, array in self.arrays.items()} for rows in np.split(chosen, parts)]
+        size = self.batch // parts
+        places = [chosen[first : first + size] for first in range(0, self.batch, size)]
+        return [{name: array[rows] for name, array in self.arrays.items()} for rows in places]
 
 
 def read_examples(training: Training, folder: Path, given: Path | Arrays | None) -> Examples:

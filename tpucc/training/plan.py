@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +31,11 @@ Function = Callable[[Sequence[AnyArray]], AnyArray]
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One node: what computes it, the places of its operands and of its result, and the places that are free after it."""
+    """One node: what computes it, what takes its operands out of the memory, the place of its result, and those that are free after it."""
 
     node: Node
     function: Function
-    operands: tuple[int, ...]
+    operands: Callable[[list[Any]], Sequence[AnyArray]]
     result: int
     freed: tuple[int, ...]
 
@@ -48,10 +50,13 @@ class Plan:
         self.graph = graph
         self._kept = tuple(dict.fromkeys((*(output.node for output in graph.outputs), *kept)))
         self._places = {node.name: place for place, node in enumerate(graph)}
-        self._given = tuple(node for node in graph if node.is_input or isinstance(node.attributes, StateAttributes | WeightAttributes))
+        self._inputs = tuple((node.name, self._places[node.name]) for node in graph.inputs)
+        given = (node.name for node in graph if not node.is_input and isinstance(node.attributes, StateAttributes | WeightAttributes))
+        self._given = tuple((name, self._places[name]) for name in given)
+        self._arithmetic = arithmetic.remembering()
         before, own, self._reductions, after = _phases(graph)
         last = _last_uses((*before, *own, *self._reductions, *after), self._kept)
-        make = partial(_call, arithmetic=arithmetic, places=self._places, last=last)
+        make = partial(_call, arithmetic=self._arithmetic, places=self._places, last=last)
         self._before, self._own, self._after = ([make(node) for node in nodes] for nodes in (before, own, after))
 
     def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]], watch: Watch | None = None) -> Values:
@@ -61,16 +66,14 @@ class Plan:
         parts have their own, all of these. Overflow and division by zero give infinities and NaN, as IEEE 754 says.
         """
         shared: list[AnyArray | None] = [None] * len(self._places)
-        for node in self._given:
-            if not node.is_input:
-                shared[self._places[node.name]] = given[node.name]
+        for name, place in self._given:
+            shared[place] = given[name]
         with np.errstate(all="ignore"):
             _run(self._before, (shared,), watch)
             memories = [list(shared) for _ in parts] if len(parts) > 1 else [shared]
             for memory, part in zip(memories, parts, strict=True):
-                memory_of = ((self._places[node.name], part[node.name]) for node in self._given if node.is_input)
-                for place, value in memory_of:
-                    memory[place] = value
+                for name, place in self._inputs:
+                    memory[place] = part[name]
             _run(self._own, memories, watch)
             for node in self._reductions:
                 operand = self._places[node.operands[0]]
@@ -111,7 +114,14 @@ def _last_uses(order: Sequence[Node], kept: Sequence[str]) -> dict[str, str]:
 
 def _call(node: Node, arithmetic: Arithmetic, places: Mapping[str, int], last: Mapping[str, str]) -> _Call:
     freed = tuple(places[name] for name in dict.fromkeys(node.operands) if last.get(name) == node.name)
-    return _Call(node, _function(node, arithmetic), tuple(places[name] for name in node.operands), places[node.name], freed)
+    return _Call(node, _function(node, arithmetic), _taker([places[name] for name in node.operands]), places[node.name], freed)
+
+
+def _taker(places: Sequence[int]) -> Callable[[list[Any]], Sequence[AnyArray]]:
+    """A function that takes the values at these places."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda memory: [memory[place] for place in places]
 
 
 def _function(node: Node, arithmetic: Arithmetic) -> Function:
@@ -126,11 +136,22 @@ def _function(node: Node, arithmetic: Arithmetic) -> Function:
 
 
 def _run(calls: Sequence[_Call], memories: Sequence[list[AnyArray | None]], watch: Watch | None) -> None:
+    if len(memories) == 1 and watch is None:
+        _run_one(calls, memories[0])
+        return
     for call in calls:
         for memory in memories:
-            memory[call.result] = call.function([memory[place] for place in call.operands])  # type: ignore[misc]
+            memory[call.result] = call.function(call.operands(memory))
         if watch is not None:
             watch(call.node, [memory[call.result] for memory in memories])  # type: ignore[misc]
         for place in call.freed:
             for memory in memories:
                 memory[place] = None
+
+
+def _run_one(calls: Sequence[_Call], memory: list[Any]) -> None:
+    """The common case, in which the loop takes as long as small operators do."""
+    for call in calls:
+        memory[call.result] = call.function(call.operands(memory))
+        for place in call.freed:
+            memory[place] = None

@@ -83,6 +83,11 @@ class Session:
         self._states = {node.name: key_of(node) for node in states(self.step.graph)}
         self._gradients = _gradients(self.step)
         self._plan = Plan(self.step.graph, self.arithmetic, tuple(self._gradients.values()))
+        self._loss = loss_of(self.step.graph)
+        moved = values_of(self.step.graph, NEXT)
+        self._moved = {key: moved[name] for name, key in self._states.items()}
+        self._fixed = {node.name: self.weights[key] for key, node in weights_of(self.step.graph).items()}
+        self._draws = any(node.name == DRAW for node in self.step.graph.inputs)
         self._earlier: State | None = None
         self.state = self._first() if settings.resume is None else self._resumed(settings.resume)
 
@@ -137,22 +142,20 @@ class Session:
 
     def _step(self, before: State) -> tuple[State, Mapping[str, AnyArray]]:
         values = self._plan.run(self._given(before), self._inputs(before))
-        loss = float(values[loss_of(self.step.graph)])
+        loss = float(values[self._loss])
         if not math.isfinite(loss):
             raise self._not_finite(before)
-        moved = values_of(self.step.graph, NEXT)
-        return before.after({key: values[moved[name]] for name, key in self._states.items()}, loss), values
+        return before.after({key: values[name] for key, name in self._moved.items()}, loss), values
 
     def _weights(self, state: State) -> dict[str, AnyArray]:
         return {key: state.values.get(key, self.weights[key]) for key in weights_of(self.model.graph)}
 
     def _given(self, state: State) -> dict[str, AnyArray]:
-        fixed = {node.name: self.weights[key] for key, node in weights_of(self.step.graph).items()}
-        return fixed | {name: state.values[key] for name, key in self._states.items()}
+        return self._fixed | {name: state.values[key] for name, key in self._states.items()}
 
     def _inputs(self, state: State) -> list[dict[str, AnyArray]]:
         parts = self.examples.parts(state.seed, state.step, self.parts)
-        for index, part in enumerate(parts):
+        for index, part in enumerate(parts if self._draws else ()):
             part[DRAW] = np.asarray([state.seed, state.step, index * (self.examples.batch // self.parts)], np.int32)
         return parts
 

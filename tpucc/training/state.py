@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class State:
 
     def after(self, values: Mapping[str, AnyArray], loss: float) -> State:
         """The state one step later."""
-        return replace(self, values=values, step=self.step + 1, losses=(*self.losses, loss))
+        return State(values, self.seed, self.step + 1, self.until, (*self.losses, loss), self.epochs, self.graph)
 
 
 def digest(graph: Graph) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from data import Array, Labels
-from descent import Parameters, logits_gradient, sigmoid
+
+from hand.descent import Array, Labels, Parameters, logits_gradient, sigmoid
 
 
 @dataclass(frozen=True)
@@ -22,26 +22,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Lstm:
-    """`inputs` values a step to `units`, then to `classes`."""
+    """Of `units`."""
 
-    inputs: int
     units: int
-    classes: int
-
-    def initial(self, generator: np.random.Generator) -> Parameters:
-        """Glorot-normal weights; the forget gates start open (Jozefowicz et al., ICML 2015)."""
-        bias = np.zeros(4 * self.units, np.float32)
-        bias[self.units : 2 * self.units] = 1
-        return {
-            "lstm.kernel": _glorot(generator, self.inputs, 4 * self.units),
-            "lstm.recurrent": _glorot(generator, self.units, 4 * self.units),
-            "lstm.bias": bias,
-            "fc.w": _glorot(generator, self.units, self.classes),
-            "fc.b": np.zeros(self.classes, np.float32),
-        }
-
-    def logits(self, parameters: Parameters, x: Array) -> Array:
-        return self._run(parameters, x)[1] @ parameters["fc.w"] + parameters["fc.b"]
 
     def gradients(self, parameters: Parameters, x: Array, y: Labels) -> Parameters:
         """Backpropagation through time."""
@@ -78,8 +61,3 @@ def _gate_gradients(step: Step, dh: Array, dc: Array) -> tuple[Array, Array]:
     dc = dc + dh * o * (1 - step.shown**2)
     parts = dc * g * i * (1 - i), dc * step.c * f * (1 - f), dc * i * (1 - g**2), dh * step.shown * o * (1 - o)
     return np.concatenate(parts, axis=1), dc * f
-
-
-def _glorot(generator: np.random.Generator, m: int, n: int) -> Array:
-    """Glorot and Bengio, AISTATS 2010."""
-    return generator.normal(0, np.sqrt(2 / (m + n)), (m, n)).astype(np.float32)

@@ -5,49 +5,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from data import Array, Labels
-from dense import Dense
-from descent import Parameters, he_normal, logits_gradient
+
+from hand.dense import Dense
+from hand.descent import Array, Labels, Parameters, logits_gradient
 
 
 @dataclass(frozen=True)
 class Convolutional:
-    """`channels` from the image to the last convolution; kernels are `kernel`×`kernel`, odd, with "same" padding.
+    """`layers` convolutions, each with ReLU and a pool, then a dense network.
 
-    `conv1.w` is [kernel, kernel, channels in, channels out] and `conv1.b` [channels out]; images are [rows, height, width, channels].
+    `conv1.w` is [size, size, channels in, channels out] and `conv1.b` [channels out]; images are [rows, height, width, channels]. Sizes are
+    odd, and padding is "same".
     """
 
-    channels: tuple[int, ...]
-    kernel: int
+    layers: int
     dense: Dense
-
-    def initial(self, generator: np.random.Generator) -> Parameters:
-        found: Parameters = {}
-        for index, (m, n) in enumerate(zip(self.channels[:-1], self.channels[1:], strict=True), 1):
-            found |= {f"conv{index}.w": he_normal(generator, self.kernel, self.kernel, m, n), f"conv{index}.b": np.zeros(n, np.float32)}
-        return found | self.dense.initial(generator)
-
-    def logits(self, parameters: Parameters, x: Array) -> Array:
-        return self.dense.logits(parameters, _flat(self._maps(parameters, x)[-1]))
 
     def gradients(self, parameters: Parameters, x: Array, y: Labels) -> Parameters:
         maps = self._maps(parameters, x)
-        values = self.dense.values(parameters, _flat(maps[-1]))
+        values = self.dense.values(parameters, maps[-1].reshape(len(x), -1))
         found, delta = self.dense.backward(parameters, values, logits_gradient(values[-1], y))
-        delta = delta.reshape(maps[-1].shape)
-        for index in reversed(range(1, len(self.channels))):
+        delta = (delta @ parameters["fc1.w"].T).reshape(maps[-1].shape)
+        for index in range(self.layers, 0, -1):
             before, activation, pooled = maps[2 * index - 2 : 2 * index + 1]
             delta = unpool(delta, activation, pooled) * (activation > 0)
             w = parameters[f"conv{index}.w"]
-            found[f"conv{index}.w"] = (patches(before, self.kernel).T @ delta.reshape(-1, delta.shape[3])).reshape(w.shape)
+            found[f"conv{index}.w"] = (patches(before, len(w)).T @ delta.reshape(-1, delta.shape[3])).reshape(w.shape)
             found[f"conv{index}.b"] = delta.sum(axis=(0, 1, 2))
-            delta = convolve(delta, w[::-1, ::-1].transpose(0, 1, 3, 2))
+            if index > 1:
+                delta = convolve(delta, w[::-1, ::-1].transpose(0, 1, 3, 2))
         return found
 
     def _maps(self, parameters: Parameters, x: Array) -> list[Array]:
         """The image, then after each convolution its activation and what the pool makes of it."""
         maps = [x]
-        for index in range(1, len(self.channels)):
+        for index in range(1, self.layers + 1):
             activation = np.maximum(convolve(maps[-1], parameters[f"conv{index}.w"]) + parameters[f"conv{index}.b"], 0)
             maps += [activation, pool(activation)]
         return maps
@@ -81,7 +73,3 @@ def _cells(x: Array) -> Array:
     """Axes 2 and 4 are the pixels of a pool's cell."""
     rows, height, width, channels = x.shape
     return x.reshape(rows, height // 2, 2, width // 2, 2, channels)
-
-
-def _flat(x: Array) -> Array:
-    return x.reshape(len(x), -1)
