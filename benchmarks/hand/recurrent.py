@@ -61,4 +61,3 @@ def _gate_gradients(step: Step, dh: Array, dc: Array) -> tuple[Array, Array]:
     dc = dc + dh * o * (1 - step.shown**2)
     parts = dc * g * i * (1 - i), dc * step.c * f * (1 - f), dc * i * (1 - g**2), dh * step.shown * o * (1 - o)
     return np.concatenate(parts, axis=1), dc * f
-
