@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dataflow_pictures import DATAFLOWS, dataflow_svg
+from float_pictures import bits_svg, halving_svg
 from measure import programs_page, quick_rows, row_heads
 from notebook_page import executed
 from paper_page import cells_of, paper_page, quick_cells, targets_page
@@ -30,6 +31,7 @@ from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.base import options_of
 from tpucc.passes.pipeline import PASSES
+from tpucc.passes.training.pipeline import TRAINING_PASSES
 from tpucc.runtime.fidelity import fidelity
 from tpucc.viz import pictures
 from tpucc.viz.charts.textcharts import Canvas, buffer_lines, plain, timeline_lines
@@ -38,7 +40,9 @@ from tpucc.viz.waves import random_work, waves_svg
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
-WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md")
+WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md", "gradients.md")
+TRAINING = ("parallel.md", "train-then-infer.md")
+"""Pages whose commands train for some seconds."""
 GRADED = "coursework.md"
 """A page whose commands grade a class, which takes half a minute."""
 MADE = "<!-- made by docs/generate.py; don't edit -->\n"
@@ -82,6 +86,13 @@ def passes_page() -> str:
     for step in PASSES:
         options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
         parts.append(f"| `{step.name}` | {'every level' if step.level == 0 else f'-O{step.level}'} | {step.summary} | {options} |")
+    parts += [
+        "\n## Of training\n",
+        "From the loss that `train` returns to the graph of one step, in this order: `tpucc compile --train`.\n",
+    ]
+    parts += ["| pass | does | in full |", "|---|---|---|"]
+    for step in dict.fromkeys(TRAINING_PASSES):
+        parts.append(f"| `{step.name}` | {step.summary} | {' '.join((type(step).__doc__ or '').split())} |")
     return "\n".join(parts) + "\n"
 
 
@@ -121,7 +132,8 @@ def pages(trained_on_host: Mapping[str, str]) -> Mapping[str, str]:
     """The generated pages by path below docs/, and those with outputs in them."""
     beside = {PAPER: f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
     measured = {MEASURED: programs_page(), TRAINED: training_page(trained_on_host)}
-    return beside | quick_pages() | {GRADED: with_outputs(text_of(GRADED))} | {path: f"{MADE}\n{text}" for path, text in measured.items()}
+    written = {page: with_outputs(text_of(page)) for page in (*TRAINING, GRADED)}
+    return beside | quick_pages() | written | {path: f"{MADE}\n{text}" for path, text in measured.items()}
 
 
 def quick_pages() -> Mapping[str, str]:
@@ -175,6 +187,11 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
         before = tpucc.compile("deep.tpu").graph.value
         yield "merge-before", pictures.graph_svg(before)
         yield "merge-after", pictures.graph_svg(names["Rewriter"](before, "merge-products").rewrite(names["merge"]))
+    with as_typed(text_of("gradients.md")):
+        for name, stem in {"tiny": "tiny", "digits": "04_digits_mlp"}.items():
+            yield f"{name}-step", Path("build", stem, "train.svg").read_text("utf-8")
+    yield "float-bits", bits_svg()
+    yield "halving", halving_svg()
     attempts = [block["text"] for block in BLOCK.finditer(text_of(GRADED)) if "def allocate(lives, rows)" in block["text"]]
     with folder():
         printed("lab start 5 lab5 --term spring")

@@ -1,6 +1,7 @@
 """Terminal sessions in the book: what stands under a line `$ tpucc …` in a `text` block is what the command prints.
 
-A page's commands run in a folder of their own, which holds the files that the page tells the reader to write.
+A page's commands run in a folder of their own, which holds the files that the page tells the reader to write. The seconds of a training are
+others on each computer, and are shown as `…`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from tpucc.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+SECONDS = re.compile(r"(?<= )\d+\.\d\d$", re.MULTILINE)
+"""In the table that `tpucc train` prints: its last column."""
 NAMED = re.compile(r"`([\w/-]+\.(?:tpu|py))`[^`]*\Z")
 VERDICTS = ("lab check ", "lab grade ")
 """Commands whose status 1 is a verdict, which the page shows, and no failure."""
@@ -56,7 +59,8 @@ def folder() -> Iterator[None]:
 def _typed(namespace: dict[str, Any], block: re.Match[str]) -> str:
     """A block with what it prints: writes it if the paragraph before it names a file, and runs Python and `$ tpucc`."""
     language, text = block["language"], block["text"]
-    if found := NAMED.search(block.string[: block.start()].strip().rpartition("\n\n")[2]):
+    found = NAMED.search(block.string[: block.start()].strip().rpartition("\n\n")[2])
+    if found and language in ("tpu", "python"):
         Path(found[1]).write_text(text, "utf-8")
     if language == "python":
         with contextlib.redirect_stdout(io.StringIO()):
@@ -73,4 +77,5 @@ def printed(command: str) -> str:
         status = main(shlex.split(command))
     if status and not (status == 1 and command.startswith(VERDICTS)):
         raise RuntimeError(f"tpucc {command} ends with status {status}\n{stream.getvalue()}")
-    return stream.getvalue()
+    text = stream.getvalue()
+    return SECONDS.sub(lambda found: "…".rjust(len(found[0])), text) if command.startswith("train ") else text

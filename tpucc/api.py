@@ -37,6 +37,7 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
+from tpucc.viz.training import step_svg, training_files
 
 Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 """An array for each input of a model, by name; or an array alone."""
@@ -279,11 +280,11 @@ class Training:
         def text(with_data: bool) -> str:
             return print_graph(graph, with_data=with_data)
 
-        return Shown(graph, f"step graph {graph.name}", text, lambda: pictures.graph_svg(graph))
+        return Shown(graph, f"step graph {graph.name}", text, lambda: step_svg(self._session.model, self._session.step))
 
     def save(self, folder: PathLike) -> None:
-        """Writes `weights.npz`, `state.npz` and `history.json` into a folder, which is made if it is missing."""
-        write_files(Path(folder), self._session.files())
+        """Writes `weights.npz`, `state.npz`, `history.json` and `report.html` into a folder, which is made if it is missing."""
+        write_files(Path(folder), training_files(self._session))
 
 
 def train(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shlex
 import subprocess
@@ -36,6 +37,29 @@ def test_all_of_the_reference_is_up_to_date() -> None:
     assert stale_pages() == ""
 
 
+def test_a_session_is_not_written_into_the_file_that_is_named_before_it() -> None:
+    spec = importlib.util.spec_from_file_location("terminal_blocks", ROOT / "docs" / "terminal_blocks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    sessions = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(sessions)
+    page = "Read `model.tpu`:\n\n```text\n$ tpucc --version\n```\n\nWrite `other.tpu`:\n\n```tpu\nmodel\n```\n"
+    with sessions.as_typed(page):
+        assert not Path("model.tpu").exists()
+        assert Path("other.tpu").read_text("utf-8") == "model\n"
+
+
+@pytest.mark.soak
+def test_only_the_machines_bits_are_the_same_everywhere() -> None:
+    """The tables of docs/floats.md on this computer: the last column is that of the page."""
+    command = [sys.executable, ROOT / "docs" / "blas_bits.py"]
+    here = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    page = (ROOT / "docs/floats.md").read_text("utf-8")
+    last = [re.findall(r"(\w{8})$", text, re.MULTILINE) for text in (here, page[page.index("kernel  ") : page.index("This was one")])]
+    assert len(last[0]) == 12
+    assert last[0] == last[1]
+
+
 def test_links_lead_somewhere() -> None:
     links = [(page, link) for page in PAGES for link in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))]
     assert len(links) > 50
@@ -43,10 +67,10 @@ def test_links_lead_somewhere() -> None:
 
 
 def test_what_is_quoted_stands_there() -> None:
-    """The page of nine questions quotes other pages."""
+    """The page of questions quotes other pages."""
     page = ROOT / "docs/instructors/questions.md"
     rows = [row for row in page.read_text("utf-8").splitlines() if re.search(r"\]\(\.\./", row)]
-    assert len(rows) == 9
+    assert len(rows) == 12
     for row in rows:
         texts = [" ".join((page.parent / link).read_text("utf-8").split()) for link in re.findall(r"\]\((\.\./[^)#]+)", row)]
         quoted = re.findall(r'"([^"]+)"', row)

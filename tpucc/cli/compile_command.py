@@ -42,6 +42,7 @@ def _kinds(_: click.Context, __: click.Parameter, text: str | None) -> tuple[str
 @data_option
 @click.option("--stop-after", metavar="STAGE", help="Stop after this stage; write nothing.")
 @chart_option
+@click.option("--train", is_flag=True, help="Write the graph of one step of training in place of a program.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print no summary and no warnings.")
 def command(
@@ -53,6 +54,7 @@ def command(
     with_data: bool,
     stop_after: str | None,
     chart: bool | None,
+    train: bool,
     as_json: bool,
     quiet: bool,
     **given: Any,
@@ -61,7 +63,16 @@ def command(
 
     MODEL is a source (.tpu), or the text of a stage, as printed or edited (.graph, .layers.graph, .tile, .asm): then --like names the model
     that it was printed from, and the stages from there on are run and their files written.
+
+    With --train: make one step of MODEL's training, from its `train`; write train.graph and its picture (train.svg, train.dot).
     """
+    if train:
+        from tpucc.cli.step_work import compile_step  # compiling for the integer machine needs none of it
+
+        with Progress(not quiet and not as_json) as progress:
+            dump = Dump(print_after, dump_dir, progress, with_data)
+            compile_step(model, output, given, dump, as_json, quiet, progress)
+        return
     stem, kinds = stem_of(model), kinds_after(model, EMIT) if emit is None else emit
     with Progress(not quiet and not as_json) as progress:
         compilation = compiled(model, given, quiet, Dump(print_after, dump_dir, progress, with_data), stop_after, print_after, progress)

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import shlex
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from tpucc.cli.failures import print_json
 from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, json_option, option
 from tpucc.cli.progress import Progress
-from tpucc.diagnostics import Source, counted, printable
+from tpucc.diagnostics import counted, printable
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
+from tpucc.training.costs import CORES, HOP, LINK, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings
 from tpucc.training.start import started
+from tpucc.viz.tables import table, wrapped
+from tpucc.viz.training import measured, training_files
 
 INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""
@@ -40,23 +47,30 @@ INTERRUPTED = 130
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors.")
 def command(model: Path, output: Path | None, params: Mapping[str, str], as_json: bool, quiet: bool, **given: Any) -> int:
-    """Train MODEL by its `train`: write the weights, the state and the history, and print loss and held-out accuracy an epoch.
+    """Train MODEL by its `train`: write the weights, the state, the history and a page; print loss and held-out accuracy an epoch.
 
-    Ctrl-C stops after the current step and writes the state, from which --resume goes on to the same bits.
+    Ctrl-C stops, drops the step that isn't done, and writes the files: --resume goes on from the state to the same bits.
     """
     source = read_source(model)
+    folder = output or Path("build") / model.stem
     with Progress(not quiet and not as_json) as progress:
         progress.stage("make the step graph")
         session = started(source, model.parent, model.stem, params, Settings(**given))
-        folder = output or Path("build") / model.stem
+        write_files(folder, {})  # a folder that can't be written is an error before the training, not after it
+        warnings = [*(warning.render(source) for warning in session.model.warnings), *(f"note: {note}" for note in session.notes)]
+        for warning in () if quiet else warnings:
+            say(warning)
         table = _Table(session, progress, shown=not quiet and not as_json)
-        _warn(session, source, quiet)
         stopped = _run(session, table, progress)
-    write_files(folder, session.files())
+        progress.stage("draw and write the files")
+        files = training_files(session)
+        write_files(folder, files)
+    paths = [printable(str(folder / name)) for name in files]
     if as_json:
-        print_json(session.history | {"files": [str(folder / name) for name in session.files()]})
+        cost = asdict(all_reduce(session.step.reduced_bytes, session.settings.cores))
+        print_json(session.history | {"stopped": stopped, "all_reduce_by_formula": cost, "files": paths, "warnings": warnings})
     elif not quiet:
-        click.echo(table.ending(folder, stopped))
+        click.echo(_ending(session, model, folder, stopped))
     return INTERRUPTED if stopped else 0
 
 
@@ -74,55 +88,76 @@ def _run(session: Session, table: _Table, progress: Progress) -> bool:
     return False
 
 
-def _warn(session: Session, source: Source, quiet: bool) -> None:
-    if quiet:
-        return
-    for warning in session.model.warnings:
-        say(warning.render(source))
-    for note in session.notes:
-        say(f"note: {note}")
-
-
 class _Table:
-    """What is printed of a training: its head, a row an epoch, and where the files are."""
+    """What is printed while a session trains: its head, and a row an epoch."""
 
     def __init__(self, session: Session, progress: Progress, shown: bool) -> None:
-        self._session, self._progress, self._shown = session, progress, shown
+        self._progress, self._shown = progress, shown
         self._since = time.perf_counter()
-        self._print(_head(session))
-        held = "held out" if session.held_out else ""
-        self._print(f"{'epoch':>5}  {'loss':>9}  {held:>9}  {'seconds':>8}")
+        self._print(wrapped(_head(session), "  "))
+        held = f"  {'held out':>11}" if session.held_out else ""
+        self._print(f"{'epoch':>5}  {'loss':>9}{held}  {'seconds':>8}")
 
     def row(self, epoch: Epoch) -> None:
         now = time.perf_counter()
         seconds, self._since = now - self._since, now
-        self._print(f"{epoch.number:>5}  {epoch.loss:>9.5f}  {_measured(epoch.held_out):>9}  {seconds:>8.2f}")
-
-    def ending(self, folder: Path, stopped: bool) -> str:
-        state = self._session.state
-        words = f"stopped after {counted(state.step, 'step')}; --resume {folder / 'state.npz'} goes on" if stopped else ""
-        return printable("\n".join(filter(None, (words, f"weights: {folder / 'weights.npz'}; state and history beside it"))))
+        held = f"  {measured(epoch.held_out):>11}" if epoch.held_out else ""
+        self._print(f"{epoch.number:>5}  {_loss(epoch.loss):>9}{held}  {seconds:>8.2f}")
 
     def _print(self, line: str) -> None:
         if self._shown:
             with self._progress.aside():
-                click.echo(printable(line.rstrip()))
+                click.echo(line)
 
 
 def _head(session: Session) -> str:
     settings, examples = session.settings, session.examples
     where = "the host, in float32" if settings.target == HOST else f"{counted(settings.cores, 'core')} of {settings.target}"
-    where += f", {counted(settings.microbatches, 'microbatch')}" if settings.microbatches > 1 else ""
+    where += f", {counted(settings.microbatches, 'microbatch', 'microbatches')}" if settings.microbatches > 1 else ""
     count = sum(array.size for array in session.trained.values())
-    optimizer = session.training.optimizer
-    assert optimizer is not None
-    words = ", ".join(f"{name}={value:g}" for name, value in optimizer.parameters)
     what = "made-up example" if examples.made_up else "example"
-    parts = (counted(count, "weight"), counted(examples.count, what), f"batch {examples.batch:,}", f"{optimizer.name}({words})")
-    return f"{session.model.graph.name} on {where}: {', '.join(parts)}"
+    parts = (counted(count, "weight"), counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
+    return printable(f"{session.model.graph.name} on {where}: {', '.join(parts)}")
 
 
-def _measured(found: Mapping[str, float]) -> str:
-    if "accuracy" in found:
-        return f"{found['accuracy']:.2%}".replace("%", " %")
-    return f"{found['rmse']:.5g}" if "rmse" in found else ""
+def _loss(value: float) -> str:
+    return f"{value:.5f}" if abs(value) < 1000 else f"{value:.3e}"
+
+
+def _ending(session: Session, model: Path, folder: Path, stopped: bool) -> str:
+    """What is printed at the end: an epoch that isn't over, the cost of the cores, how to go on, and the page to open."""
+    state, cores = session.state, session.settings.cores
+    parts = []
+    if state.losses:
+        number, mean = state.step // session.examples.steps + 1, math.fsum(state.losses) / len(state.losses)
+        parts.append(f"epoch {number:,} so far: {len(state.losses):,} of {counted(session.examples.steps, 'step')}, loss {_loss(mean)}")
+    if cores > 1:
+        parts.append(costs_text(session.step.reduced_bytes, cores))
+    if stopped:
+        parts.append(f"stopped after {counted(state.step, 'step')}; this goes on to the same bits:\n  {_resuming(model, folder)}")
+    weights, page = (printable(str(folder / name)) for name in ("weights.npz", "report.html"))
+    parts += [f"weights: {weights}; state and history beside them", f"open {page}"]
+    return "\n".join(part if "\n" in part else wrapped(part, "  ") for part in parts)
+
+
+def _resuming(model: Path, folder: Path) -> str:
+    """The command that goes on from the state: as it was typed, but for where it starts and where it ends."""
+    context = click.get_current_context()
+    words = []
+    for name, value in context.params.items():
+        source = context.get_parameter_source(name)
+        parameter = next(each for each in context.command.params if each.name == name)
+        if source is not ParameterSource.COMMANDLINE or name in ("model", "resume", "epochs", "steps"):
+            continue
+        for one in [f"{key}={each}" for key, each in value.items()] if isinstance(value, Mapping) else [value]:
+            words += [parameter.opts[0], *([] if one is True else [str(one)])]
+    return printable(shlex.join(["tpucc", "train", str(model), *words, "--resume", str(folder / "state.npz")]))
+
+
+def costs_text(size: int, cores: int) -> str:
+    """What the all-reduce of a step costs on 1, 2, 4, 8 cores, and on as many as there are."""
+    counts = sorted({*CORES, cores})
+    found = [all_reduce(size, count) for count in counts]
+    rows = [(f"{c.cores:,}", f"{c.sent:,.0f}", f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}") for c in found]
+    head = f"all-reduce of {size:,} bytes a step, by formula, not timed: {LINK / 1e9:g} GB/s a link, {1e6 * HOP:g} µs a hop (assumed)"
+    return f"{wrapped(head, '  ')}\n{table(('cores', 'bytes sent', 'hops', 'µs'), rows, left=0)}"

@@ -35,6 +35,11 @@ class Optimizer:
     name: str
     parameters: tuple[tuple[str, float], ...]
 
+    def __str__(self) -> str:
+        """As it is written in a source, without values that are the defaults."""
+        defaults = {each.name: each.default for each in OPTIMIZERS[self.name]}
+        return f"{self.name}({', '.join(f'{name}={value:g}' for name, value in self.parameters if value != defaults[name])})"
+
 
 def _share(name: str, default: float) -> Parameter:
     """What remains of an average at each step."""

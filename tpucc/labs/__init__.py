@@ -28,6 +28,7 @@ NAMES = {
     7: "waits",
     8: "break_it",
     9: "race",
+    10: "gradients",
 }
 """The module of each lab, by its number."""
 

@@ -113,7 +113,7 @@ def _near(module: ModuleType, function: str) -> str:
 
 
 def _plain(value: Any, depth: int = 0) -> Any:
-    """A result as values that travel: arrays as their bytes, a graph of tpucc's as its text."""
+    """A result as values that travel: arrays as their bytes, a graph of tpucc's as its text, a gradient as the graph that computes it."""
     import numpy as np
 
     if depth > 20:
@@ -132,6 +132,8 @@ def _plain(value: Any, depth: int = 0) -> Any:
         from tpucc.ir.printer import print_graph
 
         return {"graph": print_graph(value, with_data=True)}
+    if type(value).__module__ == "tpucc.ops.gradient" and type(value).__name__ == "Value":
+        return _plain(value.builder.graph(value), depth + 1)
     if isinstance(value, list | tuple) or hasattr(value, "__iter__"):
         return [_plain(entry, depth + 1) for entry in value]
     raise TypeError(f"the result has a {type(value).__name__}, which can't be handed back")

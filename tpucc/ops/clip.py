@@ -38,10 +38,12 @@ def reference(attributes: ClipAttributes, operands: Sequence[Array]) -> Array:
 
 
 def gradient(g: Backward) -> Gradients:
+    # lab 10 begin: give the gradients of the operands
     """dx = dy where low < x < high, else 0: 0 at the kinks too."""
     (x,) = g.operands
     inside = (x > g.attributes.low) * (x < g.attributes.high)
     return (inside.call("where", g.dy, 0.0),)
+    # lab 10 end
 
 
 OP = OpDef(

@@ -69,7 +69,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Boundary(),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    gradient=Missing("straight-through estimation isn't there yet"),
+    gradient=Missing("its operand is an integer"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),

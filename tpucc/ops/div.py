@@ -23,10 +23,12 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 
 
 def gradient(g: Backward) -> Gradients:
+    # lab 10 begin: give the gradients of the operands
     """y = a / b: da = dy / b, db = -dy * y / b, each summed over the axes along which the operand was repeated."""
     a, b = g.operands
     da = g.dy / b
     return da.summed_to(a.shape), -(da * g.result).summed_to(b.shape)
+    # lab 10 end
 
 
 OP = OpDef(

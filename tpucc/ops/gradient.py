@@ -96,14 +96,16 @@ class Value:
         """The axes in this order; without one, in the reverse order."""
         return self.call("transpose", perm=perm or tuple(range(self.type.rank))[::-1])
 
-    def sum(self, axis: tuple[int, ...], keepdims: bool = False) -> Value:
-        return self.call("sum", axis=axis, keepdims=keepdims) if axis else self
+    def sum(self, axis: int | tuple[int, ...], keepdims: bool = False) -> Value:
+        return self if axis == () else self.call("sum", axis=axis, keepdims=keepdims)
 
     def summed_to(self, shape: tuple[int, ...]) -> Value:
         """The sum over the axes along which a value of this shape was repeated to this one's shape (NumPy's broadcasting)."""
+        # lab 10 begin: sum over the axes that broadcasting has repeated
         lead = self.type.rank - len(shape)
         repeated = tuple(a for a, size in enumerate(self.shape) if a < lead or (shape[a - lead] == 1 and size != 1))
         return self.sum(repeated).reshape(*shape)
+        # lab 10 end
 
     def repeated_to(self, shape: tuple[int, ...]) -> Value:
         """The value repeated to a shape by NumPy's broadcasting."""

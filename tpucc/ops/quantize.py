@@ -72,7 +72,7 @@ OP = OpDef(
     reference=reference,
     legalisation=Boundary(),
     facts=of_one_value(monotone=always, keeps_parameters=False),
-    gradient=Missing("straight-through estimation isn't there yet"),
+    gradient=Missing("it rounds, and its slope is 0 wherever it has one"),
     floats=Ieee(),
     examples=(
         Example("one whole tile", QuantizeAttributes(0.02), (f32(8, 256),)),

@@ -26,8 +26,10 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
 
 
 def gradient(g: Backward) -> Gradients:
+    # lab 10 begin: give the gradients of the operands
     """dx = dy * y * (1 - y)."""
     return [g.dy * g.result * (1.0 - g.result)]
+    # lab 10 end
 
 
 OP = OpDef(

@@ -51,9 +51,11 @@ def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic
 
 
 def gradient(g: Backward) -> Gradients:
+    # lab 10 begin: give the gradients of the operands
     """dx = y * (dy - sum(dy * y)), the sum along the axis."""
     axis = g.attributes.axis % g.result.type.rank
     return [g.result * (g.dy - (g.dy * g.result).sum((axis,), keepdims=True))]
+    # lab 10 end
 
 
 OP = OpDef(

@@ -24,8 +24,10 @@ def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) 
 
 
 def gradient(g: Backward) -> Gradients:
+    # lab 10 begin: give the gradients of the operands
     """dx = dy * (1 - y^2)."""
     return [g.dy * (1.0 - g.result * g.result)]
+    # lab 10 end
 
 
 OP = OpDef(

@@ -62,7 +62,7 @@ def read_examples(training: Training, folder: Path, given: Path | Arrays | None)
 
 
 def _fitting(inputs: Sequence[Node], arrays: Arrays, batch: int) -> Examples:
-    fitting = checked(inputs, arrays, "examples")
+    fitting = checked(inputs, arrays, "training set")
     return Examples(fitting, _count(inputs, fitting, batch), batch)
 
 

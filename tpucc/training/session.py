@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, TrainingError, UsageError
+from tpucc.diagnostics import Diagnostic, Source, TrainingError, UsageError
 from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
@@ -56,6 +56,7 @@ class Epoch:
 
     number: int
     loss: float
+    losses: Sequence[float]
     held_out: Mapping[str, float]
     gradients: Mapping[str, float] = field(default_factory=dict)
     ranges: Mapping[str, list[float]] = field(default_factory=dict)
@@ -64,11 +65,15 @@ class Epoch:
 class Session:
     """A training of one model. `run` trains; `state` is where it is, and always that after a whole step."""
 
-    def __init__(self, model: Model, folder: Path, stem: str, settings: Settings) -> None:
-        """`folder` is the source's, `stem` its name without suffix. Raises what reading the examples, the weights and the state raises, and
-        what `make_step` does."""
+    def __init__(self, model: Model, source: Source, folder: Path, stem: str, settings: Settings) -> None:
+        """`folder` is that of `source`, `stem` its name without suffix.
+
+        Raises what reading the examples, the weights and the state raises, what `make_step` does, and `UsageError` E0529 and E0947.
+        """
         assert model.training is not None
-        self.model, self.settings, self.parts = model, settings, _parts(settings)
+        if settings.epochs is not None and settings.steps is not None:
+            raise UsageError(Diagnostic("E0529", "both epochs and steps say where training ends", help=("give one of them",)))
+        self.model, self.source, self.settings, self.parts = model, source, settings, parts_for(settings.cores, settings.microbatches)
         self.arithmetic = arithmetic_of(settings.target)
         self.step: Step = make_step(model.training, self.parts)
         self.examples: Examples = read_examples(model.training, folder, settings.examples)
@@ -89,7 +94,7 @@ class Session:
     @property
     def trained(self) -> dict[str, AnyArray]:
         """The model's weights by key, as they are now: those that are trained, and the fixed ones."""
-        return {key: self.state.values.get(key, self.weights[key]) for key in weights_of(self.model.graph)}
+        return self._weights(self.state)
 
     @property
     def history(self) -> dict[str, Any]:
@@ -124,21 +129,26 @@ class Session:
     def run(self) -> Iterator[Epoch | None]:
         """Trains until the last step. Yields None after a step, or the epoch that ends with it.
 
-        Raises `TrainingError` E0944 when the loss is NaN or infinite.
+        A step is done when what is measured after it is done: one that an exception interrupts leaves the state as it was. Raises
+        `TrainingError` E0944 when the loss is NaN or infinite.
         """
         while self.state.step < self.state.until:
-            values = self._step()
-            yield None if self.state.step % self.examples.steps else self._epoch(values)
+            state, values = self._step(self.state)
+            epoch = None if state.step % self.examples.steps else self._epoch(state, values)
+            if epoch is not None:
+                state = replace(state, losses=(), epochs=(*state.epochs, asdict(epoch)))
+            self._earlier, self.state = self.state, state
+            yield epoch
 
-    def _step(self) -> Mapping[str, AnyArray]:
-        before = self.state
+    def _step(self, before: State) -> tuple[State, Mapping[str, AnyArray]]:
         values = self._plan.run(self._given(before), self._inputs(before))
         loss = float(values[self._loss])
         if not math.isfinite(loss):
             raise self._not_finite(before)
-        self.state = before.after({key: values[name] for key, name in self._moved.items()}, loss)
-        self._earlier = before
-        return values
+        return before.after({key: values[name] for key, name in self._moved.items()}, loss), values
+
+    def _weights(self, state: State) -> dict[str, AnyArray]:
+        return {key: state.values.get(key, self.weights[key]) for key in weights_of(self.model.graph)}
 
     def _given(self, state: State) -> dict[str, AnyArray]:
         return self._fixed | {name: state.values[key] for name, key in self._states.items()}
@@ -149,17 +159,16 @@ class Session:
             part[DRAW] = np.asarray([state.seed, state.step, index * (self.examples.batch // self.parts)], np.int32)
         return parts
 
-    def _epoch(self, values: Mapping[str, AnyArray]) -> Epoch:
-        losses = self.state.losses
-        epoch = Epoch(
-            number=self.state.step // self.examples.steps,
-            loss=math.fsum(losses) / len(losses),
-            held_out=self.held_out.measure(self.trained) if self.held_out else {},
+    def _epoch(self, state: State, values: Mapping[str, AnyArray]) -> Epoch:
+        weights = self._weights(state)
+        return Epoch(
+            number=state.step // self.examples.steps,
+            loss=math.fsum(state.losses) / len(state.losses),
+            losses=list(state.losses),
+            held_out=self.held_out.measure(weights) if self.held_out else {},
             gradients={key: _norm(values[node]) for key, node in self._gradients.items()},
-            ranges={key: [float(value.min()), float(value.max())] for key, value in self.trained.items()},
+            ranges={key: [float(value.min()), float(value.max())] for key, value in weights.items()},
         )
-        self.state = replace(self.state, losses=(), epochs=(*self.state.epochs, asdict(epoch)))
-        return epoch
 
     def _first(self) -> State:
         values = {}
@@ -189,7 +198,7 @@ class Session:
         """The error of a loss that isn't finite: it names the value that was it first, in this step or the one before."""
         for tried in (self._earlier, state):
             if tried is not None and (first := self._culprit(tried)) is not None:
-                return _blamed(first[0], first[1], tried.step + 1)
+                return TrainingError(_blamed(first[0], first[1], tried.step + 1), self.source)
         raise AssertionError("no value is infinite or NaN")
 
     def _culprit(self, state: State) -> tuple[Node, float] | None:
@@ -216,12 +225,13 @@ def arithmetic_of(target: str) -> Arithmetic:
     return Machine(machine.mxu)
 
 
-def _parts(settings: Settings) -> int:
-    for name, count in (("cores", settings.cores), ("microbatches", settings.microbatches)):
+def parts_for(cores: int, microbatches: int) -> int:
+    """The parts of a batch. Raises `UsageError` E0947 for numbers that aren't powers of two."""
+    for name, count in (("cores", cores), ("microbatches", microbatches)):
         if count < 1 or count & (count - 1):
             mend = "the sum over parts is a tree: 1, 2, 4, 8, …"
-            raise UsageError(Diagnostic("E0947", f"{name} must be a power of two, found {count}", help=(mend,)))
-    return settings.cores * settings.microbatches
+            raise UsageError(Diagnostic("E0947", f"{name} must be a power of two, found {count:,}", help=(mend,)))
+    return cores * microbatches
 
 
 def _initial(model: Model, settings: Settings) -> dict[str, AnyArray]:
@@ -244,8 +254,9 @@ def _norm(value: AnyArray) -> float:
     return math.sqrt(math.fsum(np.square(value, dtype=np.float64).ravel().tolist()))
 
 
-def _blamed(node: Node, value: float, step: int) -> TrainingError:
+def _blamed(node: Node, value: float, step: int) -> Diagnostic:
     what = "not a number" if math.isnan(value) else "infinite"
-    message = f"step {step:,}: {node.name} ({node.op}) is {what}, the first value that is"
-    mend = ("a smaller rate keeps steps small; inputs and labels in a small range help, too",)
-    return TrainingError(Diagnostic("E0944", message, node.origin.trail(), mend))
+    name = node.name if node.name == node.op else f"{node.name} ({node.op})"
+    message = f"in step {step:,}, {name} is {what}: the first value that is"
+    mend = ("a smaller rate keeps steps small; so do inputs and labels in a small range",)
+    return Diagnostic("E0944", message, node.origin.trail(), mend)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Source
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Source, printable
 from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
 from tpucc.options import Options
-from tpucc.training.session import Session, Settings
+from tpucc.training.session import Session, Settings, parts_for
+from tpucc.training.step import Step, make_step
 
 
 def started(source: Source, folder: Path, stem: str, params: Mapping[str, str], settings: Settings) -> Session:
@@ -17,21 +19,42 @@ def started(source: Source, folder: Path, stem: str, params: Mapping[str, str], 
 
     Raises `CompileError` E0945 for a source without `train` or `optimizer`, and what `Session` raises; with the source for messages.
     """
+    with _of(source):
+        return Session(_model(source, params), source, folder, stem, settings)
+
+
+def step_of(source: Source, params: Mapping[str, str], parts: int) -> tuple[Model, Step]:
+    """The model of a source and a step of its training, for a batch in `parts` parts. Raises as `started` does."""
+    with _of(source):
+        model = _model(source, params)
+        assert model.training is not None
+        return model, make_step(model.training, parts_for(parts, 1))
+
+
+@contextmanager
+def _of(source: Source) -> Iterator[None]:
+    """Errors with a place in the source know it."""
     try:
-        model = front_end(source, Options(params=params))
-        _require_training(model)
-        return Session(model, folder, stem, settings)
+        yield
     except Error as error:
         if error.source is None and any(found.labels for found in error.diagnostics):
             raise type(error)(error.diagnostics, source) from error
         raise
 
 
-def _require_training(model: Model) -> None:
-    inputs = ", ".join(f"{node.name}: {node.type.brief}" for node in model.graph.inputs)
-    names = ", ".join(node.name for node in model.graph.inputs)
+def _model(source: Source, params: Mapping[str, str]) -> Model:
+    model = front_end(source, Options(params=params))
+    _require_training(model, source.name)
+    return model
+
+
+def _require_training(model: Model, name: str) -> None:
     if model.training is None:
-        mend = f"train({inputs}, label: i32[…]) -> f32[]:\n    return cross_entropy({model.graph.name}({names}), label)"
-        raise CompileError(Diagnostic("E0945", "the source says nothing of training", help=(mend,)))
+        inputs = [f"{node.name}: {node.type.brief}" for node in model.graph.inputs]
+        batch = next((str(node.type.shape[0]) for node in model.graph.inputs if node.type.shape), "")
+        call = f"{model.graph.name}({', '.join(node.name for node in model.graph.inputs)})"
+        mend = f"write `train({', '.join([*inputs, f'label: i32[{batch}]'])}) -> f32[]:`, and in it `return cross_entropy({call}, label)`"
+        raise CompileError(Diagnostic("E0945", f"{printable(name)} has no `train`, which says what the loss is", help=(mend,)))
     if model.training.optimizer is None:
-        raise CompileError(Diagnostic("E0945", "the source names no optimizer", help=("optimizer sgd(rate=0.01) names one",)))
+        mend = "write `optimizer sgd(rate=0.01)`, or adam(rate=0.001)"
+        raise CompileError(Diagnostic("E0945", f"{printable(name)} names no optimizer", help=(mend,)))

@@ -65,6 +65,8 @@ def read_state(path: Path, graph: Graph) -> State:
     """
     arrays = read_arrays(path)
     found = {key.removeprefix(STATE): array for key, array in arrays.items() if key.startswith(STATE)}
+    if not found:
+        raise InputError(Diagnostic("E0943", f"{path} is not a state of a training: it has no states", help=("train writes state.npz",)))
     if problem := _misfit(found, {key_of(node): node.type.shape for node in states(graph)}):
         mend = "a state goes with the source, the optimizer and the params that it was trained with"
         raise InputError(Diagnostic("E0943", f"{path}: {problem}", help=(mend,)))

@@ -5,20 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tpucc.frontend.training import Training
-from tpucc.ir.graph import Graph
-from tpucc.passes.base import Context, Pass
-from tpucc.passes.common_subexpressions import CommonSubexpressions
-from tpucc.passes.dead_code import DeadCode
+from tpucc.ir.graph import Graph, Node
+from tpucc.passes.base import Context
 from tpucc.passes.running import run_pass, verify_stage
-from tpucc.passes.training.batch_statistics import BatchStatistics
 from tpucc.passes.training.differentiate import Differentiate
-from tpucc.passes.training.divide import DivideExamples
-from tpucc.passes.training.draw_dropout import DrawDropout
-from tpucc.passes.training.fold import FoldExact
-from tpucc.passes.training.logits import Logits
-from tpucc.passes.training.optimizer import Optimizer
-from tpucc.passes.training.reduce import AllReduce
-from tpucc.passes.training.states import States
+from tpucc.passes.training.pipeline import training_passes
 from tpucc.target import Target, load_target
 
 
@@ -30,6 +21,11 @@ class Stage:
     summary: str
     graph: Graph
     changed: bool
+
+
+def bytes_of(node: Node) -> int:
+    """The size of a node's value on a machine for floats."""
+    return node.type.size * node.type.numpy.itemsize
 
 
 @dataclass(frozen=True)
@@ -44,6 +40,16 @@ class Step:
     stages: tuple[Stage, ...]
     notes: tuple[str, ...]
 
+    def after(self, name: str) -> Graph:
+        """The graph that the first pass of this name leaves."""
+        return next(stage.graph for stage in self.stages if stage.name == name)
+
+    @property
+    def reduced_bytes(self) -> int:
+        """The bytes that several cores would reduce at each step: the loss, the gradients and the moved averages."""
+        graph = self.after(Differentiate.name)
+        return sum(bytes_of(graph[name]) for name in graph.output_nodes)
+
 
 def make_step(training: Training, parts: int, target: Target | None = None) -> Step:
     """The step of a source's `train`, for a batch in `parts` equal parts.
@@ -56,30 +62,11 @@ def make_step(training: Training, parts: int, target: Target | None = None) -> S
     verify_stage(graph)
     stages = [Stage("train", "the loss, as it is written", graph, changed=True)]
     notes: list[str] = []
-    for step in passes(training, parts):
+    assert training.optimizer is not None
+    for step in training_passes(training.fixed, parts, training.optimizer.name, training.optimizer.parameters):
         made = run_pass(step, graph, context)
         notes += made.notes
         made = made.without_notes()
         stages.append(Stage(step.name, step.summary, made, changed=made != graph))
         graph = made
     return Step(graph, parts, tuple(stages), tuple(notes))
-
-
-def passes(training: Training, parts: int) -> tuple[Pass, ...]:
-    """The passes of training, in their order."""
-    assert training.optimizer is not None
-    return (
-        States(training.fixed),
-        FoldExact(),
-        DivideExamples(parts),
-        BatchStatistics(),
-        DrawDropout(),
-        Logits(),
-        CommonSubexpressions(),
-        Differentiate(),
-        AllReduce(parts),
-        Optimizer(training.optimizer.name, training.optimizer.parameters),
-        FoldExact(),
-        CommonSubexpressions(),
-        DeadCode(),
-    )

@@ -1,4 +1,4 @@
-"""Nodes in the making: the two `Builder`s that gradient rules, optimizers and passes write with."""
+"""Nodes in the making: the `Builder`s that gradient rules, optimizers and passes write with."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from tpucc.diagnostics import Origin
 from tpucc.ir.constants import Constant
-from tpucc.ir.graph import Attributes, Graph, Node, Output
+from tpucc.ir.graph import Attributes, Graph, NoAttributes, Node, Output
 from tpucc.ir.types import TensorType
 from tpucc.ops import OPS
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.gradient import Value
+from tpucc.ops.opdef import RuleError
 from tpucc.passes.rewriter import Rewriter
 
 
@@ -110,3 +111,42 @@ class Within:
     def constant(self, value: Constant) -> Value:
         made = self._rewriter.once(value.digest, lambda: self._rewriter.constant("scalar", value, self._node.origin))
         return self.value(made.name)
+
+
+class Apart:
+    """Keeps what a rule makes as nodes of a graph of its own, whose inputs are what the rule was given."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, Node] = {}
+
+    def input(self, name: str, type_: TensorType) -> Value:
+        return self._add(name, "input", (), NoAttributes(), type_)
+
+    def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
+        """The result of an operator, whose rule gives its type. Raises `ValueError` for what it refuses."""
+        operator, types = OPS[op], [value.type for value in operands]
+        given = operator.attributes() if attributes is None else attributes
+        try:
+            type_ = operator.infer(given, types).plain()
+        except RuleError as error:
+            names = [type_.brief for type_ in types]
+            raise ValueError(f"{op}({', '.join(names)}): {error.named(names)[0]}") from None
+        return self._add(self._fresh(), op, tuple(value.name for value in operands), given, type_)
+
+    def constant(self, value: Constant) -> Value:
+        return self._add(self._fresh(), "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape))
+
+    def graph(self, value: Value) -> Graph:
+        """What a value is computed from, operands first; its output has the name `gradient`."""
+        needed = {value.name}
+        for node in reversed(self._nodes.values()):
+            if node.name in needed:
+                needed.update(node.operands)
+        return Graph("rule", tuple(node for node in self._nodes.values() if node.name in needed), (Output("gradient", value.name),))
+
+    def _fresh(self) -> str:
+        return f"v{len(self._nodes)}"
+
+    def _add(self, name: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType) -> Value:
+        self._nodes[name] = Node(name, op, operands, attributes, type_, Origin(made_by="rule"))
+        return Value(name, type_, self)

@@ -7,7 +7,7 @@ end of the same graph, each with the place of the forward node that it belongs t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -39,8 +39,16 @@ class Differentiate(Pass):
         return _Backward(graph, self.name).run()
 
 
+def made_for(graph: Graph) -> Mapping[str, tuple[str, ...]]:
+    """For each node of the graph of a loss the nodes that `Differentiate` makes on its behalf: the sum of its gradients, then what its rule
+    makes."""
+    walk = _Backward(graph, Differentiate.name)
+    walk.run()
+    return walk.made
+
+
 class _Backward:
-    """The walk from the loss to the states."""
+    """The walk from the loss to the states. `made` is what came of each node."""
 
     def __init__(self, graph: Graph, by: str) -> None:
         self._graph = graph
@@ -51,14 +59,17 @@ class _Backward:
         self._active = self._between()
         self._contributions: dict[str, dict[tuple[int, int], str]] = {name: {} for name in self._active}
         self._gradients: dict[str, str] = {}
+        self.made: dict[str, tuple[str, ...]] = {}
 
     def run(self) -> Graph:
         errors = [error for node in self._graph if (error := self._obstacle(node)) is not None]
         if errors:
             raise CompileError(errors)
         for position, node in reversed(list(enumerate(self._graph))):
+            before = len(self._growing.nodes)
             if node.name in self._active and self._found(node) and node.operands:
                 self._step(position, node)
+            self.made[node.name] = tuple(self._growing.nodes)[before:]
         outputs = [Output(GRADIENT + name, self._gradients[name]) for name in self._wanted if name in self._gradients]
         return self._growing.build((*self._graph.outputs, *outputs))
 
@@ -81,7 +92,7 @@ class _Backward:
         weights = ", ".join(name for name in self._wanted if name in self._behind(node))
         verb = "has no gradient" if isinstance(rule, Stops) else "has no gradient yet"
         message = f"the loss depends on {weights} through {node.op}, which {verb}: {rule.why}"
-        mend = "declare these weights `fixed`, or compute the loss without this operator"
+        mend = f"compute the loss without this operator, or declare {weights} `fixed`"
         return Diagnostic("E0940", message, node.origin.trail(), (mend,))
 
     def _behind(self, node: Node) -> set[str]:

@@ -22,7 +22,7 @@ from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import number
 
-CONSTANTS = frozenset({"weight", "constant"})
+CONSTANTS = frozenset({"weight", "constant", "state"})
 SUBTITLE = "Operators as the compiler understood the source; the arrows are tensors, the frames are layers."
 
 

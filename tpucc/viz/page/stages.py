@@ -7,7 +7,7 @@ taken away is shown before the next one that stayed.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,6 +88,21 @@ def stages_payload(stages: Sequence[Stage], origins: Origins) -> dict[str, Any]:
             shown.append({**text, **sizes, "rows": deltas([3 * line + kind for line, kind in rows])})
         before = after
     return {**lines.payload(), "shown": shown, "unchanged": len(stages) - len(shown)}
+
+
+def changes(stages: Sequence[Stage]) -> Iterator[tuple[Stage, list[tuple[str, int]]]]:
+    """Each stage that changed its graph, the first one among them, with the lines that it `ADDED` and those that it `REMOVED`."""
+    data = DataWriter()
+    numbers: dict[str, int] = {}
+    before: list[int] | None = None
+    for stage in stages:
+        shown = [print_node(node, data, origins=False) for node in stage.graph]
+        after = [numbers.setdefault(text if len(text) <= LONGEST else text[: LONGEST - 1] + "…", len(numbers)) for text in shown]
+        texts = list(numbers)
+        rows = [(line, ADDED) for line in after] if before is None else _compared(before, after, range(len(texts)))
+        if changed := [(texts[line], kind) for line, kind in rows if kind != KEPT]:
+            yield stage, changed
+        before = after
 
 
 def _compared(before: Sequence[int], after: Sequence[int], text: Sequence[int]) -> list[tuple[int, int]]:

@@ -1,0 +1,84 @@
+"""The page of a training in a browser: lines and boxes light each other, boxes open, and every text stands out and fits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from tests.support.legibility import legibility
+from tpucc.cli.main import main
+
+if TYPE_CHECKING:
+    from tests.browser.conftest import OpenPage
+
+pytestmark = pytest.mark.browser
+
+SOURCE = """
+param batch = 16
+weights random(seed=0)
+optimizer adam(rate=0.02)
+
+model net(x: f32[batch, 4]) -> f32[batch, 3]:
+    weight w: f32[4, 8]
+    weight v: f32[8, 3]
+    h = tanh(x @ w)
+    return softmax(h @ v)
+
+train(x: f32[batch, 4], label: i32[batch] in [0, 2]) -> f32[]:
+    return cross_entropy(net(x), label)
+"""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("training")
+    x = np.random.default_rng(0).standard_normal((40, 4)).astype(np.float32)
+    np.savez(folder / "net_test.npz", x=x, labels=x[:, :3].argmax(axis=1))
+    (folder / "net.tpu").write_text(SOURCE)
+    assert main(["train", str(folder / "net.tpu"), "-o", str(folder / "out"), "--epochs", "3", "--cores", "2", "--quiet"]) == 0
+    return folder / "out" / "report.html"
+
+
+def test_lines_and_boxes_light_each_other(trained: Path, open_page: OpenPage) -> None:
+    page = open_page(trained)
+    page.locator("#line-9").click()
+    titles = page.locator(".box.lit text").all_text_contents()
+    assert {"tanh", "gradient of tanh", "matmul"} <= set(titles)
+    assert page.locator(".picture.some").count() == 1
+    page.keyboard.press("Escape")
+    assert page.locator(".lit").count() == 0
+    page.locator(".box", has_text="gradient of tanh").hover()
+    assert page.locator("#line-9.lit").count() == 1
+
+
+def test_a_box_opens_and_closes(trained: Path, open_page: OpenPage) -> None:
+    page = open_page(trained)
+    page.locator(".box.opens", has_text="next w").click()
+    assert "next w: 13 operators" in str(page.locator("dialog").text_content())
+    page.keyboard.press("Escape")
+    assert page.locator("dialog[open]").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(
+    scheme: str, width: int, trained: Path, open_page: OpenPage
+) -> None:
+    page = open_page(trained)
+    page.set_viewport_size({"width": width, "height": 800})
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
+    found = legibility(page)
+    assert found.count > 100
+    assert found.faults == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_button_changes_the_theme(trained: Path, open_page: OpenPage) -> None:
+    page = open_page(trained)
+    page.emulate_media(color_scheme="light")
+    page.locator("#theme").click()
+    assert page.evaluate("getComputedStyle(document.body).colorScheme") == "dark"

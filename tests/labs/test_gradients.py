@@ -1,0 +1,150 @@
+"""Lab 10: every operator that a term may ask for, what counts at kinks, what a rule may not make, and losses that are no numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.labs.test_labs import EXPLOITED, SEED, files_of, mistakes, reference, results, submitted
+from tpucc.ir.types import f32
+from tpucc.labs import find
+from tpucc.labs.gradients.asking import ask
+from tpucc.labs.gradients.cases import Case
+from tpucc.labs.gradients.drawing import curves_svg, curves_text
+from tpucc.labs.gradients.rules import KINKED, SHAPED, SMOOTH, Rules, rules
+from tpucc.labs.gradients.training import STEPS, asked, network
+from tpucc.labs.grading import run
+from tpucc.labs.lab import Failed, Plain, Term
+from tpucc.ops import OPS
+from tpucc.passes.training.build import Apart
+
+LAB = find("gradients")
+TERMS = [Term(name) for name in ("", "3", "6", "2026-autumn", "2027-spring")]
+
+
+def test_the_terms_here_and_spring_have_every_operator() -> None:
+    drawn = [rules(term) for term in (*TERMS, Term("spring"))]
+    assert {each.smooth for each in drawn} == set(SMOOTH)
+    assert {each.shaped for each in drawn} == set(SHAPED)
+    assert {(each.kinked, each.slope) for each in drawn} == {(op, slope) for op, slopes in KINKED.items() for slope in slopes}
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name or "as written")
+def test_every_operator_has_a_solution_and_wrong_ones(term: Term) -> None:
+    found = results(LAB, files_of(LAB, reference(LAB)), term)
+    assert [result.outcome.message for result in found if not result.outcome.passed] == []
+    tests = {test.name: test for test in (*LAB.public(term), *LAB.hidden(term, SEED))}
+    for path in mistakes(LAB):
+        named = re.search(r"Fails `(?P<test>[^`]+)`", path.read_text("utf-8"))
+        assert named is not None
+        result = run(tests[named["test"]], submitted(LAB, files_of(LAB, path), term))
+        assert not result.outcome.passed, path.name
+        assert not result.fault
+
+
+@pytest.mark.parametrize("term", [*TERMS, Term("spring")], ids=lambda term: term.name or "as written")
+def test_no_term_has_the_slope_of_tpuccs_own_rule(term: Term) -> None:
+    own = EXPLOITED / LAB.name / "jailed" / "built_in.py"
+    (result,) = results(LAB, files_of(LAB, own), term, only="kinked: shapes")
+    assert result.score == 0
+
+
+@pytest.mark.parametrize(("slope", "middle"), [("larger", 1.0), ("smaller", 0.25), ("mean", 0.625)])
+def test_the_slope_at_a_kink_is_the_terms(slope: str, middle: float) -> None:
+    """Whatever the sign of `dy`: the slopes are those of the operator, not of the loss."""
+    attributes = OPS["leaky_relu"].attributes(alpha=0.25)
+    for dy in (1.0, -2.0):
+        case = Case("leaky_relu", attributes, (np.array([-1.0, 0.0, 1.0]),), np.full(3, dy), slope)
+        assert case.gradients[0].tolist() == [0.25 * dy, middle * dy, dy]
+        assert [case.is_at_kink(0, (place,)) for place in range(3)] == [False, True, False]
+
+
+class Answers:
+    """A submission that answers every call alike."""
+
+    def __init__(self, answer: Plain) -> None:
+        self._answer = answer
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        return self._answer
+
+    def defines(self) -> tuple[str, ...]:
+        return ("smooth",)
+
+    def text(self, name: str) -> str:
+        raise Failed("file", name)
+
+
+DY = "dy = input : f32[2]"
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        ((DY, "v = tanh(dy) : f32[2]"), "uses tanh, which a rule may not"),
+        (("v = input : f32[2]",), "reads v, which the rule was not given"),
+        (("dy = input : f32[3]", "v = add(dy, dy) : f32[3]"), "reads dy, which the rule was not given"),
+        ((DY, "v = add(dy, dy) : f32[3]"), "nodes that are not valid"),
+        ((DY, "v = sum(dy) : f32[]"), "a gradient has its operand's shape"),
+        ((DY, f"v = reshape(dy, shape={(2, *[1] * 10)}) : f32{[2, *[1] * 10]}"), "2 elements and 11 axes"),
+        (("v = zeros(shape=(1000000,)) : f32[1000000]",), "1,000,000 elements"),
+        ((DY, "v = equal(dy, dy) : i32[2]"), "not plain"),
+        ((DY, *(f"v{n} = add(dy, dy) : f32[2]" for n in range(40)), "v = add(dy, dy) : f32[2]"), "more than 40 operators"),
+        (("nothing",), "not valid"),
+    ],
+)
+def test_what_a_rule_may_not_make(lines: tuple[str, ...], message: str) -> None:
+    text = "\n".join(("graph rule", "", *lines, "", 'return v as "gradient"'))
+    with pytest.raises(Failed, match=message):
+        ask("smooth", "tanh", OPS["tanh"].attributes(), [(2,)], Answers([text]))
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ("x", "returns no list"),
+        ([], "one gradient for each operand, 1 here"),
+        ([None], "should be a value"),
+        (["g" * 9], "should be a value"),
+    ],
+)
+def test_an_answer_that_is_no_list_of_gradients(answer: Plain, message: str) -> None:
+    with pytest.raises(Failed, match=message):
+        ask("smooth", "tanh", OPS["tanh"].attributes(), [(2,)], Answers(answer))
+
+
+@pytest.mark.parametrize(("axis", "shape"), [(0, (3,)), (1, (2,)), ((), (2, 3)), ((0, 1), ())])
+def test_a_sum_is_over_the_axes_that_are_named(axis: int | tuple[int, ...], shape: tuple[int, ...]) -> None:
+    assert Apart().input("x", f32(2, 3)).sum(axis).shape == shape
+
+
+def test_a_message_names_the_types_that_an_operator_refuses() -> None:
+    text = "def smooth(g):\n    return [g.dy @ g.dy]\n"
+    (result,) = results(LAB, text, Term(), only="smooth: one value")
+    assert re.search(r"ValueError: matmul\(f32\[\d\], f32\[\d\]\): ", result.outcome.message)
+
+
+def test_a_training_is_followed_as_long_as_its_losses_are_near() -> None:
+    """A term's rules, of which one has a small fault: the loss leaves the reference's after some steps, and earns these."""
+    text = files_of(LAB, reference(LAB))[LAB.file]
+    fault = "\ndef kinked(g):\n    return [dx * 1.00015 for dx in RULES['{{kinked}}'](g)]\n"
+    (result,) = results(LAB, text + fault, Term(), only="training")
+    assert 0 < result.outcome.share < 1
+    assert result.outcome.share == float(re.findall(r"for (\d+) of", result.outcome.message)[0]) / STEPS
+
+
+def test_a_training_that_explodes_ends_and_is_drawn() -> None:
+    net = network(Rules(), "public")
+    made = asked(net, Rules(), submitted(LAB, files_of(LAB, reference(LAB)), Term()))
+    losses = replace(net, rate=1e200).trained(made)
+    assert not math.isfinite(losses[-1])
+    assert len(losses) < STEPS
+    assert max(map(len, curves_text(losses, net.reference).splitlines())) <= 78
+    assert "nan" not in curves_svg(losses, net.reference, "a loss")
+    assert ElementTree.fromstring(curves_svg(losses, net.reference, "a loss")) is not None

@@ -1,0 +1,303 @@
+"""Training as a user meets it: what is printed and written, Ctrl-C, the cost of cores, one step as a graph and as a picture, the page."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import signal
+from itertools import count
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tpucc.cli.main import main
+from tpucc.diagnostics import Source
+from tpucc.ir.parser import parse_graph
+from tpucc.ir.printer import print_graph
+from tpucc.ops import OPS
+from tpucc.training.costs import all_reduce
+from tpucc.training.heldout import HeldOut
+from tpucc.training.plan import Plan
+from tpucc.training.roles import Parts, Role, parts_of
+from tpucc.training.start import step_of
+from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
+from tpucc.viz.diagrams.steps import StepPicture
+from tpucc.viz.training import picture_of
+
+NETWORK = """
+param batch = 16
+weights random(seed=0)
+examples "examples.npz"
+optimizer adam(rate=0.02)
+
+def dense(x, units, name):
+    weight w: f32[x.shape[-1], units] = "{name}.w"
+    weight b: f32[units] = "{name}.b"
+    return x @ w + b
+
+model net(x: f32[batch, 4]) -> f32[batch, 3]:
+    return softmax(dense(tanh(dense(x, 8, "fc1")), 3, "fc2"))
+
+train(x: f32[batch, 4], label: i32[batch] in [0, 2]) -> f32[]:
+    return cross_entropy(net(x), label)
+"""
+
+
+@pytest.fixture
+def written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A source with examples and a held-out set beside it, in the current folder: the class is the largest of three coordinates."""
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).standard_normal((90, 4)).astype(np.float32)
+    label = x[:, :3].argmax(axis=1).astype(np.int32)
+    np.savez("examples.npz", x=x[:50], label=label[:50])
+    np.savez("net_test.npz", x=x[50:], labels=label[50:])
+    Path("net.tpu").write_text(NETWORK)
+    return Path("net.tpu")
+
+
+def command(*arguments: str | Path) -> int:
+    return main(["train", *map(str, arguments)])
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, where: type, name: str, at: int) -> None:
+    """Ctrl-C, the `at`-th time that a method is called."""
+    method, calls = getattr(where, name), count(1)
+
+    def pressed(*arguments: Any) -> Any:
+        if next(calls) == at:
+            signal.raise_signal(signal.SIGINT)
+        return method(*arguments)
+
+    monkeypatch.setattr(where, name, pressed)
+
+
+@pytest.mark.parametrize("where", [(Plan, "run", 5), (HeldOut, "measure", 2)], ids=["in a step", "while it measures"])
+def test_ctrl_c_writes_a_state_that_goes_on_to_the_same_bits(
+    where: tuple[type, str, int], written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(written, "-o", "whole", "--epochs", "4", "--seed", "3", "-D", "batch=10") == 0
+    with monkeypatch.context() as patch:
+        interrupt(patch, *where)
+        assert command(written, "-o", "a b", "--epochs", "4", "--seed", "3", "-D", "batch=10") == 130
+    out = capsys.readouterr().out
+    (line,) = re.findall(r"goes on to the same bits:\n  (tpucc.*)", out)
+    words = shlex.split(line)
+    assert words == ["tpucc", "train", "net.tpu", "-o", "a b", "--seed", "3", "-D", "batch=10", "--resume", "a b/state.npz"]
+    assert main(words[1:]) == 0
+    for name in ("weights.npz", "state.npz", "history.json"):
+        assert Path("a b", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_ctrl_c_again_while_files_are_written_leaves_those_of_before(
+    written: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(written, "-o", "out", "--steps", "1") == 0
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    interrupt(monkeypatch, Plan, "run", 3)
+    interrupt(monkeypatch, Path, "write_bytes", 2)
+    assert command(written, "-o", "out", "--epochs", "4") == 130
+    assert "interrupted" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+
+
+def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(written, "--steps", "4", "--cores", "4", "--target", "tpu_v2") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "net on 4 cores of tpu_v2: 67 weights, 50 examples, batch 16, adam(rate=0.02)"
+    assert lines[1].split() == ["epoch", "loss", "held", "out", "seconds"]
+    assert lines[3].startswith("epoch 2 so far: 1 of 3 steps, loss ")
+    assert "by formula, not timed" in "\n".join(lines[4:6])
+    assert [line.split()[0] for line in lines[7:11]] == ["1", "2", "4", "8"]
+    assert all(len(line) <= 80 for line in lines)
+    assert command(written, "--steps", "1", "--quiet") == 0
+    assert capsys.readouterr() == ("", "")
+    assert command(written, "--steps", "1", "--json", "--cores", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["steps"], found["stopped"], found["all_reduce_by_formula"]["hops"]) == (1, False, 2)
+
+
+def test_what_is_asked_for_in_vain(written: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert command(written, "--steps", "1", "--epochs", "1") == 2
+    assert "both epochs and steps" in capsys.readouterr().err
+    monkeypatch.setattr(Plan, "run", None)  # before the first step
+    assert command(written, "-o", "net.tpu") == 2
+    assert "error E0505" in capsys.readouterr().err
+    assert command(written, "--cores", "8", "-D", "batch=6") == 2
+    assert "batch 6 can't be divided among 8 cores: 8 and 16 can" in capsys.readouterr().err
+
+
+def test_a_training_that_fails_shows_the_line(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    written.write_text(NETWORK.replace("adam(rate=0.02)", "sgd(rate=1e30)").replace("tanh", "relu"))
+    assert command(written, "--steps", "9", "-o", "out") == 1
+    err = capsys.readouterr().err
+    assert "error E0944: in step " in err
+    assert "return x @ w + b" in err
+    assert list(Path("out").iterdir()) == []
+
+
+def test_resuming_ends_where_it_was_to_end_or_where_it_is_told(written: Path) -> None:
+    assert command(written, "-o", "out", "--steps", "4", "--quiet") == 0
+    for asked, steps in ((["--epochs", "2"], 10), (["--steps", "1"], 5), ([], 19)):
+        assert command(written, "-o", "more", "--quiet", "--resume", "out/state.npz", *asked) == 0
+        assert json.loads(Path("more/history.json").read_text())["steps"] == steps
+
+
+def test_the_cost_of_an_all_reduce_by_hand() -> None:
+    """Of a megabyte: on a chip 2·½·1e6/175e9 s and 2 hops; one link 2·½·1e6/62e9 s more; two at once 2·½·(1e6 + 0.5e6)/124e9 s."""
+    costs = {cores: all_reduce(1e6, cores) for cores in (1, 2, 4, 8, 16)}
+    assert [cost.hops for cost in costs.values()] == [0, 2, 4, 6, 10]
+    assert [cost.sent for cost in costs.values()] == [0, 1e6, 1.5e6, 1.75e6, 1.875e6]
+    assert costs[1].seconds == 0
+    chip = 1e6 / 175e9
+    assert costs[2].seconds == pytest.approx(chip + 2e-6)
+    assert costs[4].seconds == pytest.approx(chip + 1e6 / 62e9 + 4e-6)
+    assert costs[8].seconds == pytest.approx(chip + 1e6 / 124e9 + 0.5e6 / 124e9 + 6e-6)
+    assert costs[16].seconds == pytest.approx(chip + 1.5 * 1e6 / 124e9 + 0.25e6 / 124e9 + 10e-6)
+
+
+def test_compile_train_writes_a_graph_that_reads_back_and_a_picture(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "net.tpu", "--train", "-o", "out", "--cores", "4"]) == 0
+    text = Path("out/train.graph").read_text()
+    graph = parse_graph(text, "train.graph", {name: known.attributes for name, known in OPS.items()})
+    assert print_graph(graph) in text
+    assert {path.name for path in Path("out").iterdir()} == {"train.graph", "train.svg", "train.dot"}
+    out = capsys.readouterr().out
+    for words in ("forward    6 operators", "all-reduce 5 operators", "state      812 bytes in 14 arrays", "kept       ", "4 cores"):
+        assert words in out
+    assert main(["compile", "net.tpu", "--train", "--quiet", "-o", "out", "--print-after", "logits"]) == 0
+    assert "softmax_cross_entropy(" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--print-after", "logts"], "did you mean logits?"),
+        (["-O1"], "-O has no effect on a step of training"),
+        (["--cores", "3"], "cores must be a power of two"),
+        (["--cores", "8", "-D", "batch=6"], "batch 6 can't be divided among 8 cores: 8 and 16 can"),
+    ],
+)
+def test_compile_train_refuses(arguments: list[str], message: str, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["compile", "net.tpu", "--train", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_passes_lists_those_of_training_apart(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["passes"])
+    _, _, training = capsys.readouterr().out.partition("of training")
+    assert [name for name in re.findall(r"^([\w-]+)  ", training, re.MULTILINE) if name == "differentiate"] == ["differentiate"]
+
+
+def picture(text: str, parts: int = 1) -> tuple[Parts, StepPicture]:
+    model, step = step_of(Source("net.tpu", text), {}, parts)
+    found = parts_of(step)
+    return found, picture_of(model, found)
+
+
+RECURRENT = """
+weights random(seed=0)
+optimizer adam(rate=0.02)
+model net(x: f32[8, 9, 4]) -> f32[8, 4]:
+    weight k: f32[4, 4]
+    weight r: f32[4, 4]
+    h = x[:, 0]
+    for t in range(9):
+        h = tanh(x[:, t] @ k + h @ r)
+    return h
+
+train(x: f32[8, 9, 4], y: f32[8, 4]) -> f32[]:
+    return mean_squared_error(net(x), y)
+"""
+NORMALISED = NETWORK.replace("tanh(dense(x, 8,", "normalised(dense(x, 8,").replace(
+    "\nmodel",
+    """
+def normalised(x):
+    weight gamma: f32[8]
+    weight beta: f32[8]
+    weight mean: f32[8]
+    weight variance: f32[8]
+    return relu(batch_norm(x, gamma, beta, mean, variance))
+
+model""",
+)
+
+
+@pytest.mark.parametrize("text", [NETWORK, RECURRENT, NORMALISED], ids=["plain", "recurrent", "batch norm"])
+@pytest.mark.parametrize("parts", [1, 4])
+def test_every_operator_of_a_step_is_in_one_box_and_no_two_boxes_meet(text: str, parts: int) -> None:
+    found, drawn = picture(text, parts)
+    shown = [name for members in drawn.members for name in members]
+    assert len(shown) == len(set(shown))
+    left = {name for name in found.roles if name not in shown}
+    assert {found.roles[name] for name in left} <= {Role.REDUCE}, "the mean of the loss and of moved averages has no box"
+    rects = drawn.layout.boxes
+    assert not [(a, b) for i, a in enumerate(rects) for b in rects[:i] if a.meets(b)]
+    assert len(drawn.layout.routes) == len(drawn.diagram.edges)
+    columns = [frame.rect for frame in drawn.layout.frames]
+    assert [drawn.diagram.clusters[frame.cluster].label.split(" ")[0] for frame in drawn.layout.frames] == ["forward", "backward", "adam"]
+    assert columns[0].right < columns[1].left < columns[1].right < columns[2].left
+    assert all(any(c.left <= r.left and r.right <= c.right and c.top <= r.top and r.bottom <= c.bottom for c in columns) for r in rects)
+
+
+def test_gradients_stand_beside_the_operator_whose_rule_made_them() -> None:
+    found, drawn = picture(NETWORK)
+    home = {name: index for index, members in enumerate(drawn.members) for name in members}
+    for forward, made in found.backward.items():
+        for name in made:
+            assert drawn.layout.boxes[home[name]].middle[1] == drawn.layout.boxes[home[forward]].middle[1]
+    assert [update.key for update in found.updates] == ["fc1.w", "fc1.b", "fc2.w", "fc2.b"]
+    assert {len(update.nodes) for update in found.updates} == {12}
+    assert [node.name for node in found.kept] == ["x", "label", "tanh", "add.1"]
+    assert found.kept_bytes == 16 * 4 * (4 + 1 + 8 + 3)
+
+
+def test_a_recurrence_from_zeros_is_divided_among_cores() -> None:
+    """The product of the first step has the batch, and depends on no input."""
+    found, _ = picture(RECURRENT.replace("h = x[:, 0]", "h = zeros([8, 4])"), parts=4)
+    assert {update.key for update in found.updates} == {"k", "r"}
+
+
+def test_a_long_recurrence_is_one_box() -> None:
+    _, drawn = picture(RECURRENT.replace("9", "30"))
+    assert len(drawn.diagram.main_boxes) < 16
+    assert any("30 × " in box.title for box in drawn.diagram.boxes)
+
+
+def test_the_page_has_every_part_and_the_same_bytes_again(written: Path) -> None:
+    for folder in ("one", "two"):
+        assert command(written, "-o", folder, "--epochs", "2", "--quiet") == 0
+    page = Path("one/report.html").read_text()
+    assert page == Path("two/report.html").read_text()
+    assert re.findall(r'<section id="(\w+)"', page) == ["summary", "curves", "weights", "step", "rules", "passes", "cores", "settings"]
+    assert re.findall(r'id="(loss|held-out|norms|ranges|train)" role="img"', page) == ["loss", "held-out", "norms", "ranges", "train"]
+    assert page.count('data-line="') == NETWORK.count("\n")
+    assert len(re.findall("<template id", page)) == 4 + 1 + 4, "of backward boxes, the shared one, the weights"
+    for outside in ("http://", "https://", "src=", "<link"):
+        assert outside not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_page_without_a_step_and_without_a_held_out_set(written: Path) -> None:
+    Path("net_test.npz").unlink()
+    assert command(written, "-o", "none", "--epochs", "0", "--quiet") == 0
+    assert re.findall(r'<section id="(\w+)"', Path("none/report.html").read_text())[:2] == ["summary", "step"]
+    assert command(written, "-o", "some", "--steps", "1", "--quiet") == 0
+    assert 'id="held-out"' not in Path("some/report.html").read_text()
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-20, 1.0, 1e20])
+def test_charts_of_any_size_of_number(scale: float) -> None:
+    series = {"w": [scale, 0.5 * scale], "a <b> & c": [0.0, scale]}
+    found = [
+        loss_svg([[scale, scale], [0.0]], [scale]),
+        held_out_svg([{"rmse": scale, "r2": 0.0}]),
+        norms_svg(series),
+        ranges_svg({key: [-value for value in values] for key, values in series.items()}, series),
+        norms_svg({f"w{i}": [1.0] for i in range(100)}),
+    ]
+    for svg in found:
+        assert "nan" not in ElementTree.tostring(ElementTree.fromstring(svg), "unicode").replace("nance", "")
+    assert "The first 60 of 100 weights." in found[-1]

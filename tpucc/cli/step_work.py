@@ -1,0 +1,100 @@
+"""`tpucc compile MODEL.tpu --train`: the graph of one step of training, as text and picture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from tpucc.cli.failures import print_json
+from tpucc.cli.messages import say
+from tpucc.cli.progress import Progress
+from tpucc.cli.work import Dump
+from tpucc.compilation import Snapshot
+from tpucc.diagnostics import counted, printable
+from tpucc.files import write_files
+from tpucc.frontend.elaborate import Model
+from tpucc.interop.sources import read_source
+from tpucc.passes.pipeline import unknown_name
+from tpucc.training.costs import all_reduce
+from tpucc.training.roles import Parts, Role, parts_of
+from tpucc.training.start import step_of
+from tpucc.training.step import Step
+from tpucc.viz.tables import size, wrapped
+from tpucc.viz.training import step_files
+
+USED = ("model", "train", "output", "params", "cores", "print_after", "dump_dir", "with_data", "as_json", "quiet")
+"""The parameters of `compile` that mean something for a step of training."""
+
+
+def compile_step(
+    model: Path, output: Path | None, given: Mapping[str, Any], dump: Dump, as_json: bool, quiet: bool, progress: Progress
+) -> None:
+    """Makes the step, writes its files, and prints a summary."""
+    _refuse_others()
+    source = read_source(model)
+    progress.stage("make the step graph")
+    made, step = step_of(source, given["params"], given["cores"])
+    _require(step, dump.print_after)
+    for number, stage in enumerate(step.stages):
+        dump(Snapshot(number, stage.name, stage.graph, 0.0, stage.changed, stage.summary))
+    warnings = [*(warning.render(source) for warning in made.warnings), *(f"note: {note}" for note in step.notes)]
+    for warning in () if quiet else warnings:
+        with progress.aside():
+            say(warning)
+    progress.stage("draw and write the files")
+    files = step_files(made, step, dump.with_data)
+    folder = output or Path("build") / model.stem
+    write_files(folder, files)
+    paths = [printable(str(folder / name)) for name in files]
+    parts = parts_of(step)
+    if as_json:
+        print_json(_summary(made, step, parts) | {"files": paths, "warnings": warnings})
+    elif not quiet:
+        with progress.aside():
+            click.echo(_text(made, step, parts, paths))
+
+
+def _refuse_others() -> None:
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        if parameter.name not in USED and context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"{parameter.opts[0]} has no effect on a step of training, which --train asks for")
+
+
+def _require(step: Step, wanted: str | None) -> None:
+    names = tuple(dict.fromkeys(stage.name for stage in step.stages))
+    if wanted not in (None, "all", *names):
+        raise unknown_name("stage of training", str(wanted), names)
+
+
+def _summary(model: Model, step: Step, parts: Parts) -> dict[str, Any]:
+    return {
+        "model": model.graph.name,
+        "cores": step.parts,
+        "nodes": len(step.graph),
+        "operators": {str(role): parts.count(role) for role in Role},
+        "state_bytes": parts.state_bytes,
+        "kept_values": len(parts.kept),
+        "kept_bytes": parts.kept_bytes,
+        "all_reduce_by_formula": asdict(all_reduce(step.reduced_bytes, step.parts)),
+        "stages": {f"{number:02} {stage.name}": len(stage.graph) for number, stage in enumerate(step.stages)},
+    }
+
+
+def _text(model: Model, step: Step, parts: Parts, paths: list[str]) -> str:
+    each = f" on each of {counted(step.parts, 'core')}" if step.parts > 1 else ""
+    changed = ", ".join(dict.fromkeys(stage.name for stage in step.stages[1:] if stage.changed))
+    rows = [
+        ("model", f"{printable(model.graph.name)}, a step of {model.training.optimizer if model.training else ''}{each}"),
+        ("passes", changed),
+        *((str(role), counted(parts.count(role), "operator")) for role in Role if parts.count(role)),
+        ("state", f"{size(parts.state_bytes)} in {counted(len(parts.states), 'array')}"),
+        ("kept", f"{size(parts.kept_bytes)} in {counted(len(parts.kept), 'activation')}, from the forward part for the backward one"),
+        ("wrote", ", ".join(paths)),
+    ]
+    return "\n".join(wrapped(f"{label:<10} {value}", " " * 11) for label, value in rows)

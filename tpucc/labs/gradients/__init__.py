@@ -1,0 +1,231 @@
+"""Lab 10: the gradient rules of three operators."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from random import Random
+from textwrap import fill
+
+import numpy as np
+
+from tpucc.ir.graph import Graph
+from tpucc.labs.gradients.asking import ALLOWED, MOST, ask, computed, inputs_of, listing, step_graph
+from tpucc.labs.gradients.cases import HIDDEN, ONE, PLAIN, PUBLIC, SMALL, Case, drawn, large
+from tpucc.labs.gradients.drawing import curves_svg, curves_text
+from tpucc.labs.gradients.rules import DETAILS, FORMULAS, FUNCTIONS, Rules, rules
+from tpucc.labs.gradients.training import NEAR, STEPS, asked, network
+from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
+from tpucc.numerics import AnyArray
+from tpucc.ops import OPS
+from tpucc.viz.pictures import graph_svg
+
+EXACT, SINGLE = 1e-6, 3e-6
+"""How far a gradient may be from the differences, of 1 and the largest gradient together: in float64, and in float32."""
+DIRECTIONS = 3
+
+
+def _words(term: Term) -> Mapping[str, str]:
+    """What the handout says for this term."""
+    term_rules = rules(term)
+    operators = {function: getattr(term_rules, function) for function in FUNCTIONS}
+    abs_slope = {"larger": 1, "smaller": -1, "mean": 0}[term_rules.slope]
+    texts = {f"{function}_formula": FORMULAS[op] for function, op in operators.items()}
+    texts |= {f"{function}_details": fill(DETAILS[op], 150) for function, op in operators.items()}
+    texts |= {f"{function}_operands": ", ".join(operand.name for operand in OPS[op].operands) for function, op in operators.items()}
+    return {
+        **operators,
+        **texts,
+        "slope": term_rules.slope,
+        "slope_of_abs": "(-1 + 1) / 2 = 0" if term_rules.slope == "mean" else str(abs_slope),
+        "dx_of_abs": str(10 * abs_slope),
+        "operators": ", ".join(f"`{op}`" for op in ALLOWED),
+        "most": str(MOST),
+        "steps": str(STEPS),
+        "near": f"{NEAR:.5f}",
+        "exact": f"{EXACT:.6f}",
+        "single": f"{SINGLE:.6f}",
+    }
+
+
+def _public(term: Term) -> Sequence[Test]:
+    """What `check` runs."""
+    term_rules = rules(term)
+    one = {function: _cases(term_rules, function, "one") for function in FUNCTIONS}
+    shapes = {function: _cases(term_rules, function, "public") for function in FUNCTIONS}
+    return (
+        *(Test(f"{function}: one value", 3, partial(several, function, one[function])) for function in FUNCTIONS),
+        *(Test(f"{function}: shapes", 8, partial(several, function, shapes[function])) for function in FUNCTIONS),
+        Test("training", 12, partial(trained, term_rules, "public")),
+    )
+
+
+def _hidden(term: Term, seed: int) -> Sequence[Test]:
+    """What only `grade` runs."""
+    term_rules = rules(term)
+
+    def tests(function: str) -> tuple[Test, ...]:
+        cases = _cases(term_rules, function, str(seed))
+        return (
+            Test(f"hidden: {function}: shapes", 5, partial(several, function, cases), True),
+            Test(f"hidden: {function}: every shape", 8, partial(all_of, function, cases), True),
+            Test(f"hidden: {function}: directions", 3, partial(directions, function, _larger(term_rules, function, str(seed))), True),
+        )
+
+    return (
+        *(test for function in FUNCTIONS for test in tests(function)),
+        Test("hidden: training", 7, partial(trained, term_rules, str(seed)), True),
+    )
+
+
+@cache
+def _cases(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
+    """The cases of a function's operator, which keep the differences that they have taken: `key` is "one", "public" or a seed."""
+    op, draw = getattr(rules, function), Random(f"{key}/{function}")
+    forms = {"one": [ONE[op]], "public": PUBLIC[op]}.get(key, HIDDEN[op])
+    return tuple(drawn(op, forms, rules.slope, draw, PLAIN if key == "one" else SMALL))
+
+
+@cache
+def _larger(rules: Rules, function: str, key: str) -> tuple[Case, ...]:
+    return tuple(large(getattr(rules, function), rules.slope, Random(f"{key}/{function}/large")))
+
+
+def several(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
+    """Cases, of which each earns its share; the first one that is wrong is shown."""
+    found = [compared(function, case, submission) for case in cases]
+    failed = [outcome for outcome in found if not outcome.passed]
+    message = f"{len(found) - len(failed)} of {len(found)} cases are right"
+    if not failed:
+        return replace(found[-1], message=message)
+    return replace(failed[0], share=1 - len(failed) / len(found), message=f"{message}: {failed[0].message}")
+
+
+def all_of(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
+    """Cases, of which all must be right."""
+    found = several(function, cases, submission)
+    return found if found.passed else replace(found, share=0)
+
+
+def compared(function: str, case: Case, submission: Submission) -> Outcome:
+    """One case: the gradients, element by element, in float64 and in float32."""
+    try:
+        graphs = _asked(function, case, submission)
+    except Failed as failure:
+        return Outcome(0, failure.words, call(case))
+    shown = partial(_shown, case, graphs)
+    for index, (operand, graph, expected) in enumerate(zip(OPS[case.op].operands, graphs, case.gradients, strict=True)):
+        for dtype, near in ((np.float64, EXACT), (np.float32, SINGLE)):
+            found = _computed(graph, case, dtype)
+            wrong = _far(found, expected, near)
+            if wrong.any():
+                place = tuple(int(k) for k in np.argwhere(wrong)[0])
+                name = f"d{operand.name}{list(place) if place else ''}"
+                where = "; x is at a kink there" if case.is_at_kink(index, place) else ""
+                where += "" if dtype is np.float64 else ", computed in float32: it is not exact enough"
+                message = f"{name} is {found[place]:.8g}, and by differences {expected[place]:.8g}{where}"
+                return shown(Outcome(0, message, _given(case), _array(expected), _array(found)))
+    return shown(Outcome(1, f"the gradient of {call(case)} is right"))
+
+
+def directions(function: str, cases: Sequence[Case], submission: Submission) -> Outcome:
+    """The dot test: how the sum of dy times y changes along a direction of all operands, by the gradients and by a difference."""
+    for number, case in enumerate(cases):
+        graphs, random = _asked(function, case, submission), np.random.default_rng(number)
+        found = [_computed(graph, case, np.float64) for graph in graphs]
+        single = [_computed(graph, case, np.float32) for graph in graphs]
+        if any(_far(gradient, exact, SINGLE).any() for gradient, exact in zip(single, found, strict=True)):
+            return replace(_shown(case, graphs, Outcome(0, "computed in float32, a gradient is not exact enough")), given=call(case))
+        for _ in range(DIRECTIONS):
+            moves = [random.standard_normal(x.shape) for x in case.operands]
+            terms = np.concatenate([(gradient * move).ravel() for gradient, move in zip(found, moves, strict=True)])
+            change = case.change(moves)
+            if not abs(terms.sum() - change) <= EXACT * (1 + abs(change)):
+                message = f"the change along a direction is {terms.sum():.8g} by the gradients, and {change:.8g} by a difference"
+                return replace(_shown(case, graphs, Outcome(0, message)), given=call(case))
+    return Outcome(1, f"{len(cases)} cases, {DIRECTIONS} directions each")
+
+
+def trained(rules: Rules, key: str, submission: Submission) -> Outcome:
+    """A network that is trained with the three rules: each step whose loss follows the reference's earns its share."""
+    net = network(rules, key)
+    try:
+        made = asked(net, rules, submission)
+    except Failed as failure:
+        return Outcome(0, failure.words)
+    losses, reference = net.trained(made), net.reference
+    near = [abs(loss - expected) <= NEAR * reference[0] for loss, expected in zip(losses, reference, strict=False)]
+    followed = [*near, False].index(False) - 1  # the first loss is that before any step
+    end = f"the reference goes from {reference[0]:.4f} to {reference[-1]:.4f}"
+    message = f"the loss follows the reference's for {followed} of {STEPS} steps; {end}"
+    drawn = Outcome(
+        followed / STEPS, message, drawing=curves_text(losses, reference), picture=partial(curves_svg, losses, reference, message)
+    )
+    if followed == STEPS:
+        return drawn
+    step = followed + 1
+    return replace(drawn, expected=f"loss {reference[step]:.6g} after step {step}", found=f"loss {losses[step]:.6g}")
+
+
+def call(case: Case) -> str:
+    """A case as a call: `softmax(x, axis=-1) with x f32[3, 5]`."""
+    names = [operand.name for operand in OPS[case.op].operands]
+    attributes = (
+        f"{name}={getattr(case.attributes, name)}" for name in case.attributes.__dataclass_fields__ if name not in ("stride", "padding")
+    )
+    shapes = (f"{name} {list(x.shape)}" for name, x in zip(names, case.operands, strict=True))
+    return f"{case.op}({', '.join((*names, *attributes))}) with {', '.join(shapes)}"
+
+
+def _asked(function: str, case: Case, submission: Submission) -> list[Graph]:
+    return ask(function, case.op, case.attributes, [x.shape for x in case.operands], submission)
+
+
+def _computed(graph: Graph, case: Case, dtype: type) -> AnyArray:
+    return computed(graph, inputs_of(case.op, case.operands, case.result, case.dy), dtype)
+
+
+def _far(found: AnyArray, expected: AnyArray, near: float) -> AnyArray:
+    """Where values differ by more than a share of 1 and the largest together; NaN does."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(~(np.abs(found - expected) <= near * (1 + np.abs(expected).max(initial=0))))
+
+
+def _shown(case: Case, graphs: Sequence[Graph], outcome: Outcome) -> Outcome:
+    """The outcome with what the rule has made: its nodes in characters, and behind the operator in a picture."""
+    graph = partial(step_graph, case.op, case.attributes, [x.shape for x in case.operands], graphs)
+    return replace(
+        outcome, drawing=listing(graphs, [operand.name for operand in OPS[case.op].operands]), picture=lambda: graph_svg(graph())
+    )
+
+
+def _given(case: Case) -> str:
+    names = (*(operand.name for operand in OPS[case.op].operands), "dy")
+    return "\n".join((call(case), *(f"{name} = {_array(x, name)}" for name, x in zip(names, (*case.operands, case.dy), strict=True))))
+
+
+def _array(values: AnyArray, name: str = "") -> str:
+    """An array in as few characters as say what its float32s are, to stand behind a name."""
+    prefix = f"{name} = " if name else ""
+    text = np.array2string(
+        np.asarray(values), 150, separator=", ", prefix=prefix, formatter={"float_kind": "{:.7g}".format}, threshold=10_000
+    )
+    return re.sub(r"\n\s*\n", "\n", text)
+
+
+LAB = Lab(
+    number=10,
+    name="gradients",
+    title="Gradient rules",
+    file="gradients.py",
+    functions=FUNCTIONS,
+    floor=9,
+    public=_public,
+    hidden=_hidden,
+    words=_words,
+    folder=Path(__file__).parent,
+    modules=("tpucc.ops.gradient", "tpucc.passes.training.build", "tpucc.ir.printer"),
+)

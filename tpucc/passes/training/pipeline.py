@@ -1,0 +1,41 @@
+"""The order of the passes of training."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from tpucc.passes.base import Pass
+from tpucc.passes.common_subexpressions import CommonSubexpressions
+from tpucc.passes.dead_code import DeadCode
+from tpucc.passes.training.batch_statistics import BatchStatistics
+from tpucc.passes.training.differentiate import Differentiate
+from tpucc.passes.training.divide import DivideExamples
+from tpucc.passes.training.draw_dropout import DrawDropout
+from tpucc.passes.training.fold import FoldExact
+from tpucc.passes.training.logits import Logits
+from tpucc.passes.training.optimizer import Optimizer
+from tpucc.passes.training.reduce import AllReduce
+from tpucc.passes.training.states import States
+
+
+def training_passes(fixed: Set[str], parts: int, optimizer: str, parameters: tuple[tuple[str, float], ...]) -> tuple[Pass, ...]:
+    """The passes from a loss to a step: without the weights of the keys `fixed`, for a batch in `parts` parts, with this optimizer."""
+    return (
+        States(frozenset(fixed)),
+        FoldExact(),
+        DivideExamples(parts),
+        BatchStatistics(),
+        DrawDropout(),
+        Logits(),
+        CommonSubexpressions(),
+        Differentiate(),
+        AllReduce(parts),
+        Optimizer(optimizer, parameters),
+        FoldExact(),
+        CommonSubexpressions(),
+        DeadCode(),
+    )
+
+
+TRAINING_PASSES = training_passes(frozenset(), 1, "sgd", (("rate", 0.01),))
+"""The passes as they are listed."""

@@ -1,0 +1,63 @@
+"""What an all-reduce costs, by formula: nothing here is timed.
+
+Recursive halving and doubling (Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication Operations in MPICH", 2005) on the
+machine of a Cloud TPU v2-8: chips in a 2×2 torus, two cores a chip. Halving goes through one dimension after the other. In a dimension of n
+nodes it moves `2 (n - 1) / n` of the bytes that come to it, half of that to reduce and half to gather, in `2 (n - 1)` hops; the dimensions
+after it have 1/n of the bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+LINK = 62e9
+"""Bytes a second of one link in one direction: 496 Gb/s, as published of TPU v2."""
+HOP = 1e-6
+"""Seconds of a hop: assumed, none is published of TPU v2."""
+MEMORY = 350e9
+"""Bytes a second of one core's half of its chip's memory, through which the two cores of a chip exchange: each byte is written and read."""
+CORES = (1, 2, 4, 8)
+"""The numbers of cores that a v2-8 can be divided into."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """`nodes` that exchange, each at `rate` bytes a second."""
+
+    nodes: int
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """An all-reduce among `cores`: the bytes that each core sends, the hops one after another, and the seconds."""
+
+    cores: int
+    sent: float
+    hops: int
+    seconds: float
+
+
+def dimensions(cores: int) -> tuple[Dimension, ...]:
+    """The dimensions of a machine of so many cores, a power of two: the two cores of a chip, then the torus, as square as it can be.
+
+    Both dimensions of a torus work at the same time, each on half of the bytes: that counts as twice the rate.
+    """
+    chips = max(1, cores // 2)
+    columns = 2 ** (int(math.log2(chips)) // 2)
+    torus = [count for count in (chips // columns, columns) if count > 1]
+    inside = [Dimension(2, MEMORY / 2)] if cores > 1 else []
+    return (*inside, *(Dimension(count, LINK * len(torus)) for count in torus))
+
+
+def all_reduce(size: float, cores: int) -> Cost:
+    """The cost of the mean over `cores`, a power of two, of `size` bytes that each has. Cores that share links count as one node there."""
+    left, hops, seconds = size, 0, 0.0
+    for index, dimension in enumerate(dimensions(cores)):
+        others = dimension.nodes - 1
+        seconds += 2 * others / dimension.nodes * left / dimension.rate + 2 * others * HOP
+        hops += 2 * others
+        if index:  # both cores of a chip send through its links: together all that the chip has
+            left /= dimension.nodes
+    return Cost(cores, 2 * (cores - 1) / cores * size, hops, seconds)

@@ -1,0 +1,51 @@
+"""The files of a training and of its step: the arrays that it writes, the step graph as text and picture, and the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tpucc.frontend.elaborate import Model
+from tpucc.ir.printer import print_graph
+from tpucc.ir.textversion import stamped
+from tpucc.training.roles import Parts, parts_of
+from tpucc.training.session import Session
+from tpucc.training.step import Step
+from tpucc.viz.diagrams.dot import dot_source
+from tpucc.viz.diagrams.paint import painted
+from tpucc.viz.diagrams.steps import StepPicture, step_picture
+from tpucc.viz.training.page import training_page
+
+
+def training_files(session: Session) -> dict[str, bytes]:
+    """The files that `tpucc train` writes, as bytes by name: the same for the same training, wherever and whenever it runs."""
+    parts = parts_of(session.step)
+    return session.files() | {"report.html": training_page(session, parts, picture_of(session.model, parts)).encode()}
+
+
+def step_files(model: Model, step: Step, with_data: bool = False) -> dict[str, bytes]:
+    """The files that `tpucc compile --train` writes."""
+    texts = {
+        "train.graph": stamped(print_graph(step.graph, with_data=with_data), "#"),
+        "train.svg": step_svg(model, step),
+        "train.dot": dot_source(picture_of(model, parts_of(step)).diagram),
+    }
+    return {name: text.encode("utf-8", "surrogatepass") for name, text in texts.items()}
+
+
+def step_svg(model: Model, step: Step) -> str:
+    drawn = picture_of(model, parts_of(step))
+    return painted(drawn.diagram, drawn.layout)
+
+
+def picture_of(model: Model, parts: Parts) -> StepPicture:
+    """The picture of a model's step."""
+    assert model.training is not None
+    assert model.training.optimizer is not None
+    return step_picture(parts, model.graph.name, model.training.optimizer.name)
+
+
+def measured(found: Mapping[str, float]) -> str:
+    """The measure on the held-out set: an accuracy, or the root of the mean squared error."""
+    if "accuracy" in found:
+        return f"{100 * found['accuracy']:.2f} %"
+    return f"RMSE {found['rmse']:.4g}" if "rmse" in found else ""

@@ -1,0 +1,232 @@
+"""The page of a training: loss, held-out measure, gradients and ranges, the step graph linked to the source, rules, passes, settings.
+
+It is one file without a network: `page.html` with `page.css` and `page.js`. Nothing in it depends on when or where the training ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata, resources
+from string import Template
+from typing import Any
+
+from tpucc.diagnostics import counted, printable
+from tpucc.ir.graph import Node
+from tpucc.ir.literals import DataWriter
+from tpucc.ir.printer import print_node
+from tpucc.training.costs import CORES, HOP, LINK, MEMORY, all_reduce
+from tpucc.training.roles import Parts, Role, before, rules
+from tpucc.training.session import HOST, Session
+from tpucc.viz.charts.memory import bytes_text
+from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
+from tpucc.viz.diagrams.collapse import collapse
+from tpucc.viz.diagrams.diagram import Diagram
+from tpucc.viz.diagrams.insides import READABLE
+from tpucc.viz.diagrams.layout import layered
+from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.diagrams.paint import painted
+from tpucc.viz.diagrams.part import Period
+from tpucc.viz.diagrams.steps import KEY, StepPicture
+from tpucc.viz.diagrams.wrap import wrapped
+from tpucc.viz.page.payload import source_lines
+from tpucc.viz.page.stages import ADDED, Stage, changes
+from tpucc.viz.palette import picture_rules, theme
+from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
+from tpucc.viz.text import number, shown
+
+BUDGET = 1500
+"""Boxes in all pictures that open."""
+MOST_LINES = 400
+"""Lines of a rule's or a pass's nodes that are shown."""
+
+
+def training_page(session: Session, parts: Parts, drawn: StepPicture) -> str:
+    """The page as HTML. `parts` and `drawn` are those of the session's step."""
+    folder, where = resources.files(__package__), _where(session)
+    sections = list(_sections(session, parts, drawn))
+    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
+        version=escaped(metadata.version("tpucc")),
+        theme=theme(),
+        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
+        title=escaped(f"{shown(session.model.graph.name)} trained on {where}"),
+        facts=escaped(" · ".join(_facts(session))),
+        links=joined(tag("a", escaped(name), href=f"#{key}") for key, name, _ in sections),
+        sections=joined(Markup(f"{tag('section', tag('h2', escaped(name)), body, id=key)}\n") for key, name, body in sections),
+        insides=joined(_insides(parts, drawn)),
+        script=folder.joinpath("page.js").read_text("utf-8"),
+    )
+
+
+def _where(session: Session) -> str:
+    settings = session.settings
+    return "the host" if settings.target == HOST else f"{counted(settings.cores, 'core')} of {printable(settings.target)}"
+
+
+def _facts(session: Session) -> Iterator[str]:
+    state = session.state
+    yield f"{counted(len(state.epochs), 'epoch')}, {counted(state.step, 'step')}"
+    if state.epochs:
+        last = state.epochs[-1]
+        yield f"loss {last['loss']:.5f}"
+        if "accuracy" in last["held_out"]:
+            yield f"{100 * last['held_out']['accuracy']:.2f} % of held-out examples right"
+        elif "rmse" in last["held_out"]:
+            yield f"RMSE {last['held_out']['rmse']:.4g} on held-out examples"
+
+
+def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tuple[str, str, Markup]]:
+    """Each section's key, its name, and what stands in it."""
+    epochs = session.state.epochs
+    yield "summary", "Summary", tag("dl", joined(_number(*fact) for fact in _numbers(session, parts)), class_="numbers")
+    if session.state.step:
+        charts = [loss_svg([epoch.get("losses", [epoch["loss"]]) for epoch in epochs], session.state.losses)]
+        charts += [held_out_svg([epoch["held_out"] for epoch in epochs])] if epochs and epochs[-1]["held_out"] else []
+        yield "curves", "Loss", _charts(charts)
+    if epochs:
+        ends = [_series(epochs, lambda epoch, end=end: {key: ends[end] for key, ends in epoch["ranges"].items()}) for end in (0, 1)]
+        yield "weights", "Weights", _charts([norms_svg(_series(epochs, lambda epoch: epoch["gradients"])), ranges_svg(*ends)])
+    yield "step", "Step graph", _step(session, drawn)
+    yield "rules", "Rules", _rules(session)
+    yield "passes", "Passes", _passes(session)
+    yield "cores", "Cores", _costs(session)
+    yield "settings", "Settings", _settings(session)
+
+
+def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
+    """Name, value and a remark."""
+    examples, weights = session.examples, session.trained
+    yield "weights", f"{sum(array.size for array in weights.values()):,}", counted(len(weights), "array")
+    yield (
+        "examples",
+        f"{examples.count:,}",
+        "made up, for want of others" if examples.made_up else f"{counted(examples.steps, 'step')} an epoch",
+    )
+    yield (
+        "batch",
+        f"{examples.batch:,}",
+        "" if session.parts == 1 else f"{counted(session.parts, 'part')} of {examples.batch // session.parts:,}",
+    )
+    yield "optimizer", str(session.training.optimizer), ""
+    yield "forward", counted(parts.count(Role.FORWARD), "operator"), ""
+    yield (
+        "backward",
+        counted(parts.count(Role.BACKWARD), "operator"),
+        f"keeps {bytes_text(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
+    )
+    yield "update", counted(parts.count(Role.OPTIMIZER) + parts.count(Role.REDUCE), "operator"), ""
+    yield "state", bytes_text(parts.state_bytes), counted(len(parts.states), "array")
+
+
+def _number(name: str, value: str, remark: str) -> Markup:
+    body = tag("dd", escaped(printable(value)), *([tag("small", escaped(printable(remark)))] if remark else []))
+    return tag("div", tag("dt", escaped(name)), body)
+
+
+def _charts(charts: Iterable[str]) -> Markup:
+    return tag("div", joined(tag("div", inlined(chart), class_="chart") for chart in charts), class_="charts")
+
+
+def _series(epochs: Sequence[Mapping[str, Any]], of: Any) -> dict[str, list[float]]:
+    """By key, a number an epoch."""
+    return {key: [of(epoch)[key] for epoch in epochs] for key in of(epochs[-1])}
+
+
+def _step(session: Session, drawn: StepPicture) -> Markup:
+    words = "Point at a box or a line to see what belongs together; click to hold it, Esc lets go. A double box opens."
+    lines = enumerate(source_lines(session.source.text), 1)
+    source = joined(Markup(f'<div id="line-{n}" data-line="{n}"><b>{n}</b><code>{escaped(text)}</code></div>\n') for n, text in lines)
+    picture = tag("div", inlined(painted(drawn.diagram, drawn.layout)), class_="picture", tabindex=0)
+    body = tag("div", tag("div", source, id="source", tabindex=0), picture, class_="step")
+    return joined([_soft(words), body])
+
+
+def _insides(parts: Parts, drawn: StepPicture) -> Iterator[Markup]:
+    """What opens: a template for each box that stands for several, as far as the budget goes.
+
+    The built-in layout draws all of them, so that the page has the same bytes wherever it is written.
+    """
+    whole = operator_diagram(parts.graph)
+    places = {box.called: index for index, box in enumerate(whole.boxes) if not box.small and box.title != "output"}
+    left = BUDGET
+    for number_, (box, nodes) in enumerate(zip(drawn.diagram.boxes, drawn.members, strict=True)):
+        members = sorted(places[name] for name in nodes if name in places)
+        if box.stands_for < 2 or not members:
+            continue
+        inside = _inside(whole, f"{KEY}-i{number_}", f"{shown(box.title)}: {counted(len(members), 'operator')}", members)
+        left -= len(inside.boxes)
+        if left >= 0:
+            svg = painted(inside, wrapped(inside, layered(inside)))
+            yield Markup(f"{tag('template', inlined(svg), id=f'inside-{KEY}-b{number_}')}\n")
+
+
+def _inside(whole: Diagram, key: str, heading: str, members: Sequence[int]) -> Diagram:
+    return collapse(Period(whole, members).part(key, heading).diagram, READABLE).diagram
+
+
+def _rules(session: Session) -> Markup:
+    """For each operator of the loss, the last one first, the nodes that its rule made."""
+    found = rules(session.step)
+    graph = before(session.step)
+    data = DataWriter()
+    common = frozenset.intersection(*(node.origin.lines for node in graph if node.operands))
+    rows = [_rule(node, common, found[node.name], data) for node in reversed(graph.nodes) if found[node.name]]
+    words = "Differentiation goes through the operators from the loss backwards. Each operator's rule makes the gradients of what it reads."
+    return joined([_soft(words), *rows])
+
+
+def _rule(node: Node, common: frozenset[int], made: Sequence[Node], data: DataWriter) -> Markup:
+    numbers = sorted(n for n in node.origin.lines if n not in common)[:4]
+    links = escaped(", ").join(tag("a", escaped(f"line {n}"), href=f"#line-{n}") for n in numbers)
+    what = f"{node.op} {node.type.brief}" if node.operands else "gradients of several uses, added"
+    head = joined([tag("strong", escaped(shown(node.name))), tag("span", escaped(f"{what} → {counted(len(made), 'node')}"), class_="soft")])
+    lines = [tag("div", escaped(printable(print_node(each, data, origins=False)[:300]))) for each in made]
+    body = [*([tag("div", Markup(links))] if links else []), *lines[:MOST_LINES]]
+    return tag("details", tag("summary", head), tag("div", *body, class_="lines"))
+
+
+def _passes(session: Session) -> Markup:
+    """What each pass took away and added."""
+    stages = [Stage(stage.name, stage.summary, stage.graph) for stage in session.step.stages]
+    found = list(changes(stages))
+    still = len(stages) - len(found)
+    words = f"{counted(len(found), 'stage')} in order" + (f"; {still} more left the graph as it was." if still else ".")
+    return joined([_soft(words), *(_changed(stage, lines) for stage, lines in found)])
+
+
+def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
+    added = sum(kind == ADDED for _, kind in lines)
+    counts = f"{stage.summary} · +{added:,} −{len(lines) - added:,} · {counted(len(stage.graph), 'node')}"
+    head = joined([tag("strong", escaped(printable(stage.name))), tag("span", escaped(printable(counts)), class_="soft")])
+    shown_ = [
+        tag("div", escaped(f"{'+' if kind == ADDED else '−'} {printable(text)}"), class_="added" if kind == ADDED else "removed")
+        for text, kind in lines
+    ]
+    rest = [tag("div", escaped(f"{len(lines) - MOST_LINES:,} more"))] if len(lines) > MOST_LINES else []
+    return tag("details", tag("summary", head), tag("div", *shown_[:MOST_LINES], *rest, class_="lines"))
+
+
+def _costs(session: Session) -> Markup:
+    """What an all-reduce costs on some numbers of cores."""
+    size = session.step.reduced_bytes
+    costs = [all_reduce(size, cores) for cores in sorted({*CORES, session.settings.cores})]
+    words = (
+        f"By formula, not timed: each step takes the mean of {bytes_text(size)} over the cores, with {LINK / 1e9:g} GB/s a link, "
+        f"{MEMORY / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * HOP:g} µs a hop, which is assumed."
+    )
+    rows = [map(escaped, (f"{c.cores:,}", bytes_text(round(c.sent)), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
+    return joined([_soft(words), table(("cores", "each sends", "hops", "µs"), [row(cells) for cells in rows])])
+
+
+def _settings(session: Session) -> Markup:
+    """What `history.json` has, but for the epochs."""
+    pairs = {key: value for key, value in session.history.items() if key != "epochs"}
+    pairs["optimizer"] = ", ".join(
+        f"{name} {number(value) if isinstance(value, float) else value}" for name, value in pairs["optimizer"].items()
+    )
+    rows = [row(map(escaped, (key, printable(str(value))))) for key, value in pairs.items()]
+    footer = tag("p", escaped(f"Written by tpucc {metadata.version('tpucc')}."), class_="footer")
+    return joined([table((), rows, class_="settings"), footer])
+
+
+def _soft(words: str) -> Markup:
+    return tag("p", escaped(words), class_="soft")
