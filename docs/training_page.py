@@ -23,7 +23,7 @@ CORES = 8
 TEXT = """\
 # Training
 
-How many of the held-out rows are right, which training has never seen. Each program is trained four times over, each time from the
+How many of the held-out rows are right, which training has never seen. Each program is trained three times, from the
 same first weights:
 
 - in float32 on the host (`--target host`), whose last bits depend on the processor and its BLAS;

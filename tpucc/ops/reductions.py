@@ -61,7 +61,7 @@ def count(attributes: ReductionAttributes, shape: tuple[int, ...]) -> int:
 
 def as_result(attributes: ReductionAttributes, x: Array, values: Array) -> Array:
     """One value for each place that is left of `x`, in the result's shape."""
-    return values.reshape(_shape(x.shape, axes_of(attributes, x.ndim), True)) if attributes.keepdims else values
+    return values.reshape(_shape(x.shape, axes_of(attributes, x.ndim), attributes.keepdims))
 
 
 def lines(attributes: ReductionAttributes, x: Array) -> Array:

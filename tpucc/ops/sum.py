@@ -19,7 +19,8 @@ def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Arr
 
 
 def defined(attributes: ReductionAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
-    return as_result(attributes, operands[0], arithmetic.sum(operands[0], axes_of(attributes, operands[0].ndim)))
+    sums = arithmetic.sum(operands[0], axes_of(attributes, operands[0].ndim))
+    return as_result(attributes, operands[0], sums) if attributes.keepdims else sums
 
 
 def gradient(g: Backward) -> Gradients:
