@@ -85,7 +85,7 @@ def _trained(name: str, target: str, cores: int, params: Mapping[str, int]) -> s
 def _machine(name: str) -> str:
     """Of the committed weights: those of the command."""
     graph = front_end(read_source(PROGRAMS / f"{name}.tpu"), Options()).graph
-    held_out = HeldOut.find(graph, PROGRAMS / f"{name}_test.npz", None, arithmetic_of("tpu_v2"))
+    held_out, _ = HeldOut.find(graph, PROGRAMS / f"{name}_test.npz", None, arithmetic_of("tpu_v2"))
     assert held_out is not None
     return _percent(held_out.measure(given_weights(graph, PROGRAMS / f"{name}.npz"))["accuracy"])
 

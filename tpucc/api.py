@@ -15,7 +15,6 @@ import numpy.typing as npt
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
-from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
@@ -37,7 +36,7 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
-from tpucc.viz.training import step_svg, training_files
+from tpucc.viz.training import step_svg, write_training
 
 Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 """An array for each input of a model, by name; or an array alone."""
@@ -284,7 +283,7 @@ class Training:
 
     def save(self, folder: PathLike) -> None:
         """Writes `weights.npz`, `state.npz`, `history.json` and `report.html` into a folder, which is made if it is missing."""
-        write_files(Path(folder), training_files(self._session))
+        write_training(self._session, Path(folder))
 
 
 def train(
@@ -298,7 +297,7 @@ def train(
     examples: PathLike | Mapping[str, npt.ArrayLike] | None = None,
     held_out: PathLike | None = None,
     weights: PathLike | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     resume: PathLike | None = None,
     params: Mapping[str, object] | None = None,
 ) -> Training:

@@ -84,7 +84,7 @@ def session(name: str, batch: int, optimizer: str = "sgd(rate=0.01)", count: int
     rows = count or batch
     image = np.resize(random.random((min(rows, 160), *types["image"].shape[1:]), np.float32), (rows, *types["image"].shape[1:]))
     label = (image.reshape(rows, -1)[:, :10]).argmax(axis=1).astype(np.int32)
-    return Session(model, PROGRAMS, name, Settings(seed=3, steps=100, examples={"image": image, "label": label}))
+    return Session(model, source, PROGRAMS, name, Settings(seed=3, steps=100, examples={"image": image, "label": label}))
 
 
 def tensors(weights: dict[str, AnyArray], precision: Any) -> dict[str, Any]:

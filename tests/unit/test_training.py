@@ -240,3 +240,36 @@ train(a: f32[4, 2], b: f32[4, 2], c: f32[4, 2]) -> f32[]:
     first_two, third = graph.operands(graph[gradient])
     first, second = graph.operands(first_two)
     assert [next(name for name in node.operands if name in "abc") for node in (first, second, third)] == ["a", "b", "c"]
+
+
+def notes(path: Path, folder: Path, **asked: Any) -> str:
+    settings = Settings(**({"examples": examples()} | asked))
+    return "\n".join(started(tpucc.Source("net.tpu", path.read_text()), folder, "net", {}, settings).notes)
+
+
+def test_what_is_probably_a_mistake_gets_a_note(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    assert not notes(path, tmp_path)
+    assert "15 of 31 examples are left out of each epoch, which has 1 step of 16" in notes(path, tmp_path, examples=examples(31))
+    assert "the source names no examples" in notes(path, tmp_path, examples=None)
+    ranged = path.read_text().replace("model net(x: f32[batch, 4])", "model net(x: f32[batch, 4] in [0.0, 1.0])")
+    path.write_text(ranged)
+    assert "outside [0, 1], the range that the source declares" in notes(path, tmp_path)
+    np.savez(tmp_path / "net_test.npz", x=examples()["x"], label=examples()["label"])
+    assert "net_test.npz: the held-out set has no array labels" in notes(path, tmp_path)
+    assert refused(InputError, path, held_out=tmp_path / "net_test.npz") == "E0441"
+
+
+def test_a_state_takes_no_other_seed_or_weights(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    trained(path, steps=1).save(tmp_path / "out")
+    for other in ({"seed": 5}, {"weights": tmp_path / "out" / "weights.npz"}):
+        assert refused(UsageError, path, resume=tmp_path / "out" / "state.npz", **other) == "E0529"
+
+
+def test_weights_are_saved_though_the_page_cannot_be_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = trained(source(tmp_path), steps=1)
+    monkeypatch.setattr("tpucc.viz.training.training_page", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        made.save(tmp_path / "out")
+    assert {file.name for file in (tmp_path / "out").iterdir()} == {"weights.npz", "state.npz", "history.json"}

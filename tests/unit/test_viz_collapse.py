@@ -139,3 +139,9 @@ def test_arrows_within_a_box_go() -> None:
     edges = tuple(Edge(*pair) for pair in pairwise(range(6)))
     found = collapse(picture(*map(box, "aaabbb"), edges=edges), 2).diagram
     assert [(edge.tail, edge.head) for edge in found.edges] == [(0, 1)]
+
+
+def test_a_box_outside_that_stands_among_the_others_comes_before_them() -> None:
+    boxes = (box("a", outside=True), box("b"), box("c"), box("d", outside=True), box("e"), box("f", outside=True))
+    found = collapse(picture(*boxes, edges=tuple(Edge(first, first + 1) for first in range(5))), 2)
+    assert found.members == ((0,), (3,), (1,), (2, 4), (5,))

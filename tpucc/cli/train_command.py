@@ -24,7 +24,7 @@ from tpucc.training.costs import CORES, HOP, LINK, all_reduce
 from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings
 from tpucc.training.start import started
 from tpucc.viz.tables import table, wrapped
-from tpucc.viz.training import measured, training_files
+from tpucc.viz.training import measured, write_training
 
 INTERRUPTED = 130
 """The exit status of a command that the user has stopped."""
@@ -41,7 +41,7 @@ INTERRUPTED = 130
 @click.option("--examples", type=FILE, metavar="X.npz", help="Train on these, not on those that the source names.")
 @click.option("--held-out", type=FILE, metavar="X.npz", help="Measure on these rows and labels (default: MODEL_test.npz, if it is there).")
 @click.option("--weights", type=FILE, metavar="W.npz", help="Begin with these weights, not with new ones.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True, help="Draws weights, order and dropout.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Draws weights, order and dropout (default 0).")
 @click.option("--resume", type=FILE, metavar="state.npz", help="Go on from this state.")
 @option("params")
 @json_option
@@ -63,8 +63,7 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
         table = _Table(session, progress, shown=not quiet and not as_json)
         stopped = _run(session, table, progress)
         progress.stage("draw and write the files")
-        files = training_files(session)
-        write_files(folder, files)
+        files = write_training(session, folder)
     paths = [printable(str(folder / name)) for name in files]
     if as_json:
         cost = asdict(all_reduce(session.step.reduced_bytes, session.settings.cores))

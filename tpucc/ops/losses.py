@@ -46,8 +46,10 @@ def infer_labelled(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
         raise RuleError("E0303", "{0} is a scalar: it has no classes", about=(0,), help="the last axis are the classes")
     if label.dtype != "i32":
         mend = "declare the labels as i32[...]: the number of a class for each item"
-        if label.shape == values.shape:
-            mend = "argmax({1}) makes the number of a class of each row"
+        if label.shape == values.shape and values.shape[-1] > 1:
+            mend = "argmax({1}) makes the number of a class of each row; mean_squared_error({0}, {1}) compares values"
+        elif label.shape == values.shape:
+            mend = "binary_cross_entropy({0}, {1}) is for labels of 0 and 1, mean_squared_error({0}, {1}) for values"
         raise RuleError("E0305", f"expected i32 labels, found {label.brief}", about=(1,), help=mend)
     if label.shape != values.shape[:-1]:
         wanted = TensorType("i32", values.shape[:-1]).brief

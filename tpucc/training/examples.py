@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -10,25 +10,32 @@ from pathlib import Path
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, counted
+from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
 from tpucc.interop.archive import naming, read_arrays
 from tpucc.interop.sources import beside, named_at
 from tpucc.ir.graph import Node
+from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
 from tpucc.passes.divide_batch import batch_of
 from tpucc.passes.model_inputs import checked, made_up
+from tpucc.runtime.quality import notices
 
 Arrays = Mapping[str, AnyArray]
 
 
 @dataclass(frozen=True)
 class Examples:
-    """`arrays` have `count` rows each; `batch` of them make a step. `made_up` says that they are random, for want of others."""
+    """`arrays` have `count` rows each; `batch` of them make a step. `made_up` says that they are random, for want of others.
+
+    `notes` are sentences about what is allowed but probably a mistake.
+    """
 
     arrays: Arrays
     count: int
     batch: int
     made_up: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def steps(self) -> int:
@@ -44,26 +51,44 @@ class Examples:
         return [{name: array[rows] for name, array in self.arrays.items()} for rows in places]
 
 
-def read_examples(training: Training, folder: Path, given: Path | Arrays | None) -> Examples:
+def read_examples(model: Model, folder: Path, given: Path | Arrays | None) -> Examples:
     """The examples: those `given`, as arrays or in a file; else those of the file that the source names; without any, random ones.
 
     Raises `InputError` for arrays that don't fit `train`'s inputs (E0441 to E0447), and E0942 for fewer examples than a batch.
     """
-    inputs, batch = training.graph.inputs, batch_of(training.graph)
+    training = model.training
+    assert training is not None
+    batch = batch_of(training.graph)
     if given is None and training.examples is None:
-        return Examples(made_up(inputs, batch), batch, batch, made_up=True)
+        note = 'the source names no examples: these are random numbers, to try a step with; examples "FILE.npz" names some'
+        return Examples(made_up(training.graph.inputs, batch), batch, batch, made_up=True, notes=(note,))
     if isinstance(given, Mapping):
-        return _fitting(inputs, given, batch)
+        return _fitting(model, training, given, batch)
     path = given if given is not None else beside(folder, str(training.examples), training.examples_span, "examples")
     with named_at(None if given is not None else training.examples_span):
         arrays = read_arrays(path)
         with naming(path):
-            return _fitting(inputs, arrays, batch)
+            return _fitting(model, training, arrays, batch)
 
 
-def _fitting(inputs: Sequence[Node], arrays: Arrays, batch: int) -> Examples:
+def _fitting(model: Model, training: Training, arrays: Arrays, batch: int) -> Examples:
+    inputs = training.graph.inputs
     fitting = checked(inputs, arrays, "training set")
-    return Examples(fitting, _count(inputs, fitting, batch), batch)
+    count = _count(inputs, fitting, batch)
+    return Examples(fitting, count, batch, notes=(*_left_out(count, batch), *notices(_ranged(model, inputs), fitting)))
+
+
+def _ranged(model: Model, inputs: Sequence[Node]) -> dict[str, TensorType]:
+    """The types of `train`'s inputs; one without a range has that of the model's input of its name."""
+    declared = {node.name: node.type.range for node in model.graph.inputs}
+    return {node.name: node.type.with_range(node.type.range or declared.get(node.name)) for node in inputs}
+
+
+def _left_out(count: int, batch: int) -> Iterator[str]:
+    """A note where an epoch leaves out more than a tenth of the examples."""
+    if (left := count % batch) > count / 10:
+        steps = counted(count // batch, "step")
+        yield f"{left:,} of {count:,} examples are left out of each epoch, which has {steps} of {batch:,}; another batch takes more of them"
 
 
 def _count(inputs: Sequence[Node], arrays: Arrays, batch: int) -> int:

@@ -9,6 +9,7 @@ from typing import Self
 
 import numpy as np
 
+from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.interop.archive import LABELS, naming, read_arrays
 from tpucc.interop.weights import weights_of
@@ -29,17 +30,26 @@ class HeldOut:
     arithmetic: Arithmetic
 
     @classmethod
-    def find(cls, graph: Graph, beside: Path, given: Path | None, arithmetic: Arithmetic) -> Self | None:
-        """The held-out set of a file, or of the one beside the source where that exists. Raises `InputError` for arrays that don't fit."""
+    def find(cls, graph: Graph, beside: Path, given: Path | None, arithmetic: Arithmetic) -> tuple[Self | None, tuple[str, ...]]:
+        """The held-out set of a file, or of the one beside the source where that exists; and a note where that has no labels.
+
+        Raises `InputError` for arrays that don't fit, and E0441 for a file that was `given` and has no labels.
+        """
         path = given if given is not None else beside
         if given is None and not path.is_file():
-            return None
+            return None, ()
         arrays = read_arrays(path)
         labels = arrays.pop(LABELS, None)
-        if labels is None:
-            return None
-        with naming(path):
-            return cls(graph, checked(graph.inputs, arrays, "held-out set"), labels, arithmetic)
+        if labels is not None:
+            with naming(path):
+                return cls(graph, checked(graph.inputs, arrays, "held-out set"), labels, arithmetic), ()
+        lacking = f"the held-out set has no array {LABELS}, which accuracy is measured by"
+        if given is None:
+            return None, (f"{path.name}: {lacking}",)
+        mend = (
+            f"np.savez({path.name!r}, {', '.join(f'{node.name}=…' for node in graph.inputs)}, {LABELS}=…) has the model's inputs and them"
+        )
+        raise InputError(Diagnostic("E0441", f"{path}: {lacking}", help=(mend,)))
 
     def measure(self, weights: Mapping[str, AnyArray]) -> dict[str, float]:
         """`{"accuracy": …}` for classes, `{"rmse": …, "r2": …}` for values; empty for labels that fit no output."""

@@ -46,7 +46,7 @@ class Settings:
     examples: Path | Mapping[str, AnyArray] | None = None
     held_out: Path | None = None
     weights: Path | None = None
-    seed: int = 0
+    seed: int | None = None
     resume: Path | None = None
 
 
@@ -73,13 +73,17 @@ class Session:
         assert model.training is not None
         if settings.epochs is not None and settings.steps is not None:
             raise UsageError(Diagnostic("E0529", "both epochs and steps say where training ends", help=("give one of them",)))
+        if settings.resume is not None and (settings.seed is not None or settings.weights is not None):
+            raise UsageError(
+                Diagnostic("E0529", "a state has its own seed and weights", help=("--resume takes no --seed and no --weights",))
+            )
         self.model, self.source, self.settings, self.parts = model, source, settings, parts_for(settings.cores, settings.microbatches)
         self.arithmetic = arithmetic_of(settings.target)
         self.step: Step = make_step(model.training, self.parts)
-        self.examples: Examples = read_examples(model.training, folder, settings.examples)
+        self.examples: Examples = read_examples(model, folder, settings.examples)
         self.weights = _initial(model, settings)
-        self.notes = [*self.step.notes]
-        self.held_out = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
+        self.held_out, missing = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
+        self.notes = [*self.step.notes, *self.examples.notes, *missing]
         self._states = {node.name: key_of(node) for node in states(self.step.graph)}
         self._gradients = _gradients(self.step)
         self._plan = Plan(self.step.graph, self.arithmetic, tuple(self._gradients.values()))
@@ -176,7 +180,7 @@ class Session:
             assert isinstance(node.attributes, StateAttributes)
             key, initial = node.attributes.key, node.attributes.initial
             values[key] = self.weights[key] if initial is None else np.full(node.type.shape, initial, np.float32)
-        begun = State(values, self.settings.seed, graph=digest(self.step.graph))
+        begun = State(values, self.settings.seed or 0, graph=digest(self.step.graph))
         return replace(begun, until=self._until(begun))
 
     def _resumed(self, path: Path) -> State:
@@ -237,7 +241,7 @@ def parts_for(cores: int, microbatches: int) -> int:
 def _initial(model: Model, settings: Settings) -> dict[str, AnyArray]:
     """All weights: the model's, of the archive where there is one, and those that only `train` has."""
     assert model.training is not None
-    seed = settings.seed if model.random_seed is None else model.random_seed
+    seed = (settings.seed or 0) if model.random_seed is None else model.random_seed
     drawn = initial_weights(model.training.graph, seed)
     return drawn | (initial_weights(model.graph, seed) if settings.weights is None else given_weights(model.graph, settings.weights))
 

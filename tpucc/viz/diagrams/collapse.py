@@ -67,9 +67,9 @@ def _grouped(diagram: Diagram, inner: Group, readable: int) -> tuple[list[list[G
 
 
 def _stubs(diagram: Diagram, inner: Group) -> tuple[Group, Group]:
-    """The boxes outside, those before the others and those after them."""
+    """The boxes outside, those after the others apart; one among the others stands before them."""
     stubs = [index for index in diagram.main_boxes if diagram.boxes[index].outside]
-    return [index for index in stubs if index < inner[0]], [index for index in stubs if index > inner[-1]]
+    return [index for index in stubs if index < inner[-1]], [index for index in stubs if index > inner[-1]]
 
 
 def _layers(diagram: Diagram, inner: Group) -> list[Group]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
+from tpucc.files import write_files
 from tpucc.frontend.elaborate import Model
 from tpucc.ir.printer import print_graph
 from tpucc.ir.textversion import stamped
@@ -20,6 +22,17 @@ def training_files(session: Session) -> dict[str, bytes]:
     """The files that `tpucc train` writes, as bytes by name: the same for the same training, wherever and whenever it runs."""
     parts = parts_of(session.step)
     return session.files() | {"report.html": training_page(session, parts, picture_of(session.model, parts)).encode()}
+
+
+def write_training(session: Session, folder: Path) -> tuple[str, ...]:
+    """Writes these files into a folder, and returns their names. If the page can't be drawn, all others are written: they took longer."""
+    try:
+        files = training_files(session)
+    except BaseException:
+        write_files(folder, session.files())
+        raise
+    write_files(folder, files)
+    return tuple(files)
 
 
 def step_files(model: Model, step: Step, with_data: bool = False) -> dict[str, bytes]:
