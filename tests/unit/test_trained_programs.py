@@ -15,6 +15,7 @@ import pytest
 import tpucc
 from tpucc.interop.archive import npz_bytes
 
+pytestmark = pytest.mark.filterwarnings("ignore::tpucc.api.InputWarning")
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "programs"
 COMMANDS: dict[str, str] = runpy.run_path(str(PROGRAMS / "train.py"))["COMMANDS"]

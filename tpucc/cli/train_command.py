@@ -146,7 +146,7 @@ def _resuming(model: Path, folder: Path) -> str:
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
         parameter = next(each for each in context.command.params if each.name == name)
-        if source is not ParameterSource.COMMANDLINE or name in ("model", "resume", "epochs", "steps"):
+        if source is not ParameterSource.COMMANDLINE or name in ("model", "resume", "epochs", "steps", "seed", "weights"):
             continue
         for one in [f"{key}={each}" for key, each in value.items()] if isinstance(value, Mapping) else [value]:
             words += [parameter.opts[0], *([] if one is True else [str(one)])]

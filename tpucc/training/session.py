@@ -90,7 +90,7 @@ class Session:
         self._loss = loss_of(self.step.graph)
         moved = values_of(self.step.graph, NEXT)
         self._moved = {key: moved[name] for name, key in self._states.items()}
-        self._fixed = {node.name: self.weights[key] for key, node in weights_of(self.step.graph).items()}
+        self._read = self._states | {node.name: key for key, node in weights_of(self.step.graph).items()}
         self._draws = any(node.name == DRAW for node in self.step.graph.inputs)
         self._earlier: State | None = None
         self.state = self._first() if settings.resume is None else self._resumed(settings.resume)
@@ -149,13 +149,13 @@ class Session:
         loss = float(values[self._loss])
         if not math.isfinite(loss):
             raise self._not_finite(before)
-        return before.after({key: values[name] for key, name in self._moved.items()}, loss), values
+        return before.after({**before.values, **{key: values[name] for key, name in self._moved.items()}}, loss), values
 
     def _weights(self, state: State) -> dict[str, AnyArray]:
-        return {key: state.values.get(key, self.weights[key]) for key in weights_of(self.model.graph)}
+        return {key: state.values[key] for key in weights_of(self.model.graph)}
 
     def _given(self, state: State) -> dict[str, AnyArray]:
-        return self._fixed | {name: state.values[key] for name, key in self._states.items()}
+        return {name: state.values[key] for name, key in self._read.items()}
 
     def _inputs(self, state: State) -> list[dict[str, AnyArray]]:
         parts = self.examples.parts(state.seed, state.step, self.parts)
@@ -178,13 +178,14 @@ class Session:
         values = {}
         for node in states(self.step.graph):
             assert isinstance(node.attributes, StateAttributes)
-            key, initial = node.attributes.key, node.attributes.initial
-            values[key] = self.weights[key] if initial is None else np.full(node.type.shape, initial, np.float32)
-        begun = State(values, self.settings.seed or 0, graph=digest(self.step.graph))
+            if (initial := node.attributes.initial) is not None:
+                values[node.attributes.key] = np.full(node.type.shape, initial, np.float32)
+        begun = State(self.weights | values, self.settings.seed or 0, graph=digest(self.step.graph))
         return replace(begun, until=self._until(begun))
 
     def _resumed(self, path: Path) -> State:
-        state = read_state(path, self.step.graph)
+        slots = {key_of(node): node.type.shape for node in states(self.step.graph)}
+        state = read_state(path, slots | {key: value.shape for key, value in self.weights.items()})
         if state.graph != digest(self.step.graph):
             self.notes.append(f"{path.name} is of another step than this one: the source, the optimizer or the options differ")
         return replace(state, until=self._until(state), graph=digest(self.step.graph))

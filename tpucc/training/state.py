@@ -16,7 +16,6 @@ from tpucc.interop.archive import npz_bytes, read_arrays
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
-from tpucc.passes.training.names import key_of, states
 
 STATE = "state/"
 """Before the keys of states in the file; other keys are those of the training."""
@@ -26,9 +25,9 @@ STATE = "state/"
 class State:
     """Where a training is.
 
-    `values` are the states by key: weights, and what the optimizer keeps. `step` steps are done, in the order that `seed` gives. `losses`
-    are those of the current epoch's steps, `epochs` the entries of the history, one an epoch that is done. `until` is the step at which
-    the training was to end.
+    `values` are arrays by key: all weights, the fixed ones too, and what the optimizer keeps. `step` steps are done, in the order that
+    `seed` gives. `losses` are those of the current epoch's steps, `epochs` the entries of the history, one an epoch that is done. `until`
+    is the step at which the training was to end.
     """
 
     values: Mapping[str, AnyArray]
@@ -58,16 +57,16 @@ def digest(graph: Graph) -> str:
     return hashlib.sha256(print_graph(graph, origins=False).encode()).hexdigest()
 
 
-def read_state(path: Path, graph: Graph) -> State:
-    """The state in a file, for the step `graph`.
+def read_state(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> State:
+    """The state in a file; `wanted` are the shapes of its values by key.
 
-    Raises `InputError` E0943 for a file that isn't a state, and for one whose states aren't the graph's in key and shape.
+    Raises `InputError` E0943 for a file that isn't a state, and for one with other values.
     """
     arrays = read_arrays(path)
     found = {key.removeprefix(STATE): array for key, array in arrays.items() if key.startswith(STATE)}
     if not found:
         raise InputError(Diagnostic("E0943", f"{path} is not a state of a training: it has no states", help=("train writes state.npz",)))
-    if problem := _misfit(found, {key_of(node): node.type.shape for node in states(graph)}):
+    if problem := _misfit(found, wanted):
         mend = "a state goes with the source, the optimizer and the params that it was trained with"
         raise InputError(Diagnostic("E0943", f"{path}: {problem}", help=(mend,)))
     try:
