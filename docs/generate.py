@@ -117,8 +117,8 @@ CHARTS = """\
 `tpucc profile MODEL.tpu` prints them below its table on a terminal, `--chart` anywhere, `--no-chart` nowhere. A column is the same
 number of cycles everywhere. A block is as high as the share of these cycles in which the unit works; `waits` has the letter of what
 the matrix unit waits for most, a capital where waiting takes more than half of the column. At the right is each line's share of the
-whole time. A layer's name stands where it begins to compute. The buffer's chart has the most rows in use at once in each column, and
-ends at the most of all.
+whole time. A layer's name stands where its time begins, waits for its inputs and weights included: the table of layers counts the
+same cycles. The buffer's chart has the most rows in use at once in each column, and ends at the most of all.
 """
 CHARTED = {
     "04_digits_mlp": "At first it waits for weights, then for inputs from the host; at the end the results leave.",

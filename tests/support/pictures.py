@@ -176,7 +176,9 @@ def steady_times(program: Program, step: int = 10) -> Times:
     multiplies = program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY
     tiles = starts[program.instructions["opcode"] == Opcode.READ_WEIGHTS]
     stalls: dict[str, tuple[Int64, Int64]] = {"weight_stall": (starts[~multiplies], starts[~multiplies] + step)}
-    return Times(starts, starts + step, tiles, tiles + step, stalls, count * step)
+    layers = program.layer_of.astype(np.int64)
+    turns = np.flatnonzero(np.diff(layers, prepend=-1))
+    return Times(starts, starts + step, tiles, tiles + step, stalls, count * step, (starts[turns], layers[turns]))
 
 
 def text_boxes(svg: str) -> list[TextBox]:

@@ -128,8 +128,10 @@ def test_charts_have_the_names_of_the_rows() -> None:
     ("exact", "wanted"),
     [
         ([33.333, 33.333, 33.334], [33.3, 33.3, 33.4]),
-        ([24.25, 24.25, 25.75, 25.75], [24.3, 24.3, 25.7, 25.7]),
-        ([0.04, 0.04, 99.92], [0.1, 0.0, 99.9]),
+        ([24.25, 24.25, 25.75, 25.75], [24.2, 24.2, 25.8, 25.8]),
+        ([0.04, 0.04, 99.92], [0.0, 0.0, 100.0]),
+        ([6.25] * 16, [6.3] * 8 + [6.2] * 8),
+        ([16.042, 10.042, 4.439, 69.477], [16.0, 10.0, 4.4, 69.6]),
         ([100.0], [100.0]),
         ([0.0, 0.0], [0.0, 0.0]),
     ],
@@ -144,7 +146,9 @@ def test_tenths_of_anything_keep_the_sum() -> None:
         shares = random.dirichlet(np.ones(10)) * 100
         found = np.array(tenths(shares.tolist()))
         assert found.sum() == pytest.approx(100)
-        assert (np.abs(found - shares) < 0.1 + 1e-9).all()
+        wrong = np.abs(found - shares)
+        assert (wrong < 0.15 + 1e-9).all()
+        assert shares[wrong > 0.05 + 1e-9].min(initial=100) >= np.sort(shares)[-5]
 
 
 def test_useful_work_is_never_more_than_the_active_array() -> None:

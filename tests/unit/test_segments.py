@@ -181,18 +181,25 @@ def said(cause: Cause, units: str = "", made: Program | None = None) -> str:
 
 
 def test_the_sentences_of_weights_and_products() -> None:
-    """The tiny machine: a tile is fetched in 8 cycles and shifted in 4; the multiplies use one tile for 10 rows, of 16 cells each."""
+    """The tiny machine: a tile is fetched in 8 cycles and shifted in 4; the multiplies use one tile for 10 rows, of 16 cells each.
+
+    With a tile each, they use them for 4 and 6 rows; the sentence has the rows of the tile that is waited for longest.
+    """
     made = program()
     waits = "75.0 % of the cycles (weight stall) wait for weight tiles, each fetched in 8 cycles and used for"
     twice = "--set weight_bandwidth=4e6 would fetch tiles in half the time"
     assert said(W) == f"{waits} 10 rows; {twice}"
-    fetched = replace(timeline().tiles, asked=np.zeros(2, np.int64))
-    found, makespan = segments((0, W, ""), (0, S, ""), (75, W, ""), (25, A, ""))
-    few = bottleneck(made, replace(timeline(), makespan=makespan, tiles=fetched), found).explanation
-    assert few == f"{waits} 5 rows; a batch 1.6 times as large would hide the fetch"
-    large = replace(made, residents=(Resident("all", 0, 0, 40, 0, 7),))
-    crowded = bottleneck(large, replace(timeline(), makespan=makespan, tiles=fetched), found).explanation
-    assert crowded == f"{waits} 5 rows; {twice}"
+    code = made.instructions.copy()
+    code["flags"][3] = int(Flag.SWITCH)
+    each = replace(made, instructions=code)
+    found, makespan = segments((75, W, ""), (25, A, ""))
+    few = bottleneck(each, replace(timeline(), makespan=makespan), found).explanation
+    assert few == f"{waits} 4 rows; a batch 2 times as large would hide the fetch"
+    large = replace(each, residents=(Resident("all", 0, 0, 40, 0, 7),))
+    assert bottleneck(large, replace(timeline(), makespan=makespan), found).explanation == f"{waits} 4 rows; {twice}"
+    found, makespan = segments((5, W, ""), (0, S, ""), (70, W, ""), (25, A, ""))
+    uneven = bottleneck(each, replace(timeline(), makespan=makespan), found).explanation
+    assert uneven == f"{waits.replace('used', 'most used')} 6 rows; {twice}"
     shifts = "75.0 % of the cycles (weight shift) wait for tiles, each shifted in in 4 cycles and used for 10 rows"
     assert said(S) == f"{shifts}; --set unified_buffer_rows=192 would compute the batch in larger parts"
     working = replace(made, layers=tuple(replace(layer, macs=20) for layer in made.layers))

@@ -165,7 +165,7 @@ def test_letters_and_shares_by_hand() -> None:
         ends = np.where(np.arange(len(program.instructions)) == first, cycles, 0).astype(np.int64)
         stalls = {"weight_stall": (np.int64([0]), np.int64([5])), "raw_stall": (np.int64([10]), np.int64([16]))}
         none = np.zeros(0, np.int64)
-        times = Times(np.zeros_like(ends), ends, none, none, stalls, 640)
+        times = Times(np.zeros_like(ends), ends, none, none, stalls, 640, (none, none))
         lines = [plain(line) for line in lane_lines(program, times, Canvas(640, 1e6))]
         assert [line[:9].strip() for line in lines] == ["host", "weights", "shift", "matrix", "waits", "activate"]
         assert lines[0].endswith(f" {words}")

@@ -12,12 +12,14 @@ import pytest
 from tests.support.pictures import HOSTILE, SVG, assert_readable, chain_program, steady_times, text_boxes
 from tpucc.isa.instructions import Opcode
 from tpucc.isa.program import LayerInfo, Program
+from tpucc.sim.segments import matrix_segments
+from tpucc.sim.timing import time_program
 from tpucc.target import load_target
 from tpucc.viz.charts.chart import STALLS, Scale, coverage, ticks
 from tpucc.viz.charts.memory import bytes_text, memory_svg
 from tpucc.viz.charts.roofline import RooflinePoint, bandwidth_text, rate_text, ridge, roofline_svg
 from tpucc.viz.charts.tiles import largest_layers, tiles_svg
-from tpucc.viz.charts.timeline import SINGLE, Times, headline, stretches, timeline_svg
+from tpucc.viz.charts.timeline import SINGLE, Times, headline, layer_spans, stretches, timeline_svg
 from tpucc.viz.palette import Kind
 from tpucc.viz.text import fitted, number, percent, shown, text_width
 
@@ -92,14 +94,24 @@ def test_the_timeline_says_what_takes_most_of_the_time() -> None:
         ("aaaabbc", [(0, 40, "a"), (40, 70, "b … c")]),
         ("aaaabc", [(0, 40, "a"), (40, 60, "b …")]),
         ("abcabbc", [(0, 30, "a … c"), (30, 70, "a … c")]),
-        ("abababbb", [(0, 30, "a … b"), (30, 80, "b … a")]),
+        ("abababbb", [(0, 30, "a … b"), (30, 50, "b …"), (50, 80, "b")]),
+        ("aaaabccc", [(0, 40, "a"), (40, 80, "b … c")]),
         ("aaaaab", [(0, 60, "a … b")]),
         ("ababbb", [(0, 30, "a … b"), (30, 60, "b")]),
     ],
-    ids=["room", "neighbours share", "only the first", "halves of a batch", "in turn", "too little at the end", "again"],
+    ids=[
+        "room",
+        "neighbours share",
+        "only the first",
+        "halves of a batch",
+        "in turn",
+        "narrower neighbour",
+        "too little at the end",
+        "again",
+    ],
 )
 def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, float, str]]) -> None:
-    """Each letter is the layer of a multiply of 10 cycles; a name takes 15 of them, with dots 20, and two names take 25."""
+    """Each letter is the layer of 10 cycles; a name takes 15 of them, with dots 20, and two names take 25."""
     program = chain_program("chain", 8, [256, 256, 256, 256], "tpu_v1")
     code = np.repeat(program.instructions[program.instructions["opcode"] == Opcode.MATRIX_MULTIPLY][:1], len(owners))
     layers = tuple(replace(layer, name=name) for layer, name in zip(program.layers, "abc", strict=True))
@@ -108,8 +120,19 @@ def test_the_names_of_layers_have_room(owners: str, found: list[tuple[float, flo
     assert [(stretch.start, stretch.end, stretch.words) for stretch in made] == found
 
 
+def test_a_layer_has_the_cycles_of_the_table_of_layers() -> None:
+    """The wait for a layer's first input is the layer's: its name stands at cycle 0."""
+    program = chain_program("chain", 200, [64, 256, 128, 10])
+    timeline = time_program(program)
+    segments = matrix_segments(program, timeline)
+    spans = layer_spans(Times.of(timeline, segments))
+    assert (spans[0][:2], spans[-1][2]) == ((0, 0), timeline.makespan)
+    cycles = [sum(end - start for layer, start, end in spans if layer == own) for own in range(len(program.layers))]
+    assert cycles == np.bincount(segments.layer, segments.cycles).tolist()
+
+
 def replace_stalls(times: Times) -> Times:
-    return Times(times.starts, times.ends, times.shift_starts, times.shift_ends, {}, times.cycles)
+    return replace(times, stalls={})
 
 
 def test_every_instruction_with_time_is_a_bar_on_its_lane() -> None:

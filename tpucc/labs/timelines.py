@@ -12,8 +12,7 @@ import numpy as np
 
 from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
 from tpucc.isa.program import Program
-from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, matrix_segments
+from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
 from tpucc.viz.charts.textcharts import LETTERS, Canvas, lane_lines, plain
@@ -46,11 +45,7 @@ class Shown:
     @cached_property
     def times(self) -> Times:
         """The timeline as charts want it."""
-        found = self.timeline
-        segments = matrix_segments(self.program, found)
-        stalls = {row.key: segments.cause == cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
-        intervals = {name: (segments.start[own], segments.end[own]) for name, own in stalls.items()}
-        return Times(found.start, found.end, found.tiles.shifting, found.tiles.shifted, intervals, found.makespan)
+        return Times.of(self.timeline, matrix_segments(self.program, self.timeline))
 
     @property
     def words(self) -> str:

@@ -21,7 +21,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.fused import Fused, activation_of, without_activation
 from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.model_inputs import Checked, checked, largest_batch, made_up_rounds, round_count, rounds
+from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
 
 MADE_UP_ROWS = 64
@@ -60,7 +60,7 @@ class Calibrate(Pass):
             return graph
         if given is None:
             parts = list(_made_up_rounds(graph))
-            return probed.ranged(self._ranges(probed, parts, len(parts))).noting(_MADE_UP)
+            return probed.ranged(self._ranges(probed, parts, len(parts))).noting(_made_up(graph))
         count = round_count(graph.inputs, given, self.rows)
         return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count))
 
@@ -88,10 +88,12 @@ class Calibrate(Pass):
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
 
-_MADE_UP = (
-    "no calibration inputs: ranges are measured on random inputs (standard normal, seed 0), and the accuracy means little; "
-    'name examples in the source (calibration "FILE.npz") or with --calibrate'
-)
+def _made_up(graph: Graph) -> str:
+    drawn = " or ".join(dict.fromkeys(distribution(node.type) for node in graph.inputs))
+    return (
+        f"no calibration inputs: ranges are measured on random inputs ({drawn}, seed 0), and the accuracy means little; "
+        'name examples in the source (calibration "FILE.npz") or with --calibrate'
+    )
 
 
 class Tails:

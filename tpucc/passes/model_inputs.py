@@ -94,6 +94,13 @@ def drawn(draw: np.random.Generator, type_: TensorType, count: int = 1) -> AnyAr
     return np.asarray(draw.standard_normal(shape, np.float32))
 
 
+def distribution(type_: TensorType) -> str:
+    """In words, what `drawn` draws from."""
+    if type_.range:
+        return "uniform in their range"
+    return "standard normal" if type_.dtype == "f32" else "0"
+
+
 def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
     wanted = {node.name for node in inputs}
     for node in inputs:

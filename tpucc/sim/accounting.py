@@ -45,13 +45,12 @@ ALWAYS = frozenset({Cause.RAW_STALL, Cause.INPUT_STALL, Cause.OUTPUT, Cause.IDLE
 
 
 def tenths(shares: Sequence[float]) -> list[float]:
-    """Percentages in tenths whose sum is that of the exact ones, in tenths: the largest remainders are rounded up."""
+    """Percentages rounded to tenths. Their sum is that of the exact ones in tenths: the largest are moved for it, by a tenth each."""
     exact = np.array(shares, np.float64) * 10
-    floors = np.floor(exact + 1e-6)
-    missing = round(float(exact.sum())) - int(floors.sum())
-    up = np.argsort(floors - exact, kind="stable")[:missing]
-    floors[up] += 1
-    return [float(value) / 10 for value in floors]
+    rounded = np.rint(exact)
+    missing = round(float(exact.sum())) - int(rounded.sum())
+    rounded[np.argsort(-exact, kind="stable")[: abs(missing)]] += np.sign(missing)
+    return [float(value) / 10 for value in rounded]
 
 
 def printed(breakdown: Mapping[str, float]) -> dict[str, float]:

@@ -54,8 +54,9 @@ def bottleneck(program: Program, timeline: Timeline, segments: Segments) -> Bott
     cycles = np.bincount(segments.cause, segments.cycles, minlength=len(Cause)).astype(np.int64)
     limits = _limits(program, timeline, segments)
     name = max(limits, key=lambda limit: sum(cycles[cause] for cause in limits[limit]))
-    lever = _LEVERS[name](program, effects(program.instructions), _rows_a_tile(program, timeline), timeline.makespan)
-    return Bottleneck(name, f"{_SENTENCES[name](program, timeline, _share(cycles, limits[name]))}; {lever.words}", lever)
+    rows = _tile_rows(program, segments)
+    lever = _LEVERS[name](program, effects(program.instructions), rows.rows, timeline.makespan)
+    return Bottleneck(name, f"{_SENTENCES[name](program, rows, _share(cycles, limits[name]))}; {lever.words}", lever)
 
 
 def _limits(program: Program, timeline: Timeline, segments: Segments) -> dict[str, list[Cause]]:
@@ -103,45 +104,43 @@ def _share(cycles: Int64, rows: Sequence[Cause]) -> str:
     return f"{sum(share for _, share in parts):.1f} % of the cycles ({names})"
 
 
-def _weight_memory(program: Program, timeline: Timeline, share: str) -> str:
-    fetch, now = program.target.tile_fetch_cycles, _rows_a_tile(program, timeline)
-    return f"{share} wait for weight tiles, each fetched in {fetch:,} cycles and used for {now:,.0f} rows"
+def _weight_memory(program: Program, rows: TileRows, share: str) -> str:
+    return f"{share} wait for weight tiles, each fetched in {program.target.tile_fetch_cycles:,} cycles and {rows.words}"
 
 
-def _weight_shift(program: Program, timeline: Timeline, share: str) -> str:
-    shift, now = program.target.tile_shift_cycles, _rows_a_tile(program, timeline)
-    return f"{share} wait for tiles, each shifted in in {shift:,} cycles and used for {now:,.0f} rows"
+def _weight_shift(program: Program, rows: TileRows, share: str) -> str:
+    return f"{share} wait for tiles, each shifted in in {program.target.tile_shift_cycles:,} cycles and {rows.words}"
 
 
-def _matrix_unit(program: Program, timeline: Timeline, share: str) -> str:
+def _matrix_unit(program: Program, rows: TileRows, share: str) -> str:
     macs = sum(layer.macs for layer in program.layers)
     cells = int(effects(program.instructions).rows[_multiplies(program)].sum()) * program.target.tile_bytes
     return f"the matrix unit multiplies in {share}, with {100 * macs / max(1, cells):.0f} % of its cells in use"
 
 
-def _activation(program: Program, timeline: Timeline, share: str) -> str:
+def _activation(program: Program, rows: TileRows, share: str) -> str:
     return f"{share} wait for the activation unit, which does one row a cycle"
 
 
-def _host_work(program: Program, timeline: Timeline, share: str) -> str:
+def _host_work(program: Program, rows: TileRows, share: str) -> str:
     steps, each = counted(len(program.host_steps), "host step"), duration(program.target.host_step_seconds)
     turns = f", computed for {program.cores:,} cores in turn" if program.cores > 1 else ""
     return f"{share} wait for {steps}{turns}, each of at least {each}"
 
 
-def _host_link(program: Program, timeline: Timeline, share: str) -> str:
+def _host_link(program: Program, rows: TileRows, share: str) -> str:
     link, latency = f"{program.target.host_bandwidth / 1e9:.3g} GB/s", program.target.host_latency_seconds
     link += f" for all {program.cores:,} cores" if program.cores > 1 else ""
     each = f", and {duration(latency)} besides for each" if latency else ""
     return f"{share} wait for transfers between the host and the unified buffer, at {link}{each}"
 
 
-def _data_dependencies(program: Program, timeline: Timeline, share: str) -> str:
+def _data_dependencies(program: Program, rows: TileRows, share: str) -> str:
     pipeline = program.target.pipeline_cycles
     return f"{share} wait for results on their way: the array fills and drains for {pipeline:,} cycles before others can use its sums"
 
 
-_SENTENCES: Mapping[str, Callable[[Program, Timeline, str], str]] = MappingProxyType(
+_SENTENCES: Mapping[str, Callable[[Program, TileRows, str], str]] = MappingProxyType(
     {
         "weight memory": _weight_memory,
         "weight shift": _weight_shift,
@@ -171,7 +170,26 @@ def _multiplies(program: Program) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return effects(program.instructions).multiplies
 
 
-def _rows_a_tile(program: Program, timeline: Timeline) -> float:
-    """Rows that a fetched tile is used for, on average."""
-    rows = effects(program.instructions).rows[_multiplies(program)].sum()
-    return float(rows) / max(1, len(timeline.tiles.asked))
+@dataclass(frozen=True, slots=True)
+class TileRows:
+    """The rows that a fetched tile is used for, where the matrix unit waits for weights."""
+
+    rows: int
+    """Of the tiles that it waits for longest in all."""
+    only: bool
+    """Whether it waits for no others."""
+
+    @property
+    def words(self) -> str:
+        return f"used for {self.rows:,} rows" if self.only else f"most used for {self.rows:,} rows"
+
+
+def _tile_rows(program: Program, segments: Segments) -> TileRows:
+    touched = effects(program.instructions)
+    tile = np.maximum(np.cumsum(touched.pops) - 1, 0)
+    used = np.bincount(tile, touched.rows * touched.multiplies).astype(np.int64)[tile]
+    waits = np.flatnonzero(np.isin(segments.cause, (Cause.WEIGHT_STALL, Cause.WEIGHT_SHIFT)))
+    rows, kinds = np.unique(used[segments.instruction[waits]], return_inverse=True)
+    if not len(rows):
+        return TileRows(0, only=True)
+    return TileRows(int(rows[np.bincount(kinds, segments.cycles[waits]).argmax()]), only=len(rows) == 1)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
 from tpucc.layers.error import LayerError
-from tpucc.numerics import Int64
 from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
-from tpucc.sim.segments import Cause, Segments, matrix_segments
+from tpucc.sim.segments import Cause, matrix_segments
 from tpucc.viz.charts.errors import error_svg
 from tpucc.viz.charts.histograms import histograms_svg
 from tpucc.viz.charts.memory import memory_svg
@@ -132,16 +131,7 @@ def _openings(diagrams: Mapping[str, Rendered]) -> list[Opening]:
 
 def times_of(runtime: Runtime) -> Times:
     """The timeline as the picture wants it: the stalls of each cause as intervals."""
-    timeline = runtime.timeline
-    segments = matrix_segments(runtime.program, timeline)
-    return Times(
-        starts=timeline.start,
-        ends=timeline.end,
-        shift_starts=timeline.tiles.shifting,
-        shift_ends=timeline.tiles.shifted,
-        stalls={name: (segments.start[own], segments.end[own]) for name, own in _stalled(segments)},
-        cycles=timeline.makespan,
-    )
+    return Times.of(runtime.timeline, matrix_segments(runtime.program, runtime.timeline))
 
 
 def _waits(runtime: Runtime) -> Waits:
@@ -156,9 +146,3 @@ def _waits(runtime: Runtime) -> Waits:
     last = np.append(first[1:], len(own)) - 1 if len(first) else first
     order = np.array([list(STALLED.values()).index(Cause(c)) if c in STALLED.values() else 0 for c in Cause], np.uint8)
     return Waits(start[first], end[last], order[cause[first]], instruction[first])
-
-
-def _stalled(segments: Segments) -> Iterator[tuple[str, Int64]]:
-    """For each cause of a stall its segments."""
-    for name, cause in STALLED.items():
-        yield name, np.flatnonzero(segments.cause == cause)

@@ -1,7 +1,7 @@
 """Batch normalisation in training: with the mean and variance of its batch (Ioffe and Szegedy, arXiv 1502.03167, algorithm 1).
 
 The averages that inference uses move towards the batch's statistics at each step: `momentum * average + (1 - momentum) * statistic`, as in
-Keras, where the variance is the mean of the squares (not divided by one less).
+Keras, where the variance is the mean of the squares (not divided by one less, as in their algorithm 2).
 """
 
 from __future__ import annotations

@@ -118,7 +118,7 @@ class Canvas:
 
 
 def timeline_lines(program: Program, times: Times, canvas: Canvas) -> list[Line]:
-    """Five lanes and what the matrix unit waits for, the layers where they begin to compute, the axis and a legend."""
+    """Five lanes and what the matrix unit waits for, the layers where their time begins, the axis and a legend."""
     if not times.cycles:
         return [(Piece("nothing runs on the device, so there is no timeline"),)]
     each = times.cycles / canvas.cells
@@ -221,7 +221,7 @@ def _wait(name: str, share: float) -> Piece:
 
 
 def _layers(program: Program, times: Times, canvas: Canvas) -> Line:
-    """The layers' names where they begin to compute."""
+    """The layers' names where their time begins."""
     from rich.cells import cell_len  # wide characters take two columns
 
     found = stretches(program, times, lambda cycle: int(cycle / times.cycles * canvas.cells), lambda words: cell_len(words) + 2, 20)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -14,7 +14,8 @@ from tpucc.isa.program import Program
 from tpucc.numerics import Float64, Int64
 from tpucc.sim.accounting import ROWS
 from tpucc.sim.durations import duration
-from tpucc.sim.segments import Cause
+from tpucc.sim.segments import Cause, Segments
+from tpucc.sim.timing import Timeline
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, coverage, cycle_axis, hatch_fill, hatches, stall_legend
 from tpucc.viz.heading import EDGE, heading
 from tpucc.viz.palette import Kind, solid_paint
@@ -34,7 +35,8 @@ class Times:
     """When everything happens, in cycles from the program's start; an interval is [start, end).
 
     `starts`, `ends`: one entry an instruction. `shift_starts`, `shift_ends`: one for each tile that is shifted in. `stalls`: for each name
-    of `chart.STALLS` the intervals in which the matrix unit stood still for that reason, sorted. `cycles`: the makespan.
+    of `chart.STALLS` the intervals in which the matrix unit stood still for that reason, sorted. `cycles`: the makespan. `turns`: the
+    cycles from which on the time is another layer's, and the layers, as the table of layers counts them.
     """
 
     starts: Int64
@@ -43,6 +45,21 @@ class Times:
     shift_ends: Int64
     stalls: Mapping[str, tuple[Int64, Int64]]
     cycles: int
+    turns: tuple[Int64, Int64]
+
+    @classmethod
+    def of(cls, timeline: Timeline, segments: Segments) -> Times:
+        stalled = {row.key: segments.cause == cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
+        turns = np.flatnonzero(np.diff(segments.layer, prepend=-1))
+        return cls(
+            starts=timeline.start,
+            ends=timeline.end,
+            shift_starts=timeline.tiles.shifting,
+            shift_ends=timeline.tiles.shifted,
+            stalls={name: (segments.start[own], segments.end[own]) for name, own in stalled.items()},
+            cycles=timeline.makespan,
+            turns=(segments.start[turns], segments.layer[turns]),
+        )
 
     @property
     def causes(self) -> list[str]:
@@ -180,35 +197,22 @@ def _stalled(name: str, starts: Int64, ends: Int64, scale: Scale, top: float) ->
     return joined(tag("rect", words, x=a, y=top, width=max(0.5, b - a), height=LANE, fill=fill) for a, b in spans)
 
 
-def layer_spans(program: Program, times: Times) -> list[tuple[int, int, int]]:
-    """Each layer that computes, by its start: number, and the cycles from its first to its last multiply, or activation if it has none."""
-    works = _computing(program, times)
-    layer = program.layer_of[works].astype(np.int64)
-    first = np.full(len(program.layers), np.iinfo(np.int64).max)
-    last = np.full(len(program.layers), -1, np.int64)
-    np.minimum.at(first, layer, times.starts[works])
-    np.maximum.at(last, layer, times.ends[works])
-    return [(number, int(first[number]), int(last[number])) for number in np.argsort(first, kind="stable").tolist() if last[number] >= 0]
+def layer_spans(times: Times) -> list[tuple[int, int, int]]:
+    """The turns of the layers, by their start: the layer's number, and the cycles [start, end) that are its, waits included."""
+    starts, layers = (column.tolist() for column in times.turns)
+    return list(zip(layers, starts, [*starts[1:], times.cycles], strict=False))
 
 
-def _computing(program: Program, times: Times) -> Int64:
-    """The instructions that compute a layer: its multiplies, or its activations if it has none."""
-    engine = ENGINE_OF[program.instructions["opcode"]]
-    multiplies = np.bincount(program.layer_of[engine == Engine.MATRIX], minlength=len(program.layers)) > 0
-    unit = np.where(multiplies[program.layer_of], Engine.MATRIX, Engine.ACTIVATION)
-    return np.flatnonzero((engine == unit) & (times.ends > times.starts))
-
-
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of the axis in which layers compute, from `start` to `end` in pixels or columns."""
+    """A part of the axis that is layers' time, from `start` to `end` in pixels or columns."""
 
     start: float
     end: float
-    layers: dict[str, None]
-    """Their names, by their first start."""
+    layers: Mapping[str, None]
+    """Their names, by their first turn."""
     last: str
-    """The one that computes last."""
+    """The one that has the last turn."""
     is_short: bool = False
     """Whether there is room for the first name alone."""
 
@@ -218,36 +222,40 @@ class Stretch:
         first = next(iter(self.layers))
         if self.is_short:
             return f"{first} …"
-        last = self.last if self.last != first else next(reversed(self.layers))
+        last = self.last if self.last != first else next(reversed(list(self.layers)))
         return f"{first} … {last}" if last != first else first
+
+    def with_next(self, other: Stretch) -> Stretch:
+        return Stretch(self.start, other.end, {**self.layers, **other.layers}, other.last)
 
 
 def stretches(
     program: Program, times: Times, place: Callable[[int], float], width: Callable[[str], float], longest: int = MAX_NAME
 ) -> list[Stretch]:
-    """The axis in stretches, each with room for its words: neighbouring layers share one where they have too little.
+    """The axis in stretches, each with room for its words: neighbouring turns share one where they have too little.
 
     `place` is where a cycle lies on the axis, and `width` what words take. A layer that is computed in parts stands in several stretches.
     """
-    works = _computing(program, times)
-    works = works[np.argsort(times.starts[works], kind="stable")]
-    layers, starts = program.layer_of[works], times.starts[works]
-    turns = np.flatnonzero(np.diff(layers, prepend=-1)).tolist() if len(works) else []
     found: list[Stretch] = []
-    for turn, after in pairwise([*turns, len(works)]):
-        end = place(int(starts[after]) if after < len(works) else times.cycles)
-        name = shown(program.layers[int(layers[turn])].name, longest)
-        if not found or _fits(found[-1], width):
-            found.append(Stretch(place(int(starts[turn])), end, {}, name))
-        found[-1].end, found[-1].last = end, name
-        found[-1].layers[name] = None
-    while len(found) > 1 and not _fits(found[-1], width):
-        found[-1].is_short = True
-        if _fits(found[-1], width):
-            break
-        short = found.pop()
-        found[-1].end, found[-1].last = short.end, short.last
-        found[-1].layers |= short.layers
+    for layer, start, end in layer_spans(times):
+        name = shown(program.layers[layer].name, longest)
+        turn = Stretch(place(start), place(end), {name: None}, name)
+        if not found or _fits(found[-1], width) or _fits(turn, width):
+            found.append(turn)
+        else:
+            found[-1] = found[-1].with_next(turn)
+    index = 0
+    while index < len(found):
+        short = replace(found[index], is_short=True)
+        if _fits(found[index], width):
+            index += 1
+        elif _fits(short, width) or len(found) == 1:
+            found[index] = short
+            index += 1
+        else:  # it shares with the narrower of its neighbours
+            beside = [other for other in (index - 1, index + 1) if 0 <= other < len(found)]
+            index = min(index, min(beside, key=lambda other: found[other].end - found[other].start))
+            found[index : index + 2] = [found[index].with_next(found[index + 1])]
     return [stretch for stretch in found if _fits(stretch, width)]
 
 
@@ -256,7 +264,7 @@ def _fits(stretch: Stretch, width: Callable[[str], float]) -> bool:
 
 
 def _layers(program: Program, times: Times, scale: Scale, top: float, bottom: float) -> Markup:
-    """The layers' names where they begin to compute."""
+    """The layers' names where their time begins, waits for inputs and weights included."""
     parts = [label("layer", EDGE, top + 14, SMALL, "soft")]
     for stretch in stretches(program, times, scale, lambda words: text_width(words, SMALL) + 8):
         left, words = stretch.start, ", ".join(stretch.layers)

@@ -49,7 +49,7 @@ def payload(given: PageInput) -> dict[str, Any]:
         "text": "\n".join(map(printable, code_lines(program))),
         "places": plain(_places(program, touched)),
         "shifts": deltas(given.times.shift_starts),
-        "layer_spans": layer_spans(program, given.times),
+        "layer_spans": layer_spans(given.times),
         "waits": _waits(given.waits),
         "buffers": _buffers(program),
         "diagrams": {name: [[origins.number(origin) for origin in box.origins] for box in boxes] for name, boxes in _diagrams(given)},

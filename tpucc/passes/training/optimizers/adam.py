@@ -1,7 +1,9 @@
 """adam: moving means of the gradient and its square, corrected for their start at 0 (Kingma and Ba, arXiv 1412.6980).
 
 The correction is made in the order that their section 2 ends with, which Keras has too:
-`w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)`.
+`w - rate * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)`. The default of `epsilon` is that of their algorithm 1, which adds
+it after `v` is corrected. Here it acts `1 / sqrt(1 - beta2^t)` times as strong: 31.6 times at the first step, which is
+`rate * g / (|g| + 31.6 * epsilon)`.
 """
 
 from __future__ import annotations
