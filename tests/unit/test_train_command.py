@@ -238,7 +238,14 @@ def test_every_operator_of_a_step_is_in_one_box_and_no_two_boxes_meet(text: str,
     assert not [(a, b) for i, a in enumerate(rects) for b in rects[:i] if a.meets(b)]
     assert len(drawn.layout.routes) == len(drawn.diagram.edges)
     columns = [frame.rect for frame in drawn.layout.frames]
-    assert [drawn.diagram.clusters[frame.cluster].label.split(" ")[0] for frame in drawn.layout.frames] == ["forward", "backward", "adam"]
+    titles = [drawn.diagram.clusters[frame.cluster].label for frame in drawn.layout.frames]
+    assert [re.findall(r"([\w-]+) · ", title) for title in titles] == [
+        ["forward", *(["statistics"] if text is NORMALISED else [])],
+        ["backward"],
+        ["optimizer", *(["all-reduce"] if parts > 1 else [])],
+    ]
+    counts = [int(found) for title in titles for found in re.findall(r" · (\d+) operators?", title)]
+    assert sum(counts) == len(found.roles)
     assert columns[0].right < columns[1].left < columns[1].right < columns[2].left
     assert all(any(c.left <= r.left and r.right <= c.right and c.top <= r.top and r.bottom <= c.bottom for c in columns) for r in rects)
 
@@ -278,6 +285,28 @@ def test_the_page_has_every_part_and_the_same_bytes_again(written: Path) -> None
     assert len(re.findall("<template id", page)) == 4 + 1 + 4, "of backward boxes, the shared one, the weights"
     for outside in ("http://", "https://", "src=", "<link"):
         assert outside not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_page_counts_weights_apart_from_statistics_and_optimizer_apart_from_all_reduces(
+    written: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 67 + 4 × 8 elements the 16 of the mean and the variance are no weights: each of the two takes 3 operators to move."""
+    written.write_text(NORMALISED)
+    counts = []
+    for cores in ("1", "4"):
+        assert command(written, "-o", "out", "--epochs", "1", "--cores", cores) == 0
+        assert "83 weights, 16 statistics," in capsys.readouterr().out
+        page = Path("out/report.html").read_text()
+        facts = dict(re.findall(r"<dt>([\w-]+)</dt><dd>([^<]*)", page))
+        assert (facts["weights"], facts["statistics"]) == ("83", "6 operators")
+        assert facts.get("all-reduce") == (None if cores == "1" else "9 operators")
+        counts.append([facts[name] for name in ("forward", "statistics", "backward", "optimizer")])
+        assert "move 16 averages of batch normalisation" in page
+        ranges, statistics = (page.partition(f'id="{key}" role="img"')[2].partition("</svg>")[0] for key in ("ranges", "statistics"))
+        assert "Of the weights, " in ranges
+        assert ">variance<" not in ranges
+        assert "Of the statistics of batch normalisation, " in statistics
+    assert counts[0] == counts[1]
 
 
 def test_a_page_without_a_step_and_without_a_held_out_set(written: Path) -> None:

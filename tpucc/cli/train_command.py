@@ -21,7 +21,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.training.costs import CORES, HOP, LINK, all_reduce
-from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings
+from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings, elements
 from tpucc.training.start import started
 from tpucc.viz.tables import table, wrapped
 from tpucc.viz.training import measured, training_files
@@ -114,9 +114,10 @@ def _head(session: Session) -> str:
     settings, examples = session.settings, session.examples
     where = "the host, in float32" if settings.target == HOST else f"{counted(settings.cores, 'core')} of {settings.target}"
     where += f", {counted(settings.microbatches, 'microbatch', 'microbatches')}" if settings.microbatches > 1 else ""
-    count = sum(array.size for array in session.trained.values())
+    weights, statistics = session.divided
+    sizes = [counted(elements(weights), "weight"), *([counted(elements(statistics), "statistic")] if statistics else [])]
     what = "made-up example" if examples.made_up else "example"
-    parts = (counted(count, "weight"), counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
+    parts = (*sizes, counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
     return printable(f"{session.model.graph.name} on {where}: {', '.join(parts)}")
 
 

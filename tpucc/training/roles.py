@@ -17,9 +17,10 @@ from tpucc.training.step import Step, bytes_of
 
 
 class Role(StrEnum):
-    """A part of a step."""
+    """A part of a step. `STATISTICS` moves the averages of batch normalisation: neither the loss nor a gradient needs it."""
 
     FORWARD = "forward"
+    STATISTICS = "statistics"
     BACKWARD = "backward"
     REDUCE = "all-reduce"
     OPTIMIZER = "optimizer"
@@ -104,7 +105,19 @@ def roles(step: Step) -> dict[str, Role]:
         role = MAKERS.get(stage.name, role)
         for node in stage.graph:
             known.setdefault(node.name, role)
-    return {node.name: known[node.name] for node in step.graph if not _given(node)}
+    found = {node.name: known[node.name] for node in step.graph if not _given(node)}
+    return found | {name: Role.STATISTICS for name in _statistics(step) if found.get(name) is Role.FORWARD}
+
+
+def _statistics(step: Step) -> set[str]:
+    """The nodes that only the statistics' next values need."""
+    graph = step.graph
+    moved = {node for state, node in values_of(graph, NEXT).items() if key_of(graph[state]) in step.statistics}
+    needed = {output.node for output in graph.outputs} - moved
+    for node in reversed(graph.nodes):
+        if node.name in needed:
+            needed.update(node.operands)
+    return graph.by_name.keys() - needed
 
 
 def rules(step: Step) -> dict[str, tuple[Node, ...]]:

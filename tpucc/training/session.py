@@ -97,6 +97,13 @@ class Session:
         return self._weights(self.state)
 
     @property
+    def divided(self) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
+        """`trained` in two: the weights, and the statistics of batch normalisation, which no gradient moves."""
+        statistics = self.step.statistics
+        weights, averages = ({key: value for key, value in self.trained.items() if (key in statistics) is side} for side in (False, True))
+        return weights, averages
+
+    @property
     def history(self) -> dict[str, Any]:
         """What `history.json` has."""
         optimizer = self.training.optimizer
@@ -212,6 +219,11 @@ class Session:
 
         self._plan.run(self._given(state), self._inputs(state), watch)
         return found[0] if found else None
+
+
+def elements(arrays: Mapping[str, AnyArray]) -> int:
+    """The number of elements of all arrays."""
+    return sum(array.size for array in arrays.values())
 
 
 def arithmetic_of(target: str) -> Arithmetic:

@@ -87,14 +87,18 @@ def norms_svg(norms: Series) -> str:
     return _rows("norms", about, reading, rows, len(norms))
 
 
-def ranges_svg(lows: Series, highs: Series) -> str:
-    """A row for each weight: from its least to its largest element after each epoch, on a scale of its own around 0."""
+def ranges_svg(lows: Series, highs: Series, key: str = "ranges") -> str:
+    """A row for each array: from its least to its largest element after each epoch, on a scale of its own around 0.
+
+    `key` begins the ids of the picture: `ranges` are those of weights, `statistics` those of batch normalisation.
+    """
     drawn = dict(islice(highs.items(), MOST))
     widest = max(drawn, key=lambda key: max(-lows[key][-1], drawn[key][-1]))
-    about = f"{shown(widest)} reaches furthest, {_span(lows[widest][-1], drawn[widest][-1])}"
+    what = "statistics of batch normalisation" if key == "statistics" else "weights"
+    about = f"Of the {what}, {shown(widest)} reaches furthest: {_span(lows[widest][-1], drawn[widest][-1])}"
     reading = "From the least to the largest element after each epoch. Every row has a scale of its own, with 0 in its middle."
-    rows = [(key, partial(_range, lows[key], series)) for key, series in drawn.items()]
-    return _rows("ranges", about, reading, rows, len(highs))
+    rows = [(name, partial(_range, lows[name], series)) for name, series in drawn.items()]
+    return _rows(key, about, reading, rows, len(highs))
 
 
 def _norms(series: Sequence[float], low: float, high: float, top: float) -> Markup:

@@ -28,6 +28,8 @@ from tpucc.viz.text import MAX_NAME
 KEY = "train"
 READABLE = 24
 """Boxes that the forward part may have before it is collapsed."""
+COLUMNS = ((Role.FORWARD, Role.STATISTICS), (Role.BACKWARD, None), (Role.OPTIMIZER, Role.REDUCE))
+"""The roles of the operators in each column."""
 SHOWN = 3
 """Weights of a box that are named."""
 SUBTITLE = "Gradients stand beside the operator whose rule made them. Arrows from left to right are kept activations; double boxes open."
@@ -89,14 +91,18 @@ class _Drawing:
         edges = self._edges()
         parts = self._parts
         clusters = [
-            Cluster(f"forward · {counted(parts.count(Role.FORWARD), 'operator')}", layer=False),
-            Cluster(f"backward · {counted(parts.count(Role.BACKWARD), 'operator')}", layer=False),
-            Cluster(f"{self._optimizer} · {counted(parts.count(Role.OPTIMIZER) + parts.count(Role.REDUCE), 'operator')}", layer=False),
+            Cluster(", ".join(f"{role} · {counted(parts.count(role), 'operator')}" for role in column), layer=False)
+            for column in self._columns()
         ]
         kept = counted(len(parts.kept), "value")
         title = f"A training step of {self._name} keeps {kept}, {bytes_text(parts.kept_bytes)}, for its backward part"
         diagram = Diagram(KEY, "operator", title, SUBTITLE, tuple(self._boxes), tuple(edges), tuple(clusters))
         return StepPicture(diagram, _Places(diagram, rows, self._shared).layout(), tuple(self._members))
+
+    def _columns(self) -> Iterator[list[Role]]:
+        """The roles of the operators in each column: its own, and a second one where the step has such operators."""
+        for role, other in COLUMNS:
+            yield [role, *([other] if other and self._parts.count(other) else [])]
 
     def _rows(self) -> list[_Row]:
         """The boxes of the forward part in order, each with the states that it is the first to read."""

@@ -16,7 +16,7 @@ from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
 from tpucc.training.costs import CORES, HOP, LINK, MEMORY, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
-from tpucc.training.session import HOST, Session
+from tpucc.training.session import HOST, Session, elements
 from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.viz.diagrams.collapse import collapse
@@ -83,8 +83,7 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tu
         charts += [held_out_svg([epoch["held_out"] for epoch in epochs])] if epochs and epochs[-1]["held_out"] else []
         yield "curves", "Loss", _charts(charts)
     if epochs:
-        ends = [_series(epochs, lambda epoch, end=end: {key: ends[end] for key, ends in epoch["ranges"].items()}) for end in (0, 1)]
-        yield "weights", "Weights", _charts([norms_svg(_series(epochs, lambda epoch: epoch["gradients"])), ranges_svg(*ends)])
+        yield "weights", "Weights", _charts(_weights(session))
     yield "step", "Step graph", _step(session, drawn)
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
@@ -92,10 +91,21 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tu
     yield "settings", "Settings", _settings(session)
 
 
+def _weights(session: Session) -> Iterator[str]:
+    """The gradients' norms, the ranges of the weights, and those of the statistics of batch normalisation."""
+    epochs = session.state.epochs
+    yield norms_svg(_series(epochs, lambda epoch: epoch["gradients"]))
+    for key, arrays in zip(("ranges", "statistics"), session.divided, strict=True):
+        if arrays:
+            low, high = ({name: [epoch["ranges"][name][end] for epoch in epochs] for name in arrays} for end in (0, 1))
+            yield ranges_svg(low, high, key)
+
+
 def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
     """Name, value and a remark."""
-    examples, weights = session.examples, session.trained
-    yield "weights", f"{sum(array.size for array in weights.values()):,}", counted(len(weights), "array")
+    examples = session.examples
+    weights, statistics = session.divided
+    yield "weights", f"{elements(weights):,}", counted(len(weights), "array")
     yield (
         "examples",
         f"{examples.count:,}",
@@ -106,14 +116,13 @@ def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
         f"{examples.batch:,}",
         "" if session.parts == 1 else f"{counted(session.parts, 'part')} of {examples.batch // session.parts:,}",
     )
-    yield "optimizer", str(session.training.optimizer), ""
-    yield "forward", counted(parts.count(Role.FORWARD), "operator"), ""
-    yield (
-        "backward",
-        counted(parts.count(Role.BACKWARD), "operator"),
-        f"keeps {bytes_text(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
-    )
-    yield "update", counted(parts.count(Role.OPTIMIZER) + parts.count(Role.REDUCE), "operator"), ""
+    remarks = {
+        Role.STATISTICS: f"move {elements(statistics):,} averages of batch normalisation",
+        Role.OPTIMIZER: str(session.training.optimizer),
+        Role.BACKWARD: f"keeps {bytes_text(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
+    }
+    for role in filter(parts.count, Role):
+        yield str(role), counted(parts.count(role), "operator"), remarks.get(role, "")
     yield "state", bytes_text(parts.state_bytes), counted(len(parts.states), "array")
 
 
