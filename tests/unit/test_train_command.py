@@ -110,14 +110,28 @@ def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) ->
     assert lines[0] == "net on 4 cores of tpu_v2: 67 weights, 50 examples, batch 16, adam(rate=0.02)"
     assert lines[1].split() == ["epoch", "loss", "held", "out", "seconds"]
     assert lines[3].startswith("epoch 2 so far: 1 of 3 steps, loss ")
-    assert "by formula, not timed" in "\n".join(lines[4:6])
+    assert "of 272 bytes a step, by formula from the rates of TPU v2" in "\n".join(lines[4:6])
     assert [line.split()[0] for line in lines[7:11]] == ["1", "2", "4", "8"]
+    assert "408 bytes" in lines[9]
     assert all(len(line) <= 80 for line in lines)
     assert command(written, "--steps", "1", "--quiet") == 0
     assert capsys.readouterr() == ("", "")
     assert command(written, "--steps", "1", "--json", "--cores", "2") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["steps"], found["stopped"], found["all_reduce_by_formula"]["hops"]) == (1, False, 2)
+
+
+def test_the_cost_of_cores_is_of_those_that_divide_the_batch_of_a_machine(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a batch of 20 in two microbatches a core: 4 cores have parts of 2 or 3. A host has no links."""
+    given = [written, "-o", "out", "--steps", "1", "--cores", "2", "--microbatches", "2", "-D", "batch=20"]
+    assert command(*given, "--target", "tpu_v2") == 0
+    out, page = capsys.readouterr().out, Path("out/report.html").read_text()
+    assert re.findall(r"(?m)^ *(\d+) .* \d\.\d$", out) == ["1", "2"]
+    assert re.findall(r"<tr><td>(\d+)</td>", page.partition('<section id="cores"')[2]) == ["1", "2"]
+    assert "from the rates of TPU v2" in page
+    assert command(*given) == 0
+    assert "all-reduce of" not in capsys.readouterr().out
+    assert 'id="cores"' not in Path("out/report.html").read_text()
 
 
 def test_what_is_asked_for_in_vain(written: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,6 +276,25 @@ def test_gradients_stand_beside_the_operator_whose_rule_made_them() -> None:
     assert found.kept_bytes == 16 * 4 * (4 + 1 + 8 + 3)
 
 
+def test_a_value_and_its_view_are_kept_once() -> None:
+    """The rules of `sigmoid` and of the product read the same 8 × 12 floats; the view of a weight is kept with the states."""
+    found, _ = picture("""
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model net(x: f32[8, 4, 3]) -> f32[8, 2]:
+    weight w: f32[24]
+    weight u: f32[3]
+    return reshape(sigmoid(x + u), [8, 12]) @ reshape(w, [12, 2])
+
+train(x: f32[8, 4, 3], y: f32[8, 2]) -> f32[]:
+    return mean_squared_error(net(x), y)
+""")
+    assert [(node.name, node.type.size) for node in found.kept] == [("y", 16), ("sigmoid", 96), ("matmul", 16)]
+    assert found.kept_bytes == 4 * (16 + 96 + 16)
+    read = {name for node in found.graph if found.roles.get(node.name) is Role.BACKWARD for name in node.operands}
+    assert {"sigmoid", "reshape"} < read
+
+
 def test_a_recurrence_from_zeros_is_divided_among_cores() -> None:
     """The product of the first step has the batch, and depends on no input."""
     found, _ = picture(RECURRENT.replace("h = x[:, 0]", "h = zeros([8, 4])"), parts=4)
@@ -279,7 +312,7 @@ def test_the_page_has_every_part_and_the_same_bytes_again(written: Path) -> None
         assert command(written, "-o", folder, "--epochs", "2", "--quiet") == 0
     page = Path("one/report.html").read_text()
     assert page == Path("two/report.html").read_text()
-    assert re.findall(r'<section id="(\w+)"', page) == ["summary", "curves", "weights", "step", "rules", "passes", "cores", "settings"]
+    assert re.findall(r'<section id="(\w+)"', page) == ["summary", "curves", "weights", "step", "rules", "passes", "settings"]
     assert re.findall(r'id="(loss|held-out|norms|ranges|train)" role="img"', page) == ["loss", "held-out", "norms", "ranges", "train"]
     assert page.count('data-line="') == NETWORK.count("\n")
     assert len(re.findall("<template id", page)) == 4 + 1 + 4, "of backward boxes, the shared one, the weights"
@@ -317,6 +350,20 @@ def test_a_page_without_a_step_and_without_a_held_out_set(written: Path) -> None
     assert 'id="held-out"' not in Path("some/report.html").read_text()
 
 
+def test_the_mean_of_an_epoch_stands_over_its_steps() -> None:
+    """Six steps on 532 pixels: the second epoch is from step 4 to step 5, and the last step is in no epoch."""
+    svg = loss_svg([[3.0, 2.0, 1.0], [2.0, 1.0]], [0.5])
+    bars = [each for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect") if len(each)]
+    pixels = 532 / 6
+    found = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in bars]
+    assert found == [pytest.approx((64 + first * pixels, wide * pixels), abs=0.1) for first, wide in ((1, 2), (4, 1))]
+    assert [bar[0].text for bar in bars] == ["epoch 1: 2.00000", "epoch 2: 1.50000"]
+    assert "The loss of a step goes from 3 to 0.5 in 6 steps" in svg
+    single = loss_svg([[3.0], [2.0]], [])
+    assert "bold one" not in single
+    assert "epoch 1" not in single, "the steps' line is not hidden"
+
+
 @pytest.mark.parametrize("scale", [0.0, 1e-20, 1.0, 1e20])
 def test_charts_of_any_size_of_number(scale: float) -> None:
     series = {"w": [scale, 0.5 * scale], "a <b> & c": [0.0, scale]}
@@ -329,4 +376,6 @@ def test_charts_of_any_size_of_number(scale: float) -> None:
     ]
     for svg in found:
         assert "nan" not in ElementTree.tostring(ElementTree.fromstring(svg), "unicode").replace("nance", "")
+    assert "has the largest norm, " in found[2]
+    assert "Euclidean norms" in found[2]
     assert "The first 60 of 100 weights." in found[-1]

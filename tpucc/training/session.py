@@ -22,6 +22,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.target import load_target
+from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
@@ -102,6 +103,11 @@ class Session:
         statistics = self.step.statistics
         weights, averages = ({key: value for key, value in self.trained.items() if (key in statistics) is side} for side in (False, True))
         return weights, averages
+
+    @property
+    def core_counts(self) -> list[int]:
+        """The numbers of cores of a machine that can share the batch, and that of the settings."""
+        return sorted({*possible(self.examples.batch, self.settings.microbatches), self.settings.cores})
 
     @property
     def history(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
-from tpucc.training.costs import CORES, HOP, LINK, MEMORY, all_reduce
+from tpucc.training.costs import HOP, LINK, MEMORY, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
 from tpucc.viz.charts.memory import bytes_text
@@ -67,7 +67,7 @@ def _facts(session: Session) -> Iterator[str]:
     yield f"{counted(len(state.epochs), 'epoch')}, {counted(state.step, 'step')}"
     if state.epochs:
         last = state.epochs[-1]
-        yield f"loss {last['loss']:.5f}"
+        yield f"mean loss of the last epoch {last['loss']:.5f}"
         if "accuracy" in last["held_out"]:
             yield f"{100 * last['held_out']['accuracy']:.2f} % of held-out examples right"
         elif "rmse" in last["held_out"]:
@@ -87,7 +87,8 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tu
     yield "step", "Step graph", _step(session, drawn)
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
-    yield "cores", "Cores", _costs(session)
+    if session.settings.target != HOST:
+        yield "cores", "Cores", _costs(session)
     yield "settings", "Settings", _settings(session)
 
 
@@ -215,11 +216,11 @@ def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
 
 
 def _costs(session: Session) -> Markup:
-    """What an all-reduce costs on some numbers of cores."""
+    """What an all-reduce costs on the numbers of cores that divide the batch."""
     size = session.step.reduced_bytes
-    costs = [all_reduce(size, cores) for cores in sorted({*CORES, session.settings.cores})]
+    costs = [all_reduce(size, cores) for cores in session.core_counts]
     words = (
-        f"By formula, not timed: each step takes the mean of {bytes_text(size)} over the cores, with {LINK / 1e9:g} GB/s a link, "
+        f"By formula from the rates of TPU v2, not timed: each step takes the mean of {bytes_text(size)} over the cores, with {LINK / 1e9:g} GB/s a link, "
         f"{MEMORY / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * HOP:g} µs a hop, which is assumed."
     )
     rows = [map(escaped, (f"{c.cores:,}", bytes_text(round(c.sent)), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
