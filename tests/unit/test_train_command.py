@@ -307,6 +307,37 @@ def test_a_long_recurrence_is_one_box() -> None:
     assert any("30 × " in box.title for box in drawn.diagram.boxes)
 
 
+def test_a_large_forward_part_is_grouped_by_the_calls_of_the_source() -> None:
+    """Four times 16 operators of a `def`, an addition past two of them: each call is a box by the name of its weights."""
+    blocks = {"fc1": "tanh", "fc2": "relu", "fc3": "sigmoid", "fc4": "tanh"}
+    block = """
+def block(x, name):
+    weight w: f32[4, 4] = "{name}.w"
+    weight gamma: f32[4] = "{name}.gamma"
+    weight beta: f32[4] = "{name}.beta"
+    weight mean: f32[4] = "{name}.mean"
+    weight variance: f32[4] = "{name}.variance"
+    return batch_norm(x @ w, gamma, beta, mean, variance)
+"""
+    head = "\nweights random(seed=0)\noptimizer sgd(rate=0.1)\n" + block + "\nmodel net(x: f32[8, 4]) -> f32[8, 4]:\n"
+    body = "".join(f'    x = {"x + " if name == "fc3" else ""}{function}(block(x, "{name}"))\n' for name, function in blocks.items())
+    rest = "    return x\n\ntrain(x: f32[8, 4], y: f32[8, 4]) -> f32[]:\n    return mean_squared_error(net(x), y)\n"
+    _, drawn = picture(head + body + rest)
+    boxes = [box for box in drawn.diagram.boxes if box.stands_for > 1]
+    first = head.count("\n") + 1
+    layers = [f"{name} · line {first + place}" for place, name in enumerate(blocks)]
+    assert [box.title for box in boxes if box.cluster == 0] == layers
+    assert {box.stands_for for box in boxes if box.cluster == 0} == {16}
+    assert [box.title for box in boxes if " · line" in box.title and box.cluster == 1] == [
+        f"gradients of {title}" for title in layers[::-1]
+    ]
+    words = ("tanh" if n.bit_count() % 2 else "sigmoid" for n in range(32))  # no stretch comes three times in a row
+    plain = head + "    weight w: f32[4]\n    x = x + w\n" + "".join(f"    x = {word}(x)\n" for word in words) + rest
+    titles = [box.title for box in picture(plain)[1].diagram.boxes if box.cluster == 0 and box.stands_for > 1]
+    assert titles
+    assert all(re.fullmatch(r"\d+ operators · lines? [\d–]+", title) for title in titles)
+
+
 def test_the_page_has_every_part_and_the_same_bytes_again(written: Path) -> None:
     for folder in ("one", "two"):
         assert command(written, "-o", folder, "--epochs", "2", "--quiet") == 0

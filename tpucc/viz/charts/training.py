@@ -44,7 +44,9 @@ def loss_svg(epochs: Sequence[Sequence[float]], rest: Sequence[float]) -> str:
     every = -(-len(steps) // FINEST)
     stretches = [steps[i : i + every] for i in range(0, len(steps), every)]
     points = [((first + last) / 2, mean) for first, last, mean in _means(stretches)]
-    about = f"The loss of a step goes from {number(steps[0])} to {number(steps[-1])} in {counted(len(steps), 'step')}" if steps else "No steps"
+    about = (
+        f"The loss of a step goes from {number(steps[0])} to {number(steps[-1])} in {counted(len(steps), 'step')}" if steps else "No steps"
+    )
     reading = "The thin line is the loss of each step" if every == 1 else f"The thin line is the mean of {every} steps"
     means = _means(epochs) if any(len(epoch) > 1 for epoch in epochs) else []
     reading += "; a bold one is the mean of an epoch, over its steps." if means else "."
@@ -64,7 +66,9 @@ def _means(stretches: Sequence[Sequence[float]]) -> list[tuple[int, int, float]]
 def _mean(words: str, left: float, right: float, y: float) -> Markup:
     """The mean of an epoch: at least as wide as it is thick."""
     width = max(right - left, BOLD)
-    return tag("rect", title(words), attributes=solid_paint(Kind.MATRIX), x=(left + right - width) / 2, y=y - BOLD / 2, width=width, height=BOLD)
+    return tag(
+        "rect", title(words), attributes=solid_paint(Kind.MATRIX), x=(left + right - width) / 2, y=y - BOLD / 2, width=width, height=BOLD
+    )
 
 
 def held_out_svg(found: Sequence[Mapping[str, float]]) -> str:

@@ -16,13 +16,14 @@ from tpucc.diagnostics import counted, listed
 from tpucc.ir.graph import Node
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of
-from tpucc.viz.charts.memory import bytes_text
+from tpucc.viz.diagrams.calls import by_calls, line_of
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
 from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 from tpucc.viz.rect import Point, Rect, centred, hull
+from tpucc.viz.tables import size
 from tpucc.viz.text import MAX_NAME
 
 KEY = "train"
@@ -95,7 +96,7 @@ class _Drawing:
             for column in self._columns()
         ]
         kept = counted(len(parts.kept), "value")
-        title = f"A training step of {self._name} keeps {kept}, {bytes_text(parts.kept_bytes)}, for its backward part"
+        title = f"A training step of {self._name} keeps {kept}, {size(parts.kept_bytes)}, for its backward part"
         diagram = Diagram(KEY, "operator", title, SUBTITLE, tuple(self._boxes), tuple(edges), tuple(clusters))
         return StepPicture(diagram, _Places(diagram, rows, self._shared).layout(), tuple(self._members))
 
@@ -119,10 +120,17 @@ class _Drawing:
         """The graph of the loss, collapsed where it is large; inputs stay as they are."""
         whole = operator_diagram(self._parts.loss)
         inputs = {node.name for node in self._parts.loss.inputs}
-        full = tuple(replace(box, outside=not box.small and box.name in inputs) for box in whole.boxes)
-        picture = collapse(replace(whole, boxes=full), READABLE)
-        for box, members in zip(picture.diagram.boxes, picture.members, strict=True):
+        ends = inputs | {"output"}
+        full = tuple(replace(box, outside=not box.small and not ends.isdisjoint((box.name, box.title))) for box in whole.boxes)
+        diagram = replace(whole, boxes=full)
+        picture = collapse(diagram, READABLE)
+        if any(_is_cut(diagram, members, times) for members, times in zip(picture.members, picture.repeats, strict=True)):
+            diagram = by_calls(diagram, self._parts.loss, READABLE)
+            picture = collapse(diagram, READABLE)
+        for box, members, times in zip(picture.diagram.boxes, picture.members, picture.repeats, strict=True):
             nodes = tuple(full[index].name for index in members if not full[index].small and full[index].name in self._graph.by_name)
+            if _is_cut(diagram, members, times):
+                box = replace(box, title=f"{box.title}{_lines(full[index] for index in members)}")
             if nodes and not box.small:
                 yield _Row(nodes, replace(box, cluster=0, outside=False, kind=self._kind(nodes), details=self._details(box, nodes)))
 
@@ -141,7 +149,7 @@ class _Drawing:
     def _details(self, box: Box, nodes: Sequence[str]) -> tuple[str, ...]:
         kept = sum(bytes_of(node) for node in self._parts.kept if node.name in nodes)
         loss = ["the loss"] if self._parts.loss_value in nodes else []
-        return (*box.details, *loss, *([f"keeps {bytes_text(kept)}"] if kept else []))
+        return (*box.details, *loss, *([f"keeps {size(kept)}"] if kept else []))
 
     def _kind(self, nodes: Iterable[str]) -> Kind:
         """The kind of most of them; a product counts more than all others."""
@@ -171,7 +179,7 @@ class _Drawing:
         if not nodes:
             return -1
         operators = [self._graph[name].op for name in nodes]
-        title = f"gradient of {row.box.title}" if len(row.nodes) == 1 else f"gradients of {counted(len(row.nodes), 'operator')}"
+        title = f"gradient{'s' if len(row.nodes) > 1 else ''} of {row.box.title}"
         return self._add(self._box(title, _summary(operators), nodes, 1), nodes)
 
     def _updates(self, rows: Sequence[_Row]) -> None:
@@ -220,6 +228,20 @@ class _Drawing:
         for index, box in enumerate(self._boxes):
             if box.small:
                 yield Edge(index, box.beside)
+
+
+def _is_cut(diagram: Diagram, members: Sequence[int], times: int) -> bool:
+    """Whether a box stands for several that are neither a layer nor periods: for as many as were too many."""
+    places = {diagram.boxes[index].cluster for index in members}
+    return len(members) > 1 and times == 1 and (len(places) > 1 or -1 in places)
+
+
+def _lines(boxes: Iterable[Box]) -> str:
+    """` · lines 17–19`; nothing where the source has none."""
+    lines = {line for box in boxes if (line := line_of(box))}
+    if len(lines) < 2:
+        return "".join(f" · line {line}" for line in lines)
+    return f" · lines {min(lines)}–{max(lines)}"
 
 
 def _summary(operators: Sequence[str]) -> tuple[str, ...]:

@@ -17,7 +17,6 @@ from tpucc.ir.printer import print_node
 from tpucc.training.costs import HOP, LINK, MEMORY, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
 from tpucc.training.session import HOST, Session, elements
-from tpucc.viz.charts.memory import bytes_text
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Diagram
@@ -32,6 +31,7 @@ from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
+from tpucc.viz.tables import size
 from tpucc.viz.text import number, shown
 
 BUDGET = 1500
@@ -120,11 +120,11 @@ def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
     remarks = {
         Role.STATISTICS: f"move {elements(statistics):,} averages of batch normalisation",
         Role.OPTIMIZER: str(session.training.optimizer),
-        Role.BACKWARD: f"keeps {bytes_text(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
+        Role.BACKWARD: f"keeps {size(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
     }
     for role in filter(parts.count, Role):
         yield str(role), counted(parts.count(role), "operator"), remarks.get(role, "")
-    yield "state", bytes_text(parts.state_bytes), counted(len(parts.states), "array")
+    yield "state", size(parts.state_bytes), counted(len(parts.states), "array")
 
 
 def _number(name: str, value: str, remark: str) -> Markup:
@@ -217,13 +217,14 @@ def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
 
 def _costs(session: Session) -> Markup:
     """What an all-reduce costs on the numbers of cores that divide the batch."""
-    size = session.step.reduced_bytes
-    costs = [all_reduce(size, cores) for cores in session.core_counts]
+    reduced = session.step.reduced_bytes
+    costs = [all_reduce(reduced, cores) for cores in session.core_counts]
     words = (
-        f"By formula from the rates of TPU v2, not timed: each step takes the mean of {bytes_text(size)} over the cores, with {LINK / 1e9:g} GB/s a link, "
+        f"By formula from the rates of TPU v2, not timed: each step takes the mean of {size(reduced)} over the cores, "
+        f"with {LINK / 1e9:g} GB/s a link, "
         f"{MEMORY / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * HOP:g} µs a hop, which is assumed."
     )
-    rows = [map(escaped, (f"{c.cores:,}", bytes_text(round(c.sent)), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
+    rows = [map(escaped, (f"{c.cores:,}", size(c.sent), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
     return joined([_soft(words), table(("cores", "each sends", "hops", "µs"), [row(cells) for cells in rows])])
 
 
