@@ -25,6 +25,7 @@ from tpucc.training.plan import Plan
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
+from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.steps import StepPicture
 from tpucc.viz.training import picture_of
 
@@ -258,8 +259,10 @@ def test_every_operator_of_a_step_is_in_one_box_and_no_two_boxes_meet(text: str,
         ["backward"],
         ["optimizer", *(["all-reduce"] if parts > 1 else [])],
     ]
-    counts = [int(found) for title in titles for found in re.findall(r" · (\d+) operators?", title)]
+    counts = [int(found) for title in titles for found in re.findall(r" · (\d+)", title)]
     assert sum(counts) == len(found.roles)
+    svg = painted(drawn.diagram, drawn.layout)
+    assert all(f">{title}<" in svg for title in titles), "no title of a column is cut"
     assert columns[0].right < columns[1].left < columns[1].right < columns[2].left
     assert all(any(c.left <= r.left and r.right <= c.right and c.top <= r.top and r.bottom <= c.bottom for c in columns) for r in rects)
 

@@ -24,7 +24,7 @@ from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, 
 from tpucc.viz.palette import Kind
 from tpucc.viz.rect import Point, Rect, centred, hull
 from tpucc.viz.tables import size
-from tpucc.viz.text import MAX_NAME
+from tpucc.viz.text import MAX_NAME, SMALL, text_width
 
 KEY = "train"
 READABLE = 24
@@ -91,19 +91,18 @@ class _Drawing:
             row.small = self._states(row)
         edges = self._edges()
         parts = self._parts
-        clusters = [
-            Cluster(", ".join(f"{role} · {counted(parts.count(role), 'operator')}" for role in column), layer=False)
-            for column in self._columns()
-        ]
+        clusters = [Cluster(self._column(*roles), layer=False) for roles in COLUMNS]
         kept = counted(len(parts.kept), "value")
         title = f"A training step of {self._name} keeps {kept}, {size(parts.kept_bytes)}, for its backward part"
         diagram = Diagram(KEY, "operator", title, SUBTITLE, tuple(self._boxes), tuple(edges), tuple(clusters))
         return StepPicture(diagram, _Places(diagram, rows, self._shared).layout(), tuple(self._members))
 
-    def _columns(self) -> Iterator[list[Role]]:
-        """The roles of the operators in each column: its own, and a second one where the step has such operators."""
-        for role, other in COLUMNS:
-            yield [role, *([other] if other and self._parts.count(other) else [])]
+    def _column(self, own: Role, other: Role | None) -> str:
+        """The title of a column: `optimizer · 79, all-reduce · 7 operators`; the other role only where the step has such operators."""
+        count = self._parts.count
+        if other is None or not count(other):
+            return f"{own} · {counted(count(own), 'operator')}"
+        return f"{own} · {count(own):,}, {other} · {counted(count(other), 'operator')}"
 
     def _rows(self) -> list[_Row]:
         """The boxes of the forward part in order, each with the states that it is the first to read."""
@@ -272,7 +271,9 @@ class _Places:
             lanes = [route.area for route in routes if self._inside(route.edge, cluster)]
             if own:
                 area = hull([*own, *lanes])
-                frames.append(Frame(cluster, Rect(area.left - PAD, -HEAD - PAD / 2, area.right + PAD, self._bottom + PAD)))
+                named = area.left - PAD + text_width(self._diagram.clusters[cluster].label, SMALL, bold=True) + 2 * PAD
+                right = max(area.right + PAD, named if cluster == 2 else min(named, area.right + COLUMN_GAP / 2))
+                frames.append(Frame(cluster, Rect(area.left - PAD, -HEAD - PAD / 2, right, self._bottom + PAD)))
         return Layout(tuple(self._rects[index] for index in range(len(self._diagram.boxes))), routes, tuple(frames))
 
     def _inside(self, number: int, cluster: int) -> bool:
