@@ -124,7 +124,7 @@ def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_the_cost_of_cores_is_of_those_that_divide_the_batch_of_a_machine(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a batch of 20 in two microbatches a core: 4 cores have parts of 2 or 3. A host has no links."""
-    given = [written, "-o", "out", "--steps", "1", "--cores", "2", "--microbatches", "2", "-D", "batch=20"]
+    given: list[str | Path] = [written, "-o", "out", "--steps", "1", "--cores", "2", "--microbatches", "2", "-D", "batch=20"]
     assert command(*given, "--target", "tpu_v2") == 0
     out, page = capsys.readouterr().out, Path("out/report.html").read_text()
     assert re.findall(r"(?m)^ *(\d+) .* \d\.\d$", out) == ["1", "2"]

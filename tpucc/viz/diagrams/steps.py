@@ -98,11 +98,11 @@ class _Drawing:
         return StepPicture(diagram, _Places(diagram, rows, self._shared).layout(), tuple(self._members))
 
     def _column(self, own: Role, other: Role | None) -> str:
-        """The title of a column: `optimizer · 79, all-reduce · 7 operators`; the other role only where the step has such operators."""
+        """The title of a column: `optimizer · 79 operators`, or `optimizer · 79, all-reduce · 7` where the step has both."""
         count = self._parts.count
         if other is None or not count(other):
             return f"{own} · {counted(count(own), 'operator')}"
-        return f"{own} · {count(own):,}, {other} · {counted(count(other), 'operator')}"
+        return f"{own} · {count(own):,}, {other} · {count(other):,}"
 
     def _rows(self) -> list[_Row]:
         """The boxes of the forward part in order, each with the states that it is the first to read."""
