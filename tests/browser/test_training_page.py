@@ -70,6 +70,7 @@ def test_every_text_stands_out_and_the_page_is_no_wider_than_the_window(
     page = open_page(trained)
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    assert page.evaluate("(pane => pane.scrollWidth - pane.clientWidth)(document.getElementById('source'))") == 0, "no line is cut"
     page.evaluate("for (const each of document.querySelectorAll('details')) each.open = true")
     found = legibility(page)
     assert found.count > 100

@@ -25,6 +25,7 @@ from tpucc.training.plan import Plan
 from tpucc.training.roles import Parts, Role, parts_of
 from tpucc.training.start import step_of
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
+from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.steps import StepPicture
 from tpucc.viz.training import picture_of
 
@@ -110,14 +111,28 @@ def test_what_train_prints(written: Path, capsys: pytest.CaptureFixture[str]) ->
     assert lines[0] == "net on 4 cores of tpu_v2: 67 weights, 50 examples, batch 16, adam(rate=0.02)"
     assert lines[1].split() == ["epoch", "loss", "held", "out", "seconds"]
     assert lines[3].startswith("epoch 2 so far: 1 of 3 steps, loss ")
-    assert "by formula, not timed" in "\n".join(lines[4:6])
+    assert "of 272 bytes a step, by formula from the rates of TPU v2" in "\n".join(lines[4:6])
     assert [line.split()[0] for line in lines[7:11]] == ["1", "2", "4", "8"]
+    assert "408 bytes" in lines[9]
     assert all(len(line) <= 80 for line in lines)
     assert command(written, "--steps", "1", "--quiet") == 0
     assert capsys.readouterr() == ("", "")
     assert command(written, "--steps", "1", "--json", "--cores", "2") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["steps"], found["stopped"], found["all_reduce_by_formula"]["hops"]) == (1, False, 2)
+
+
+def test_the_cost_of_cores_is_of_those_that_divide_the_batch_of_a_machine(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of a batch of 20 in two microbatches a core: 4 cores have parts of 2 or 3. A host has no links."""
+    given: list[str | Path] = [written, "-o", "out", "--steps", "1", "--cores", "2", "--microbatches", "2", "-D", "batch=20"]
+    assert command(*given, "--target", "tpu_v2") == 0
+    out, page = capsys.readouterr().out, Path("out/report.html").read_text()
+    assert re.findall(r"(?m)^ *(\d+) .* \d\.\d$", out) == ["1", "2"]
+    assert re.findall(r"<tr><td>(\d+)</td>", page.partition('<section id="cores"')[2]) == ["1", "2"]
+    assert "from the rates of TPU v2" in page
+    assert command(*given) == 0
+    assert "all-reduce of" not in capsys.readouterr().out
+    assert 'id="cores"' not in Path("out/report.html").read_text()
 
 
 def test_what_is_asked_for_in_vain(written: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,7 +253,16 @@ def test_every_operator_of_a_step_is_in_one_box_and_no_two_boxes_meet(text: str,
     assert not [(a, b) for i, a in enumerate(rects) for b in rects[:i] if a.meets(b)]
     assert len(drawn.layout.routes) == len(drawn.diagram.edges)
     columns = [frame.rect for frame in drawn.layout.frames]
-    assert [drawn.diagram.clusters[frame.cluster].label.split(" ")[0] for frame in drawn.layout.frames] == ["forward", "backward", "adam"]
+    titles = [drawn.diagram.clusters[frame.cluster].label for frame in drawn.layout.frames]
+    assert [re.findall(r"([\w-]+) · ", title) for title in titles] == [
+        ["forward", *(["statistics"] if text is NORMALISED else [])],
+        ["backward"],
+        ["optimizer", *(["all-reduce"] if parts > 1 else [])],
+    ]
+    counts = [int(found) for title in titles for found in re.findall(r" · (\d+)", title)]
+    assert sum(counts) == len(found.roles)
+    svg = painted(drawn.diagram, drawn.layout)
+    assert all(f">{title}<" in svg for title in titles), "no title of a column is cut"
     assert columns[0].right < columns[1].left < columns[1].right < columns[2].left
     assert all(any(c.left <= r.left and r.right <= c.right and c.top <= r.top and r.bottom <= c.bottom for c in columns) for r in rects)
 
@@ -255,6 +279,25 @@ def test_gradients_stand_beside_the_operator_whose_rule_made_them() -> None:
     assert found.kept_bytes == 16 * 4 * (4 + 1 + 8 + 3)
 
 
+def test_a_value_and_its_view_are_kept_once() -> None:
+    """The rules of `sigmoid` and of the product read the same 8 × 12 floats; the view of a weight is kept with the states."""
+    found, _ = picture("""
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model net(x: f32[8, 4, 3]) -> f32[8, 2]:
+    weight w: f32[24]
+    weight u: f32[3]
+    return reshape(sigmoid(x + u), [8, 12]) @ reshape(w, [12, 2])
+
+train(x: f32[8, 4, 3], y: f32[8, 2]) -> f32[]:
+    return mean_squared_error(net(x), y)
+""")
+    assert [(node.name, node.type.size) for node in found.kept] == [("y", 16), ("sigmoid", 96), ("matmul", 16)]
+    assert found.kept_bytes == 4 * (16 + 96 + 16)
+    read = {name for node in found.graph if found.roles.get(node.name) is Role.BACKWARD for name in node.operands}
+    assert {"sigmoid", "reshape"} < read
+
+
 def test_a_recurrence_from_zeros_is_divided_among_cores() -> None:
     """The product of the first step has the batch, and depends on no input."""
     found, _ = picture(RECURRENT.replace("h = x[:, 0]", "h = zeros([8, 4])"), parts=4)
@@ -267,17 +310,70 @@ def test_a_long_recurrence_is_one_box() -> None:
     assert any("30 × " in box.title for box in drawn.diagram.boxes)
 
 
+def test_a_large_forward_part_is_grouped_by_the_calls_of_the_source() -> None:
+    """Four times 16 operators of a `def`, an addition past two of them: each call is a box by the name of its weights."""
+    blocks = {"fc1": "tanh", "fc2": "relu", "fc3": "sigmoid", "fc4": "tanh"}
+    block = """
+def block(x, name):
+    weight w: f32[4, 4] = "{name}.w"
+    weight gamma: f32[4] = "{name}.gamma"
+    weight beta: f32[4] = "{name}.beta"
+    weight mean: f32[4] = "{name}.mean"
+    weight variance: f32[4] = "{name}.variance"
+    return batch_norm(x @ w, gamma, beta, mean, variance)
+"""
+    head = "\nweights random(seed=0)\noptimizer sgd(rate=0.1)\n" + block + "\nmodel net(x: f32[8, 4]) -> f32[8, 4]:\n"
+    body = "".join(f'    x = {"x + " if name == "fc3" else ""}{function}(block(x, "{name}"))\n' for name, function in blocks.items())
+    rest = "    return x\n\ntrain(x: f32[8, 4], y: f32[8, 4]) -> f32[]:\n    return mean_squared_error(net(x), y)\n"
+    _, drawn = picture(head + body + rest)
+    boxes = [box for box in drawn.diagram.boxes if box.stands_for > 1]
+    first = head.count("\n") + 1
+    layers = [f"{name} · line {first + place}" for place, name in enumerate(blocks)]
+    assert [box.title for box in boxes if box.cluster == 0] == layers
+    assert {box.stands_for for box in boxes if box.cluster == 0} == {16}
+    assert [box.title for box in boxes if " · line" in box.title and box.cluster == 1] == [
+        f"gradients of {title}" for title in layers[::-1]
+    ]
+    words = ("tanh" if n.bit_count() % 2 else "sigmoid" for n in range(32))  # no stretch comes three times in a row
+    plain = head + "    weight w: f32[4]\n    x = x + w\n" + "".join(f"    x = {word}(x)\n" for word in words) + rest
+    titles = [box.title for box in picture(plain)[1].diagram.boxes if box.cluster == 0 and box.stands_for > 1]
+    assert titles
+    assert all(re.fullmatch(r"\d+ operators · lines? [\d–]+", title) for title in titles)
+
+
 def test_the_page_has_every_part_and_the_same_bytes_again(written: Path) -> None:
     for folder in ("one", "two"):
         assert command(written, "-o", folder, "--epochs", "2", "--quiet") == 0
     page = Path("one/report.html").read_text()
     assert page == Path("two/report.html").read_text()
-    assert re.findall(r'<section id="(\w+)"', page) == ["summary", "curves", "weights", "step", "rules", "passes", "cores", "settings"]
+    assert re.findall(r'<section id="(\w+)"', page) == ["summary", "curves", "weights", "step", "rules", "passes", "settings"]
     assert re.findall(r'id="(loss|held-out|norms|ranges|train)" role="img"', page) == ["loss", "held-out", "norms", "ranges", "train"]
     assert page.count('data-line="') == NETWORK.count("\n")
     assert len(re.findall("<template id", page)) == 4 + 1 + 4, "of backward boxes, the shared one, the weights"
     for outside in ("http://", "https://", "src=", "<link"):
         assert outside not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_the_page_counts_weights_apart_from_statistics_and_optimizer_apart_from_all_reduces(
+    written: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 67 + 4 × 8 elements the 16 of the mean and the variance are no weights: each of the two takes 3 operators to move."""
+    written.write_text(NORMALISED)
+    counts = []
+    for cores in ("1", "4"):
+        assert command(written, "-o", "out", "--epochs", "1", "--cores", cores) == 0
+        assert "83 weights, 16 statistics," in capsys.readouterr().out
+        page = Path("out/report.html").read_text()
+        facts = dict(re.findall(r"<dt>([\w-]+)</dt><dd>([^<]*)", page))
+        assert (facts["weights"], facts["statistics"]) == ("83", "6 operators")
+        assert facts.get("all-reduce") == (None if cores == "1" else "9 operators")
+        counts.append([facts[name] for name in ("forward", "statistics", "backward", "optimizer")])
+        assert "move 16 averages of batch normalisation" in page
+        ranges, statistics = (page.partition(f'id="{key}" role="img"')[2].partition("</svg>")[0] for key in ("ranges", "statistics"))
+        assert "Of the weights, " in ranges
+        assert ">variance<" not in ranges
+        assert "Of the statistics of batch normalisation, " in statistics
+    assert counts[0] == counts[1]
 
 
 def test_a_page_without_a_step_and_without_a_held_out_set(written: Path) -> None:
@@ -286,6 +382,20 @@ def test_a_page_without_a_step_and_without_a_held_out_set(written: Path) -> None
     assert re.findall(r'<section id="(\w+)"', Path("none/report.html").read_text())[:2] == ["summary", "step"]
     assert command(written, "-o", "some", "--steps", "1", "--quiet") == 0
     assert 'id="held-out"' not in Path("some/report.html").read_text()
+
+
+def test_the_mean_of_an_epoch_stands_over_its_steps() -> None:
+    """Six steps on 532 pixels: the second epoch is from step 4 to step 5, and the last step is in no epoch."""
+    svg = loss_svg([[3.0, 2.0, 1.0], [2.0, 1.0]], [0.5])
+    bars = [each for each in ElementTree.fromstring(svg).iter("{http://www.w3.org/2000/svg}rect") if len(each)]
+    pixels = 532 / 6
+    found = [(float(bar.get("x", "")), float(bar.get("width", ""))) for bar in bars]
+    assert found == [pytest.approx((64 + first * pixels, wide * pixels), abs=0.1) for first, wide in ((1, 2), (4, 1))]
+    assert [bar[0].text for bar in bars] == ["epoch 1: 2.00000", "epoch 2: 1.50000"]
+    assert "The loss of a step goes from 3 to 0.5 in 6 steps" in svg
+    single = loss_svg([[3.0], [2.0]], [])
+    assert "bold one" not in single
+    assert "epoch 1" not in single, "the steps' line is not hidden"
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-20, 1.0, 1e20])
@@ -300,4 +410,6 @@ def test_charts_of_any_size_of_number(scale: float) -> None:
     ]
     for svg in found:
         assert "nan" not in ElementTree.tostring(ElementTree.fromstring(svg), "unicode").replace("nance", "")
+    assert "has the largest norm, " in found[2]
+    assert "Euclidean norms" in found[2]
     assert "The first 60 of 100 weights." in found[-1]

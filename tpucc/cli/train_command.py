@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,10 @@ from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
 from tpucc.files import write_files
 from tpucc.interop.sources import read_source
-from tpucc.training.costs import CORES, HOP, LINK, all_reduce
-from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings
+from tpucc.training.costs import HOP, LINK, all_reduce
+from tpucc.training.session import EPOCHS, HOST, Epoch, Session, Settings, elements
 from tpucc.training.start import started
-from tpucc.viz.tables import table, wrapped
+from tpucc.viz.tables import size, table, wrapped
 from tpucc.viz.training import measured, write_training
 
 INTERRUPTED = 130
@@ -113,9 +113,10 @@ def _head(session: Session) -> str:
     settings, examples = session.settings, session.examples
     where = "the host, in float32" if settings.target == HOST else f"{counted(settings.cores, 'core')} of {settings.target}"
     where += f", {counted(settings.microbatches, 'microbatch', 'microbatches')}" if settings.microbatches > 1 else ""
-    count = sum(array.size for array in session.trained.values())
+    weights, statistics = session.divided
+    sizes = [counted(elements(weights), "weight"), *([counted(elements(statistics), "statistic")] if statistics else [])]
     what = "made-up example" if examples.made_up else "example"
-    parts = (counted(count, "weight"), counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
+    parts = (*sizes, counted(examples.count, what), f"batch {examples.batch:,}", str(session.training.optimizer))
     return printable(f"{session.model.graph.name} on {where}: {', '.join(parts)}")
 
 
@@ -125,13 +126,13 @@ def _loss(value: float) -> str:
 
 def _ending(session: Session, model: Path, folder: Path, stopped: bool) -> str:
     """What is printed at the end: an epoch that isn't over, the cost of the cores, how to go on, and the page to open."""
-    state, cores = session.state, session.settings.cores
+    state, settings = session.state, session.settings
     parts = []
     if state.losses:
         number, mean = state.step // session.examples.steps + 1, math.fsum(state.losses) / len(state.losses)
         parts.append(f"epoch {number:,} so far: {len(state.losses):,} of {counted(session.examples.steps, 'step')}, loss {_loss(mean)}")
-    if cores > 1:
-        parts.append(costs_text(session.step.reduced_bytes, cores))
+    if settings.cores > 1 and settings.target != HOST:
+        parts.append(costs_text(session.step.reduced_bytes, session.core_counts))
     if stopped:
         parts.append(f"stopped after {counted(state.step, 'step')}; this goes on to the same bits:\n  {_resuming(model, folder)}")
     weights, page = (printable(str(folder / name)) for name in ("weights.npz", "report.html"))
@@ -153,10 +154,10 @@ def _resuming(model: Path, folder: Path) -> str:
     return printable(shlex.join(["tpucc", "train", str(model), *words, "--resume", str(folder / "state.npz")]))
 
 
-def costs_text(size: int, cores: int) -> str:
-    """What the all-reduce of a step costs on 1, 2, 4, 8 cores, and on as many as there are."""
-    counts = sorted({*CORES, cores})
-    found = [all_reduce(size, count) for count in counts]
-    rows = [(f"{c.cores:,}", f"{c.sent:,.0f}", f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}") for c in found]
-    head = f"all-reduce of {size:,} bytes a step, by formula, not timed: {LINK / 1e9:g} GB/s a link, {1e6 * HOP:g} µs a hop (assumed)"
-    return f"{wrapped(head, '  ')}\n{table(('cores', 'bytes sent', 'hops', 'µs'), rows, left=0)}"
+def costs_text(reduced: int, counts: Sequence[int]) -> str:
+    """What the all-reduce of so many bytes a step costs on these numbers of cores."""
+    found = [all_reduce(reduced, count) for count in counts]
+    rows = [(f"{c.cores:,}", size(c.sent), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}") for c in found]
+    rates = f"the rates of TPU v2, {LINK / 1e9:g} GB/s a link and {1e6 * HOP:g} µs a hop (assumed)"
+    head = f"all-reduce of {size(reduced)} a step, by formula from {rates}; not timed"
+    return f"{wrapped(head, '  ')}\n{table(('cores', 'each sends', 'hops', 'µs'), rows, left=0)}"

@@ -51,6 +51,11 @@ def dimensions(cores: int) -> tuple[Dimension, ...]:
     return (*inside, *(Dimension(count, LINK * len(torus)) for count in torus))
 
 
+def possible(batch: int, microbatches: int) -> tuple[int, ...]:
+    """The numbers of cores, of `CORES`, among which a batch can be divided when each makes so many parts of its share."""
+    return tuple(count for count in CORES if batch % (count * microbatches) == 0)
+
+
 def all_reduce(size: float, cores: int) -> Cost:
     """The cost of the mean over `cores`, a power of two, of `size` bytes that each has. Cores that share links count as one node there."""
     left, hops, seconds = size, 0, 0.0

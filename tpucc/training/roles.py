@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tpucc.ir.graph import Graph, Node
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
+from tpucc.ops.facts import Values
 from tpucc.ops.opdef import Given
 from tpucc.passes.training.differentiate import Differentiate, made_for
 from tpucc.passes.training.names import GRADIENT, NEXT, key_of, loss_of, states, values_of
@@ -17,9 +18,10 @@ from tpucc.training.step import Step, bytes_of
 
 
 class Role(StrEnum):
-    """A part of a step."""
+    """A part of a step. `STATISTICS` moves the averages of batch normalisation: neither the loss nor a gradient needs it."""
 
     FORWARD = "forward"
+    STATISTICS = "statistics"
     BACKWARD = "backward"
     REDUCE = "all-reduce"
     OPTIMIZER = "optimizer"
@@ -55,9 +57,25 @@ class Parts:
 
     @property
     def kept(self) -> tuple[Node, ...]:
-        """The activations that are kept: inputs, and values of the forward part, that the backward part reads."""
+        """The activations that are kept: inputs, and values of the forward part, that the backward part reads.
+
+        A value and its views are one activation: the first of them that is read stands for all. A view of a state is none.
+        """
         read = {name for node in self.graph if self.roles.get(node.name) is Role.BACKWARD for name in node.operands}
-        return tuple(node for node in self.graph if node.name in read and (node.is_input or self.roles.get(node.name) is Role.FORWARD))
+        found: dict[str, Node] = {}
+        for node in self.graph:
+            if node.name in read and self._activation(viewed := self._viewed(node)):
+                found.setdefault(viewed.name, node)
+        return tuple(found.values())
+
+    def _activation(self, node: Node) -> bool:
+        return node.is_input or self.roles.get(node.name) is Role.FORWARD
+
+    def _viewed(self, node: Node) -> Node:
+        """The value whose elements a node's are, in the same order: itself but for a view."""
+        while facts_of(node.op).values is Values.VIEWED:
+            (node,) = self.graph.operands(node)
+        return node
 
     @property
     def kept_bytes(self) -> int:
@@ -104,7 +122,19 @@ def roles(step: Step) -> dict[str, Role]:
         role = MAKERS.get(stage.name, role)
         for node in stage.graph:
             known.setdefault(node.name, role)
-    return {node.name: known[node.name] for node in step.graph if not _given(node)}
+    found = {node.name: known[node.name] for node in step.graph if not _given(node)}
+    return found | {name: Role.STATISTICS for name in _statistics(step) if found.get(name) is Role.FORWARD}
+
+
+def _statistics(step: Step) -> set[str]:
+    """The nodes that only the statistics' next values need."""
+    graph = step.graph
+    moved = {node for state, node in values_of(graph, NEXT).items() if key_of(graph[state]) in step.statistics}
+    needed = {output.node for output in graph.outputs} - moved
+    for node in reversed(graph.nodes):
+        if node.name in needed:
+            needed.update(node.operands)
+    return graph.by_name.keys() - needed
 
 
 def rules(step: Step) -> dict[str, tuple[Node, ...]]:

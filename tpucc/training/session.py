@@ -22,6 +22,7 @@ from tpucc.numerics import AnyArray
 from tpucc.ops.state import StateAttributes
 from tpucc.passes.training.names import DRAW, GRADIENT, NEXT, key_of, loss_of, states, values_of
 from tpucc.target import load_target
+from tpucc.training.costs import possible
 from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
@@ -99,6 +100,18 @@ class Session:
     def trained(self) -> dict[str, AnyArray]:
         """The model's weights by key, as they are now: those that are trained, and the fixed ones."""
         return self._weights(self.state)
+
+    @property
+    def divided(self) -> tuple[dict[str, AnyArray], dict[str, AnyArray]]:
+        """`trained` in two: the weights, and the statistics of batch normalisation, which no gradient moves."""
+        statistics = self.step.statistics
+        weights, averages = ({key: value for key, value in self.trained.items() if (key in statistics) is side} for side in (False, True))
+        return weights, averages
+
+    @property
+    def core_counts(self) -> list[int]:
+        """The numbers of cores of a machine that can share the batch, and that of the settings."""
+        return sorted({*possible(self.examples.batch, self.settings.microbatches), self.settings.cores})
 
     @property
     def history(self) -> dict[str, Any]:
@@ -217,6 +230,11 @@ class Session:
 
         self._plan.run(self._given(state), self._inputs(state), watch)
         return found[0] if found else None
+
+
+def elements(arrays: Mapping[str, AnyArray]) -> int:
+    """The number of elements of all arrays."""
+    return sum(array.size for array in arrays.values())
 
 
 def arithmetic_of(target: str) -> Arithmetic:

@@ -9,6 +9,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.passes.base import Context
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.passes.training.differentiate import Differentiate
+from tpucc.passes.training.names import NEXT, key_of, values_of
 from tpucc.passes.training.pipeline import training_passes
 from tpucc.target import Target, load_target
 
@@ -49,6 +50,12 @@ class Step:
         """The bytes that several cores would reduce at each step: the loss, the gradients and the moved averages."""
         graph = self.after(Differentiate.name)
         return sum(bytes_of(graph[name]) for name in graph.output_nodes)
+
+    @property
+    def statistics(self) -> frozenset[str]:
+        """The keys of the states that no gradient moves: the moving averages of batch normalisation."""
+        graph = self.after(Differentiate.name)
+        return frozenset(key_of(graph[name]) for name in values_of(graph, NEXT))
 
 
 def make_step(training: Training, parts: int, target: Target | None = None) -> Step:

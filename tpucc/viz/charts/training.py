@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from statistics import fmean
 
 from tpucc.diagnostics import counted
@@ -22,6 +22,8 @@ from tpucc.viz.text import NORMAL, SMALL, broken, fitted, number, shown
 WIDTH, LEFT, RIGHT = 620.0, 64.0, 24.0
 TOP, PLOT, BELOW = 66.0, 200.0, 46.0
 """Pixels above a curve's plot, of it, and below it."""
+BOLD = 3.0
+"""The height of a line that is the mean of an epoch."""
 FINEST = 600
 """Points of a curve; of more steps, neighbours are averaged."""
 NAMES, NUMBERS = 150.0, 170.0
@@ -34,22 +36,39 @@ Series = Mapping[str, Sequence[float]]
 
 
 def loss_svg(epochs: Sequence[Sequence[float]], rest: Sequence[float]) -> str:
-    """The loss of each step, and the mean of each epoch. `rest` are the losses of an epoch that isn't over."""
+    """The loss of each step, and the mean of each epoch over its steps, where an epoch has several.
+
+    Steps are counted from 1. `rest` are the losses of an epoch that isn't over.
+    """
     steps = [loss for epoch in (*epochs, rest) for loss in epoch]
-    ends, means, at = [], [], 0
-    for epoch in epochs:
-        at += len(epoch)
-        ends.append(float(at))
-        means.append(fmean(epoch))
     every = -(-len(steps) // FINEST)
-    points = [(min(i + every, len(steps)), fmean(steps[i : i + every])) for i in range(0, len(steps), every)]
-    about = f"The loss goes from {number(steps[0])} to {number(steps[-1])} in {counted(len(steps), 'step')}" if steps else "No steps"
+    stretches = [steps[i : i + every] for i in range(0, len(steps), every)]
+    points = [((first + last) / 2, mean) for first, last, mean in _means(stretches)]
+    about = (
+        f"The loss of a step goes from {number(steps[0])} to {number(steps[-1])} in {counted(len(steps), 'step')}" if steps else "No steps"
+    )
     reading = "The thin line is the loss of each step" if every == 1 else f"The thin line is the mean of {every} steps"
+    means = _means(epochs) if any(len(epoch) > 1 for epoch in epochs) else []
+    reading += "; a bold one is the mean of an epoch, over its steps." if means else "."
     across = Scale(0, max(len(steps), 1), LEFT, WIDTH - RIGHT)
     up = Scale(min([0.0, *steps]), max([*steps, 1e-9]) * 1.05, TOP + PLOT, TOP)
     parts = [row_axis(up, LEFT, WIDTH - RIGHT, "loss"), _across(across, "steps"), _curve(points, across, up, ink_line("rule"), 1.2)]
-    parts += _marked(list(zip(ends, means, strict=True)), across, up, [f"epoch {n}: {m:.5f}" for n, m in enumerate(means, 1)])
-    return _picture("loss", about, f"{reading}; the dots are the means of epochs.", parts)
+    parts += [_mean(f"epoch {n}: {mean:.5f}", across(first), across(last), up(mean)) for n, (first, last, mean) in enumerate(means, 1)]
+    return _picture("loss", about, reading, parts)
+
+
+def _means(stretches: Sequence[Sequence[float]]) -> list[tuple[int, int, float]]:
+    """The first step, the last step and the mean of each of these stretches, which follow each other."""
+    ends = list(accumulate(map(len, stretches)))
+    return [(end - len(found) + 1, end, fmean(found)) for end, found in zip(ends, stretches, strict=True)]
+
+
+def _mean(words: str, left: float, right: float, y: float) -> Markup:
+    """The mean of an epoch: at least as wide as it is thick."""
+    width = max(right - left, BOLD)
+    return tag(
+        "rect", title(words), attributes=solid_paint(Kind.MATRIX), x=(left + right - width) / 2, y=y - BOLD / 2, width=width, height=BOLD
+    )
 
 
 def held_out_svg(found: Sequence[Mapping[str, float]]) -> str:
@@ -81,20 +100,27 @@ def norms_svg(norms: Series) -> str:
     low = math.floor(math.log10(min(values)))
     high = max(math.ceil(math.log10(max(values))), low + 1)
     largest = max(drawn, key=lambda key: drawn[key][-1])
-    about = f"{shown(largest)} has the largest gradient, {number(drawn[largest][-1])}"
-    reading = f"In the last step of each epoch; every row is logarithmic, from {10.0**low:g} up to {10.0**high:g}."
+    about = f"The gradient of {shown(largest)} has the largest norm, {number(drawn[largest][-1])}"
+    reading = (
+        "Euclidean norms in the last step of each epoch, which grow with the number of elements too. "
+        f"Every row is logarithmic, from {10.0**low:g} up to {10.0**high:g}."
+    )
     rows = [(key, partial(_norms, series, low, high)) for key, series in drawn.items()]
     return _rows("norms", about, reading, rows, len(norms))
 
 
-def ranges_svg(lows: Series, highs: Series) -> str:
-    """A row for each weight: from its least to its largest element after each epoch, on a scale of its own around 0."""
+def ranges_svg(lows: Series, highs: Series, key: str = "ranges") -> str:
+    """A row for each array: from its least to its largest element after each epoch, on a scale of its own around 0.
+
+    `key` begins the ids of the picture: `ranges` are those of weights, `statistics` those of batch normalisation.
+    """
     drawn = dict(islice(highs.items(), MOST))
     widest = max(drawn, key=lambda key: max(-lows[key][-1], drawn[key][-1]))
-    about = f"{shown(widest)} reaches furthest, {_span(lows[widest][-1], drawn[widest][-1])}"
+    what = "statistics of batch normalisation" if key == "statistics" else "weights"
+    about = f"Of the {what}, {shown(widest)} reaches furthest: {_span(lows[widest][-1], drawn[widest][-1])}"
     reading = "From the least to the largest element after each epoch. Every row has a scale of its own, with 0 in its middle."
-    rows = [(key, partial(_range, lows[key], series)) for key, series in drawn.items()]
-    return _rows("ranges", about, reading, rows, len(highs))
+    rows = [(name, partial(_range, lows[name], series)) for name, series in drawn.items()]
+    return _rows(key, about, reading, rows, len(highs))
 
 
 def _norms(series: Sequence[float], low: float, high: float, top: float) -> Markup:

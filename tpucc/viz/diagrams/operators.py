@@ -152,13 +152,17 @@ def _only_reader(graph: Graph, name: str) -> bool:
 
 
 def _layer_name(graph: Graph, first: str, members: Iterable[str]) -> str:
-    """The common part of the weights' keys (`fc1` of `fc1.w` and `fc1.b`), else the product's own name; and the line."""
-    nodes = [graph[name] for name in members]
-    keys = [_key(operand) for node in nodes for operand in graph.operands(node) if operand.op in CONSTANTS]
-    levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)
-    common = ".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
+    """What its weights are called, else the product's own name; and the line."""
     line = graph[first].origin.line
-    return f"{printable(common) or first}{f' · line {line}' if line else ''}"
+    return f"{weights_name(graph, members) or first}{f' · line {line}' if line else ''}"
+
+
+def weights_name(graph: Graph, members: Iterable[str]) -> str:
+    """The common part of the keys of the weights and states that these nodes read: `fc1` of `fc1.w` and `fc1.b`; empty without one."""
+    operands = dict.fromkeys(operand for name in members for operand in graph.operands(graph[name]))
+    keys = [_key(operand) for operand in operands if operand.op in CONSTANTS and not hasattr(operand.attributes, "value")]
+    levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)
+    return printable(".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)))
 
 
 def _key(node: Node) -> str:

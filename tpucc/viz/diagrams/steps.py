@@ -16,18 +16,21 @@ from tpucc.diagnostics import counted, listed
 from tpucc.ir.graph import Node
 from tpucc.training.roles import Parts, Role, Update
 from tpucc.training.step import bytes_of
-from tpucc.viz.charts.memory import bytes_text
+from tpucc.viz.diagrams.calls import by_calls, line_of
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Box, Cluster, Diagram, Edge
 from tpucc.viz.diagrams.layout import Frame, Layout, Route, straight
 from tpucc.viz.diagrams.operators import CONSTANTS, constant_label, edge_label, kind_of, operator_diagram
 from tpucc.viz.palette import Kind
 from tpucc.viz.rect import Point, Rect, centred, hull
-from tpucc.viz.text import MAX_NAME
+from tpucc.viz.tables import size
+from tpucc.viz.text import MAX_NAME, SMALL, text_width
 
 KEY = "train"
 READABLE = 24
 """Boxes that the forward part may have before it is collapsed."""
+COLUMNS = ((Role.FORWARD, Role.STATISTICS), (Role.BACKWARD, None), (Role.OPTIMIZER, Role.REDUCE))
+"""The roles of the operators in each column."""
 SHOWN = 3
 """Weights of a box that are named."""
 SUBTITLE = "Gradients stand beside the operator whose rule made them. Arrows from left to right are kept activations; double boxes open."
@@ -88,15 +91,18 @@ class _Drawing:
             row.small = self._states(row)
         edges = self._edges()
         parts = self._parts
-        clusters = [
-            Cluster(f"forward · {counted(parts.count(Role.FORWARD), 'operator')}", layer=False),
-            Cluster(f"backward · {counted(parts.count(Role.BACKWARD), 'operator')}", layer=False),
-            Cluster(f"{self._optimizer} · {counted(parts.count(Role.OPTIMIZER) + parts.count(Role.REDUCE), 'operator')}", layer=False),
-        ]
+        clusters = [Cluster(self._column(*roles), layer=False) for roles in COLUMNS]
         kept = counted(len(parts.kept), "value")
-        title = f"A training step of {self._name} keeps {kept}, {bytes_text(parts.kept_bytes)}, for its backward part"
+        title = f"A training step of {self._name} keeps {kept}, {size(parts.kept_bytes)}, for its backward part"
         diagram = Diagram(KEY, "operator", title, SUBTITLE, tuple(self._boxes), tuple(edges), tuple(clusters))
         return StepPicture(diagram, _Places(diagram, rows, self._shared).layout(), tuple(self._members))
+
+    def _column(self, own: Role, other: Role | None) -> str:
+        """The title of a column: `optimizer · 79 operators`, or `optimizer · 79, all-reduce · 7` where the step has both."""
+        count = self._parts.count
+        if other is None or not count(other):
+            return f"{own} · {counted(count(own), 'operator')}"
+        return f"{own} · {count(own):,}, {other} · {count(other):,}"
 
     def _rows(self) -> list[_Row]:
         """The boxes of the forward part in order, each with the states that it is the first to read."""
@@ -113,10 +119,17 @@ class _Drawing:
         """The graph of the loss, collapsed where it is large; inputs stay as they are."""
         whole = operator_diagram(self._parts.loss)
         inputs = {node.name for node in self._parts.loss.inputs}
-        full = tuple(replace(box, outside=not box.small and box.name in inputs) for box in whole.boxes)
-        picture = collapse(replace(whole, boxes=full), READABLE)
-        for box, members in zip(picture.diagram.boxes, picture.members, strict=True):
+        ends = inputs | {"output"}
+        full = tuple(replace(box, outside=not box.small and not ends.isdisjoint((box.name, box.title))) for box in whole.boxes)
+        diagram = replace(whole, boxes=full)
+        picture = collapse(diagram, READABLE)
+        if any(_is_cut(diagram, members, times) for members, times in zip(picture.members, picture.repeats, strict=True)):
+            diagram = by_calls(diagram, self._parts.loss, READABLE)
+            picture = collapse(diagram, READABLE)
+        for box, members, times in zip(picture.diagram.boxes, picture.members, picture.repeats, strict=True):
             nodes = tuple(full[index].name for index in members if not full[index].small and full[index].name in self._graph.by_name)
+            if _is_cut(diagram, members, times):
+                box = replace(box, title=f"{box.title}{_lines(full[index] for index in members)}")
             if nodes and not box.small:
                 yield _Row(nodes, replace(box, cluster=0, outside=False, kind=self._kind(nodes), details=self._details(box, nodes)))
 
@@ -135,7 +148,7 @@ class _Drawing:
     def _details(self, box: Box, nodes: Sequence[str]) -> tuple[str, ...]:
         kept = sum(bytes_of(node) for node in self._parts.kept if node.name in nodes)
         loss = ["the loss"] if self._parts.loss_value in nodes else []
-        return (*box.details, *loss, *([f"keeps {bytes_text(kept)}"] if kept else []))
+        return (*box.details, *loss, *([f"keeps {size(kept)}"] if kept else []))
 
     def _kind(self, nodes: Iterable[str]) -> Kind:
         """The kind of most of them; a product counts more than all others."""
@@ -165,7 +178,7 @@ class _Drawing:
         if not nodes:
             return -1
         operators = [self._graph[name].op for name in nodes]
-        title = f"gradient of {row.box.title}" if len(row.nodes) == 1 else f"gradients of {counted(len(row.nodes), 'operator')}"
+        title = f"gradient{'s' if len(row.nodes) > 1 else ''} of {row.box.title}"
         return self._add(self._box(title, _summary(operators), nodes, 1), nodes)
 
     def _updates(self, rows: Sequence[_Row]) -> None:
@@ -216,6 +229,20 @@ class _Drawing:
                 yield Edge(index, box.beside)
 
 
+def _is_cut(diagram: Diagram, members: Sequence[int], times: int) -> bool:
+    """Whether a box stands for several that are neither a layer nor periods: for as many as were too many."""
+    places = {diagram.boxes[index].cluster for index in members}
+    return len(members) > 1 and times == 1 and (len(places) > 1 or -1 in places)
+
+
+def _lines(boxes: Iterable[Box]) -> str:
+    """` · lines 17–19`; nothing where the source has none."""
+    lines = {line for box in boxes if (line := line_of(box))}
+    if len(lines) < 2:
+        return "".join(f" · line {line}" for line in lines)
+    return f" · lines {min(lines)}–{max(lines)}"
+
+
 def _summary(operators: Sequence[str]) -> tuple[str, ...]:
     """`2 transpose, 2 matmul`; long names in a line each."""
     parts = [name if times == 1 else f"{times} {name}" for name, times in Counter(operators).items()]
@@ -244,7 +271,9 @@ class _Places:
             lanes = [route.area for route in routes if self._inside(route.edge, cluster)]
             if own:
                 area = hull([*own, *lanes])
-                frames.append(Frame(cluster, Rect(area.left - PAD, -HEAD - PAD / 2, area.right + PAD, self._bottom + PAD)))
+                named = area.left - PAD + text_width(self._diagram.clusters[cluster].label, SMALL, bold=True) + 2 * PAD
+                right = max(area.right + PAD, named if cluster == 2 else min(named, area.right + COLUMN_GAP / 2))
+                frames.append(Frame(cluster, Rect(area.left - PAD, -HEAD - PAD / 2, right, self._bottom + PAD)))
         return Layout(tuple(self._rects[index] for index in range(len(self._diagram.boxes))), routes, tuple(frames))
 
     def _inside(self, number: int, cluster: int) -> bool:

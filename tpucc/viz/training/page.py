@@ -14,10 +14,9 @@ from tpucc.diagnostics import counted, printable
 from tpucc.ir.graph import Node
 from tpucc.ir.literals import DataWriter
 from tpucc.ir.printer import print_node
-from tpucc.training.costs import CORES, HOP, LINK, MEMORY, all_reduce
+from tpucc.training.costs import HOP, LINK, MEMORY, all_reduce
 from tpucc.training.roles import Parts, Role, before, rules
-from tpucc.training.session import HOST, Session
-from tpucc.viz.charts.memory import bytes_text
+from tpucc.training.session import HOST, Session, elements
 from tpucc.viz.charts.training import held_out_svg, loss_svg, norms_svg, ranges_svg
 from tpucc.viz.diagrams.collapse import collapse
 from tpucc.viz.diagrams.diagram import Diagram
@@ -32,6 +31,7 @@ from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
 from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
+from tpucc.viz.tables import size
 from tpucc.viz.text import number, shown
 
 BUDGET = 1500
@@ -67,7 +67,7 @@ def _facts(session: Session) -> Iterator[str]:
     yield f"{counted(len(state.epochs), 'epoch')}, {counted(state.step, 'step')}"
     if state.epochs:
         last = state.epochs[-1]
-        yield f"loss {last['loss']:.5f}"
+        yield f"mean loss of the last epoch {last['loss']:.5f}"
         if "accuracy" in last["held_out"]:
             yield f"{100 * last['held_out']['accuracy']:.2f} % of held-out examples right"
         elif "rmse" in last["held_out"]:
@@ -83,19 +83,30 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tu
         charts += [held_out_svg([epoch["held_out"] for epoch in epochs])] if epochs and epochs[-1]["held_out"] else []
         yield "curves", "Loss", _charts(charts)
     if epochs:
-        ends = [_series(epochs, lambda epoch, end=end: {key: ends[end] for key, ends in epoch["ranges"].items()}) for end in (0, 1)]
-        yield "weights", "Weights", _charts([norms_svg(_series(epochs, lambda epoch: epoch["gradients"])), ranges_svg(*ends)])
+        yield "weights", "Weights", _charts(_weights(session))
     yield "step", "Step graph", _step(session, drawn)
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
-    yield "cores", "Cores", _costs(session)
+    if session.settings.target != HOST:
+        yield "cores", "Cores", _costs(session)
     yield "settings", "Settings", _settings(session)
+
+
+def _weights(session: Session) -> Iterator[str]:
+    """The gradients' norms, the ranges of the weights, and those of the statistics of batch normalisation."""
+    epochs = session.state.epochs
+    yield norms_svg(_series(epochs, lambda epoch: epoch["gradients"]))
+    for key, arrays in zip(("ranges", "statistics"), session.divided, strict=True):
+        if arrays:
+            low, high = ({name: [epoch["ranges"][name][end] for epoch in epochs] for name in arrays} for end in (0, 1))
+            yield ranges_svg(low, high, key)
 
 
 def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
     """Name, value and a remark."""
-    examples, weights = session.examples, session.trained
-    yield "weights", f"{sum(array.size for array in weights.values()):,}", counted(len(weights), "array")
+    examples = session.examples
+    weights, statistics = session.divided
+    yield "weights", f"{elements(weights):,}", counted(len(weights), "array")
     yield (
         "examples",
         f"{examples.count:,}",
@@ -106,15 +117,14 @@ def _numbers(session: Session, parts: Parts) -> Iterator[tuple[str, str, str]]:
         f"{examples.batch:,}",
         "" if session.parts == 1 else f"{counted(session.parts, 'part')} of {examples.batch // session.parts:,}",
     )
-    yield "optimizer", str(session.training.optimizer), ""
-    yield "forward", counted(parts.count(Role.FORWARD), "operator"), ""
-    yield (
-        "backward",
-        counted(parts.count(Role.BACKWARD), "operator"),
-        f"keeps {bytes_text(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
-    )
-    yield "update", counted(parts.count(Role.OPTIMIZER) + parts.count(Role.REDUCE), "operator"), ""
-    yield "state", bytes_text(parts.state_bytes), counted(len(parts.states), "array")
+    remarks = {
+        Role.STATISTICS: f"move {elements(statistics):,} averages of batch normalisation",
+        Role.OPTIMIZER: str(session.training.optimizer),
+        Role.BACKWARD: f"keeps {size(parts.kept_bytes)}" + (" a part" if session.parts > 1 else ""),
+    }
+    for role in filter(parts.count, Role):
+        yield str(role), counted(parts.count(role), "operator"), remarks.get(role, "")
+    yield "state", size(parts.state_bytes), counted(len(parts.states), "array")
 
 
 def _number(name: str, value: str, remark: str) -> Markup:
@@ -206,14 +216,15 @@ def _changed(stage: Stage, lines: Sequence[tuple[str, int]]) -> Markup:
 
 
 def _costs(session: Session) -> Markup:
-    """What an all-reduce costs on some numbers of cores."""
-    size = session.step.reduced_bytes
-    costs = [all_reduce(size, cores) for cores in sorted({*CORES, session.settings.cores})]
+    """What an all-reduce costs on the numbers of cores that divide the batch."""
+    reduced = session.step.reduced_bytes
+    costs = [all_reduce(reduced, cores) for cores in session.core_counts]
     words = (
-        f"By formula, not timed: each step takes the mean of {bytes_text(size)} over the cores, with {LINK / 1e9:g} GB/s a link, "
+        f"By formula from the rates of TPU v2, not timed: each step takes the mean of {size(reduced)} over the cores, "
+        f"with {LINK / 1e9:g} GB/s a link, "
         f"{MEMORY / 1e9:g} GB/s of memory a core inside a chip, and {1e6 * HOP:g} µs a hop, which is assumed."
     )
-    rows = [map(escaped, (f"{c.cores:,}", bytes_text(round(c.sent)), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
+    rows = [map(escaped, (f"{c.cores:,}", size(c.sent), f"{c.hops:,}", f"{1e6 * c.seconds:,.1f}")) for c in costs]
     return joined([_soft(words), table(("cores", "each sends", "hops", "µs"), [row(cells) for cells in rows])])
 
 
