@@ -163,6 +163,15 @@ def test_fixed_weights_stay(tmp_path: Path) -> None:
     assert "fc1.w" in made.state.values
 
 
+def test_fixed_weights_are_drawn_from_the_seed_of_the_state(tmp_path: Path) -> None:
+    """The state has only weights that are trained."""
+    text = NETWORK.replace('= "{name}.w"', '= "{name}.w" fixed').replace("weights random(seed=0)\n", "")
+    path = source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)"))
+    first = trained(path, steps=1, seed=5)
+    first.save(tmp_path / "out")
+    assert same(first.weights, trained(path, steps=0, resume=tmp_path / "out" / "state.npz").weights)
+
+
 def test_the_first_value_that_is_not_finite_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrainingError) as caught:
         trained(source(tmp_path, 'dense(x, 8, "fc1") * 1e30', "sgd(rate=1e30)"), steps=5)
@@ -273,3 +282,46 @@ def test_weights_are_saved_though_the_page_cannot_be_drawn(tmp_path: Path, monke
     with pytest.raises(ZeroDivisionError):
         made.save(tmp_path / "out")
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"weights.npz", "state.npz", "history.json"}
+
+
+@pytest.mark.parametrize("steps", [1, 3], ids=["the last step", "the last of an epoch"])
+def test_weights_that_are_not_finite_are_an_error(tmp_path: Path, steps: int) -> None:
+    """The loss of the step that makes them is finite."""
+    with pytest.raises(TrainingError, match="E0944: in step 1, .* is infinite") as caught:
+        trained(source(tmp_path, optimizer="sgd(rate=3e38)"), steps=1, examples={**examples(16), "x": examples(16)["x"] * 100})
+    assert caught.value.diagnostics[0].span is not None
+
+
+def page(made: tpucc.Training, folder: Path) -> str:
+    made.save(folder)
+    return (folder / "report.html").read_text()
+
+
+def test_a_page_of_a_training_that_changed_on_the_way(tmp_path: Path) -> None:
+    """The held-out set came later, and weights that have a gradient now, or that are there now."""
+    path, state = source(tmp_path), tmp_path / "out" / "state.npz"
+    trained(path, epochs=1).save(tmp_path / "out")
+    np.savez(tmp_path / "net_test.npz", x=examples(40, 3)["x"], labels=examples(40, 3)["label"])
+    made = trained(path, epochs=1, resume=state)
+    assert [len(epoch["held_out"]) for epoch in made.history["epochs"]] == [0, 1]
+    assert "<title>epoch 2: " in page(made, tmp_path / "out")
+    text = path.read_text().replace("    return softmax", "    weight f: f32[8] fixed\n    h = h + f\n    return softmax")
+    path.write_text(text)
+    with pytest.warns(tpucc.api.InputWarning, match="of another step"):
+        made = trained(path, epochs=1, resume=state)
+    assert 'id="weights"' in page(made, tmp_path / "out")
+
+
+def test_a_loss_that_is_a_bare_weight(tmp_path: Path) -> None:
+    path = tmp_path / "net.tpu"
+    path.write_text("""
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model net(x: f32[4, 2]) -> f32[4, 2]:
+    return relu(x)
+
+train(x: f32[4, 2]) -> f32[]:
+    weight w: f32[]
+    return w
+""")
+    assert 'id="weights"' in page(trained(path, epochs=1, examples={"x": np.ones((4, 2))}), tmp_path / "out")

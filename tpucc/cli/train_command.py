@@ -140,13 +140,13 @@ def _ending(session: Session, model: Path, folder: Path, stopped: bool) -> str:
 
 
 def _resuming(model: Path, folder: Path) -> str:
-    """The command that goes on from the state: as it was typed, but for where it starts and where it ends."""
+    """The command that goes on from the state: as it was typed, but for where it starts, where it ends, and what the state has."""
     context = click.get_current_context()
     words = []
     for name, value in context.params.items():
         source = context.get_parameter_source(name)
         parameter = next(each for each in context.command.params if each.name == name)
-        if source is not ParameterSource.COMMANDLINE or name in ("model", "resume", "epochs", "steps"):
+        if source is not ParameterSource.COMMANDLINE or name in ("model", "resume", "epochs", "steps", "seed", "weights"):
             continue
         for one in [f"{key}={each}" for key, each in value.items()] if isinstance(value, Mapping) else [value]:
             words += [parameter.opts[0], *([] if one is True else [str(one)])]

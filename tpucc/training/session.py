@@ -81,7 +81,8 @@ class Session:
         self.arithmetic = arithmetic_of(settings.target)
         self.step: Step = make_step(model.training, self.parts)
         self.examples: Examples = read_examples(model, folder, settings.examples)
-        self.weights = _initial(model, settings)
+        begun = None if settings.resume is None else read_state(settings.resume, self.step.graph)
+        self.weights = _initial(model, settings, begun.seed if begun else settings.seed or 0)
         self.held_out, missing = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
         self.notes = [*self.step.notes, *self.examples.notes, *missing]
         self._states = {node.name: key_of(node) for node in states(self.step.graph)}
@@ -93,7 +94,7 @@ class Session:
         self._fixed = {node.name: self.weights[key] for key, node in weights_of(self.step.graph).items()}
         self._draws = any(node.name == DRAW for node in self.step.graph.inputs)
         self._earlier: State | None = None
-        self.state = self._first() if settings.resume is None else self._resumed(settings.resume)
+        self.state = self._first() if begun is None else self._resumed(begun)
 
     @property
     def trained(self) -> dict[str, AnyArray]:
@@ -134,11 +135,14 @@ class Session:
         """Trains until the last step. Yields None after a step, or the epoch that ends with it.
 
         A step is done when what is measured after it is done: one that an exception interrupts leaves the state as it was. Raises
-        `TrainingError` E0944 when the loss is NaN or infinite.
+        `TrainingError` E0944 when the loss is NaN or infinite, and when a state is that at the end of an epoch or of the training.
         """
         while self.state.step < self.state.until:
             state, values = self._step(self.state)
-            epoch = None if state.step % self.examples.steps else self._epoch(state, values)
+            ends = state.step % self.examples.steps == 0
+            if (ends or state.step == state.until) and not all(np.isfinite(value).all() for value in state.values.values()):
+                raise self._not_finite(self.state)
+            epoch = self._epoch(state, values) if ends else None
             if epoch is not None:
                 state = replace(state, losses=(), epochs=(*state.epochs, asdict(epoch)))
             self._earlier, self.state = self.state, state
@@ -183,10 +187,12 @@ class Session:
         begun = State(values, self.settings.seed or 0, graph=digest(self.step.graph))
         return replace(begun, until=self._until(begun))
 
-    def _resumed(self, path: Path) -> State:
-        state = read_state(path, self.step.graph)
+    def _resumed(self, state: State) -> State:
+        assert self.settings.resume is not None
         if state.graph != digest(self.step.graph):
-            self.notes.append(f"{path.name} is of another step than this one: the source, the optimizer or the options differ")
+            self.notes.append(
+                f"{self.settings.resume.name} is of another step than this one: the source, the optimizer or the options differ"
+            )
         return replace(state, until=self._until(state), graph=digest(self.step.graph))
 
     def _until(self, state: State) -> int:
@@ -199,7 +205,7 @@ class Session:
         return state.until if state.step < state.until else state.step + EPOCHS * steps
 
     def _not_finite(self, state: State) -> TrainingError:
-        """The error of a loss that isn't finite: it names the value that was it first, in this step or the one before."""
+        """The error of a loss or a state that isn't finite: it names the value that was it first, in this step or the one before."""
         for tried in (self._earlier, state):
             if tried is not None and (first := self._culprit(tried)) is not None:
                 return TrainingError(_blamed(first[0], first[1], tried.step + 1), self.source)
@@ -238,10 +244,10 @@ def parts_for(cores: int, microbatches: int) -> int:
     return cores * microbatches
 
 
-def _initial(model: Model, settings: Settings) -> dict[str, AnyArray]:
-    """All weights: the model's, of the archive where there is one, and those that only `train` has."""
+def _initial(model: Model, settings: Settings, seed: int) -> dict[str, AnyArray]:
+    """All weights: the model's, of the archive where there is one, and those that only `train` has. The source may have a seed for them."""
     assert model.training is not None
-    seed = (settings.seed or 0) if model.random_seed is None else model.random_seed
+    seed = seed if model.random_seed is None else model.random_seed
     drawn = initial_weights(model.training.graph, seed)
     return drawn | (initial_weights(model.graph, seed) if settings.weights is None else given_weights(model.graph, settings.weights))
 

@@ -84,7 +84,8 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tu
         yield "curves", "Loss", _charts(charts)
     if epochs:
         ends = [_series(epochs, lambda epoch, end=end: {key: ends[end] for key, ends in epoch["ranges"].items()}) for end in (0, 1)]
-        yield "weights", "Weights", _charts([norms_svg(_series(epochs, lambda epoch: epoch["gradients"])), ranges_svg(*ends)])
+        norms = _series(epochs, lambda epoch: epoch["gradients"])
+        yield "weights", "Weights", _charts([*([norms_svg(norms)] if norms else []), *([ranges_svg(*ends)] if ends[0] else [])])
     yield "step", "Step graph", _step(session, drawn)
     yield "rules", "Rules", _rules(session)
     yield "passes", "Passes", _passes(session)
@@ -127,8 +128,9 @@ def _charts(charts: Iterable[str]) -> Markup:
 
 
 def _series(epochs: Sequence[Mapping[str, Any]], of: Any) -> dict[str, list[float]]:
-    """By key, a number an epoch."""
-    return {key: [of(epoch)[key] for epoch in epochs] for key in of(epochs[-1])}
+    """By key, a number an epoch, of the epochs with the keys of the last: those before a change of the source may have had others."""
+    found = [of(epoch) for epoch in epochs]
+    return {key: [each[key] for each in found if each.keys() == found[-1].keys()] for key in found[-1]}
 
 
 def _step(session: Session, drawn: StepPicture) -> Markup:
@@ -168,7 +170,8 @@ def _rules(session: Session) -> Markup:
     found = rules(session.step)
     graph = before(session.step)
     data = DataWriter()
-    common = frozenset.intersection(*(node.origin.lines for node in graph if node.operands))
+    lines = [node.origin.lines for node in graph if node.operands]
+    common = frozenset.intersection(*lines) if lines else frozenset()
     rows = [_rule(node, common, found[node.name], data) for node in reversed(graph.nodes) if found[node.name]]
     words = "Differentiation goes through the operators from the loss backwards. Each operator's rule makes the gradients of what it reads."
     return joined([_soft(words), *rows])
