@@ -11,7 +11,7 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.floating.arithmetic import Arithmetic
-from tpucc.interop.archive import LABELS, naming, read_arrays
+from tpucc.interop.archive import LABELS, naming, read_taken
 from tpucc.interop.weights import weights_of
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -38,7 +38,7 @@ class HeldOut:
         path = given if given is not None else beside
         if given is None and not path.is_file():
             return None, ()
-        arrays = read_arrays(path)
+        arrays = read_taken(path, {LABELS, *(node.name for node in graph.inputs)})
         labels = arrays.pop(LABELS, None)
         if labels is not None:
             with naming(path):

@@ -26,7 +26,7 @@ from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
 from tpucc.training.plan import Plan
-from tpucc.training.state import State, digest, read_state
+from tpucc.training.state import LARGEST, State, digest, read_state
 from tpucc.training.step import Step, make_step
 
 HOST = "host"
@@ -81,7 +81,7 @@ class Session:
         self.arithmetic = arithmetic_of(settings.target)
         self.step: Step = make_step(model.training, self.parts)
         self.examples: Examples = read_examples(model, folder, settings.examples)
-        begun = None if settings.resume is None else read_state(settings.resume, self.step.graph)
+        begun = None if settings.resume is None else read_state(settings.resume, self.step.graph, self.examples.steps)
         self.weights = _initial(model, settings, begun.seed if begun else settings.seed or 0)
         self.held_out, missing = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
         self.notes = [*self.step.notes, *self.examples.notes, *missing]
@@ -196,13 +196,17 @@ class Session:
         return replace(state, until=self._until(state), graph=digest(self.step.graph))
 
     def _until(self, state: State) -> int:
-        """The step at which the training ends: the one that was asked for, or the one that a state was on its way to."""
+        """The step at which the training ends: the one that was asked for, or the one that a state was on its way to.
+
+        Raises `UsageError` E0529 for more steps than a state can count.
+        """
         settings, steps = self.settings, self.examples.steps
-        if settings.steps is not None:
-            return state.step + settings.steps
-        if settings.epochs is not None:
-            return state.step + settings.epochs * steps
-        return state.until if state.step < state.until else state.step + EPOCHS * steps
+        if settings.steps is None and settings.epochs is None and state.step < state.until:
+            return state.until
+        more = settings.steps if settings.steps is not None else (EPOCHS if settings.epochs is None else settings.epochs) * steps
+        if state.step + more > LARGEST:
+            raise UsageError(Diagnostic("E0529", f"a training has at most {LARGEST:,} steps, which is fewer than these"))
+        return state.step + more
 
     def _not_finite(self, state: State) -> TrainingError:
         """The error of a loss or a state that isn't finite: it names the value that was it first, in this step or the one before."""
