@@ -390,3 +390,20 @@ def test_a_training_has_as_many_steps_as_a_state_counts(tmp_path: Path) -> None:
     assert refused(UsageError, path, steps=10**19) == "E0529"
     assert refused(UsageError, path, epochs=2**31) == "E0529"
     assert refused(UsageError, path, steps=2**31 - 1, resume=tmp_path / "out" / "state.npz") == "E0529"
+
+
+@pytest.mark.parametrize("labels", [np.int32(1), np.zeros(0, np.int32), np.zeros(39, np.int32), np.zeros(41, np.int32)])
+def test_a_held_out_set_has_a_label_for_each_row(tmp_path: Path, labels: AnyArray) -> None:
+    np.savez(tmp_path / "held.npz", x=examples(40)["x"], labels=labels)
+    assert refused(InputError, source(tmp_path), held_out=tmp_path / "held.npz") == "E0447"
+
+
+def test_a_measure_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
+    """R² of labels that are all the same; the error of outputs or labels past what numbers hold."""
+    path = source(tmp_path)
+    for labels, found in ((np.ones((40, 3)), {"rmse"}), (np.full((40, 3), 1e300), set())):
+        np.savez(tmp_path / "net_test.npz", x=examples(40)["x"], labels=labels)
+        made = trained(path, epochs=1)
+        assert made.history["epochs"][-1]["held_out"].keys() == found
+        made.save(tmp_path / "out")
+        trained(path, epochs=1, resume=tmp_path / "out" / "state.npz").save(tmp_path / "out")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Self
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError
+from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.interop.archive import LABELS, naming, read_taken
 from tpucc.interop.weights import weights_of
@@ -42,7 +43,9 @@ class HeldOut:
         labels = arrays.pop(LABELS, None)
         if labels is not None:
             with naming(path):
-                return cls(graph, checked(graph.inputs, arrays, "held-out set"), labels, arithmetic), ()
+                inputs = checked(graph.inputs, arrays, "held-out set")
+                _require_one_each(labels, inputs)
+                return cls(graph, inputs, labels, arithmetic), ()
         lacking = f"the held-out set has no array {LABELS}, which accuracy is measured by"
         if given is None:
             return None, (f"{path.name}: {lacking}",)
@@ -52,9 +55,24 @@ class HeldOut:
         raise InputError(Diagnostic("E0441", f"{path}: {lacking}", help=(mend,)))
 
     def measure(self, weights: Mapping[str, AnyArray]) -> dict[str, float]:
-        """`{"accuracy": …}` for classes, `{"rmse": …, "r2": …}` for values; empty for labels that fit no output."""
+        """`{"accuracy": …}` for classes, `{"rmse": …, "r2": …}` for values; empty for labels that fit no output.
+
+        What isn't finite is left out: the R² of labels that are all the same, and all of outputs that are too large.
+        """
         output = self.graph.outputs[0].node
+        if not self.graph[output].type.rank:
+            return {}
         plan = Plan(self.graph, self.arithmetic, (output,))
         given = {node.name: weights[key] for key, node in weights_of(self.graph).items()}
         found = [plan.run(given, [part])[output] for part in rounds(self.graph.inputs, self.inputs)]
-        return score(self.graph[output].type, self.labels, np.concatenate(found)[: len(self.labels)])
+        with np.errstate(all="ignore"):
+            scores = score(self.graph[output].type, self.labels, np.concatenate(found)[: len(self.labels)])
+        return {name: value for name, value in scores.items() if math.isfinite(value)}
+
+
+def _require_one_each(labels: AnyArray, inputs: Mapping[str, AnyArray]) -> None:
+    """Raises `InputError` E0447 for labels that aren't as many as the rows of the inputs."""
+    rows = max((len(array) for array in inputs.values() if array.ndim), default=1)
+    if labels.shape[:1] != (rows,):
+        found = counted(len(labels), "row") if labels.ndim else "no rows"
+        raise InputError(Diagnostic("E0447", f"the held-out set's {LABELS} have {found} for {counted(rows, 'row')} of inputs"))
