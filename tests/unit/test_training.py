@@ -407,3 +407,32 @@ def test_a_measure_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
         assert made.history["epochs"][-1]["held_out"].keys() == found
         made.save(tmp_path / "out")
         trained(path, epochs=1, resume=tmp_path / "out" / "state.npz").save(tmp_path / "out")
+
+
+RAGGED = {"x": [[1.0], [1.0, 2.0]]}
+NO_COUNTS: tuple[Any, ...] = ("3", 2.0, 1.5, True, -1, np.nan, 2**4000)
+NO_ARRAYS: tuple[Any, ...] = (5, np.ones((50, 4)), RAGGED, {3: np.ones(50)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("steps", "epochs", "seed", "cores", "microbatches") for value in NO_COUNTS),
+        *((name, None) for name in ("target", "cores", "microbatches")),
+        *((name, value) for name in ("weights", "resume") for value in (5, {})),
+        *((name, value) for name in ("examples", "held_out") for value in NO_ARRAYS),
+        ("target", 5),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+    assert refused(UsageError, source(tmp_path), **{name: value}) == "E0529"
+
+
+def test_arguments_are_as_arrays_are(tmp_path: Path) -> None:
+    """Integers of NumPy, nested lists, and a held-out set that is no file."""
+    held = {"x": examples(40)["x"].tolist(), "labels": examples(40)["label"]}
+    made = trained(source(tmp_path), epochs=np.int64(2), cores=np.int8(2), seed=np.uint64(3), held_out=held)
+    assert repr(made).startswith("<Training of net: 2 epochs, 6 steps, loss ")
+    assert repr(made).endswith(" % on held-out examples>")
+    assert made.state.seed == 3
+    assert refused(InputError, source(tmp_path), held_out={"x": held["x"]}) == "E0441"

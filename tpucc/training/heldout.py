@@ -20,6 +20,9 @@ from tpucc.passes.model_inputs import checked, rounds
 from tpucc.runtime.quality import score
 from tpucc.training.plan import Plan
 
+Arrays = Mapping[str, AnyArray]
+LACKING = f"the held-out set has no array {LABELS}, which accuracy is measured by"
+
 
 @dataclass(frozen=True)
 class HeldOut:
@@ -31,28 +34,32 @@ class HeldOut:
     arithmetic: Arithmetic
 
     @classmethod
-    def find(cls, graph: Graph, beside: Path, given: Path | None, arithmetic: Arithmetic) -> tuple[Self | None, tuple[str, ...]]:
-        """The held-out set of a file, or of the one beside the source where that exists; and a note where that has no labels.
+    def find(cls, graph: Graph, beside: Path, given: Path | Arrays | None, arithmetic: Arithmetic) -> tuple[Self | None, tuple[str, ...]]:
+        """The held-out set: arrays or those of a file, or of the one beside the source where that exists; a note where that has no labels.
 
-        Raises `InputError` for arrays that don't fit, and E0441 for a file that was `given` and has no labels.
+        Raises `InputError` for arrays that don't fit, and E0441 for ones that were `given` and have no labels.
         """
+        if isinstance(given, Mapping):
+            return cls._fitting(graph, given, arithmetic), ()
         path = given if given is not None else beside
         if given is None and not path.is_file():
             return None, ()
         arrays = read_taken(path, {LABELS, *(node.name for node in graph.inputs)})
-        labels = arrays.pop(LABELS, None)
-        if labels is not None:
-            with naming(path):
-                inputs = checked(graph.inputs, arrays, "held-out set")
-                _require_one_each(labels, inputs)
-                return cls(graph, inputs, labels, arithmetic), ()
-        lacking = f"the held-out set has no array {LABELS}, which accuracy is measured by"
-        if given is None:
-            return None, (f"{path.name}: {lacking}",)
+        if given is None and LABELS not in arrays:
+            return None, (f"{path.name}: {LACKING}",)
+        with naming(path):
+            return cls._fitting(graph, arrays, arithmetic), ()
+
+    @classmethod
+    def _fitting(cls, graph: Graph, arrays: Arrays, arithmetic: Arithmetic) -> Self:
+        if LABELS in arrays:
+            inputs = checked(graph.inputs, {name: array for name, array in arrays.items() if name != LABELS}, "held-out set")
+            _require_one_each(arrays[LABELS], inputs)
+            return cls(graph, inputs, arrays[LABELS], arithmetic)
         mend = (
-            f"np.savez({path.name!r}, {', '.join(f'{node.name}=…' for node in graph.inputs)}, {LABELS}=…) has the model's inputs and them"
+            f"np.savez('held_out.npz', {', '.join(f'{node.name}=…' for node in graph.inputs)}, {LABELS}=…) has the model's inputs and them"
         )
-        raise InputError(Diagnostic("E0441", f"{path}: {lacking}", help=(mend,)))
+        raise InputError(Diagnostic("E0441", LACKING, help=(mend,)))
 
     def measure(self, weights: Mapping[str, AnyArray]) -> dict[str, float]:
         """`{"accuracy": …}` for classes, `{"rmse": …, "r2": …}` for values; empty for labels that fit no output.

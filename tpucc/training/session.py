@@ -44,7 +44,7 @@ class Settings:
     microbatches: int = 1
     target: str = HOST
     examples: Path | Mapping[str, AnyArray] | None = None
-    held_out: Path | None = None
+    held_out: Path | Mapping[str, AnyArray] | None = None
     weights: Path | None = None
     seed: int | None = None
     resume: Path | None = None
@@ -240,8 +240,10 @@ def arithmetic_of(target: str) -> Arithmetic:
 
 
 def parts_for(cores: int, microbatches: int) -> int:
-    """The parts of a batch. Raises `UsageError` E0947 for numbers that aren't powers of two."""
+    """The parts of a batch. Raises `UsageError` E0947 for numbers that aren't powers of two, E0529 for ones that no batch has."""
     for name, count in (("cores", cores), ("microbatches", microbatches)):
+        if count > LARGEST:
+            raise UsageError(Diagnostic("E0529", f"{name} is at most {LARGEST:,}, found a number of {count.bit_length():,} bits"))
         if count < 1 or count & (count - 1):
             mend = "the sum over parts is a tree: 1, 2, 4, 8, …"
             raise UsageError(Diagnostic("E0947", f"{name} must be a power of two, found {count:,}", help=(mend,)))
