@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack
 
-import numpy as np
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
@@ -28,7 +27,8 @@ from tpucc.runtime.resume import Base, base_at
 from tpucc.runtime.resume import resume as resume_text
 from tpucc.runtime.runtime import QuantisedOutput, Runtime, load_program
 from tpucc.sim.fast.backends import Backend, require
-from tpucc.training.session import Session, Settings
+from tpucc.training.asked import settings_of
+from tpucc.training.session import Session
 from tpucc.training.start import started
 from tpucc.training.state import State
 from tpucc.viz import pictures
@@ -36,7 +36,7 @@ from tpucc.viz.artifacts import artifacts
 from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
-from tpucc.viz.training import step_svg, write_training
+from tpucc.viz.training import measured, step_svg, write_training
 
 Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 """An array for each input of a model, by name; or an array alone."""
@@ -256,6 +256,14 @@ class Training:
     def __init__(self, session: Session) -> None:
         self._session = session
 
+    def __repr__(self) -> str:
+        state, parts = self.state, [counted(len(self.state.epochs), "epoch"), counted(self.state.step, "step")]
+        if state.epochs:
+            parts.append(f"loss {state.epochs[-1]['loss']:.5g}")
+            if held_out := measured(state.epochs[-1]["held_out"]):
+                parts.append(f"{held_out} on held-out examples")
+        return f"<Training of {self._session.model.graph.name}: {', '.join(parts)}>"
+
     @property
     def weights(self) -> dict[str, AnyArray]:
         """The model's weights by key, float32."""
@@ -295,7 +303,7 @@ def train(
     cores: int = 1,
     microbatches: int = 1,
     examples: PathLike | Mapping[str, npt.ArrayLike] | None = None,
-    held_out: PathLike | None = None,
+    held_out: PathLike | Mapping[str, npt.ArrayLike] | None = None,
     weights: PathLike | None = None,
     seed: int | None = None,
     resume: PathLike | None = None,
@@ -304,22 +312,22 @@ def train(
     """Trains the model at `path` by its `train`, for `epochs` (5 unless said) or `steps`, counted from the state `resume` if there is one.
 
     `target` is the machine whose arithmetic is used: "host" (float32), or "tpu_v2". `cores` share each batch, and each makes
-    `microbatches` of its share. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` is a file of rows
-    with labels, `weights` one of weights to begin with. `seed` draws weights, order and dropout. Raises a subclass of `tpucc.Error`.
+    `microbatches` of its share. `examples` are arrays by the names of `train`'s inputs, or a file of them. `held_out` are rows
+    for the model's inputs and their `labels`, or a file of them; `weights` is a file of weights to begin with. `seed` draws weights, order
+    and dropout. Raises a subclass of `tpucc.Error`.
     """
     file = _path(path, "train", "")
-    arrays = {name: np.asarray(array) for name, array in examples.items()} if isinstance(examples, Mapping) else None
-    settings = Settings(
+    settings = settings_of(
         epochs=epochs,
         steps=steps,
         target=target,
         cores=cores,
         microbatches=microbatches,
-        examples=arrays if arrays is not None or examples is None else Path(examples),  # type: ignore[arg-type]
-        held_out=None if held_out is None else Path(held_out),
-        weights=None if weights is None else Path(weights),
+        examples=examples,
+        held_out=held_out,
+        weights=weights,
         seed=seed,
-        resume=None if resume is None else Path(resume),
+        resume=resume,
     )
     session = started(read_source(file), file.parent, file.stem, options_of(params=params or {}).params, settings)
     for note in session.notes:

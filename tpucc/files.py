@@ -34,7 +34,12 @@ _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 @contextmanager
 def opened(path: Path) -> Iterator[BufferedReader]:
-    """A regular file, open for reading. Raises `OSError`, for folders, pipes and devices too: reading one of these may never end."""
+    """A regular file, open for reading. Raises `OSError`, for folders, pipes and devices too: reading one of these may never end.
+
+    Files beside it that count as written are moved to their places first.
+    """
+    with suppress(OSError):
+        _move(path.parent)
     _require_regular(path, os.stat(path).st_mode)
     with os.fdopen(os.open(path, _FLAGS), "rb") as stream:
         _require_regular(path, os.fstat(stream.fileno()).st_mode)  # it may have been replaced just now
@@ -50,8 +55,6 @@ def read_file(path: Path, code: str = "E0504", what: str = "", most: int = MAX_F
     """The bytes of a file. Raises `UsageError` of `code` when it is missing or unreadable, `LimitError` E0611 when it has more than `most`
     bytes; `what` it is stands in the message."""
     try:
-        with suppress(OSError):
-            _move(path.parent)
         with opened(path) as stream:
             data = _read(stream, most)
             if data is not None:

@@ -19,6 +19,7 @@ from tpucc import files
 from tpucc.diagnostics import InputError, UsageError
 from tpucc.files import COMMIT, read_file, write_files
 from tpucc.interop.archive import read_arrays
+from tpucc.interop.safetensors import Safetensors
 
 WEIGHTED = """
 weights "w.npz"
@@ -123,6 +124,23 @@ def test_a_kill_at_any_rename_leaves_files_of_one_run(tmp_path: Path, monkeypatc
     assert not (tmp_path / COMMIT).exists()
     write_files(tmp_path, dict.fromkeys(names, b"newest"))
     assert {read_file(tmp_path / name) for name in names} == {b"newest"}
+
+
+def test_arrays_are_read_from_the_files_that_count_as_written(tmp_path: Path) -> None:
+    """What a command that was killed has left."""
+    new = tmp_path / COMMIT
+    new.mkdir()
+    for folder, value in ((tmp_path, 1.0), (new, 2.0)):
+        np.savez(folder / "w.npz", w=np.float32(value))
+        (folder / "w.safetensors").write_bytes(one_number(value))
+    with Safetensors(tmp_path / "w.safetensors") as file:
+        assert file.read("w") == 2
+    assert read_arrays(tmp_path / "w.npz")["w"] == 2
+
+
+def one_number(value: float) -> bytes:
+    header = b'{"w":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}'
+    return len(header).to_bytes(8, "little") + header + np.float32(value).tobytes()
 
 
 @pytest.mark.parametrize("existing", [True, False])

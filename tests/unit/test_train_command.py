@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 import shlex
@@ -413,3 +414,12 @@ def test_charts_of_any_size_of_number(scale: float) -> None:
     assert "has the largest norm, " in found[2]
     assert "Euclidean norms" in found[2]
     assert "The first 60 of 100 weights." in found[-1]
+
+
+def test_files_are_written_though_nobody_reads_what_is_printed(written: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError(errno.EPIPE, "closed")
+
+    monkeypatch.setattr("click.echo", closed)
+    assert command(written, "-o", "out", "--epochs", "2", "-D", "batch=30") == 0
+    assert len(json.loads(Path("out/history.json").read_text())["epochs"]) == 2

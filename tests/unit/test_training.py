@@ -13,6 +13,7 @@ import pytest
 import tpucc
 from tpucc.diagnostics import CompileError, Error, InputError, TrainingError, UsageError
 from tpucc.floating.reduction import all_reduce_steps
+from tpucc.interop.archive import Archive
 from tpucc.ir.parser import parse_graph
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
@@ -174,6 +175,15 @@ def test_a_state_has_the_fixed_weights_too(tmp_path: Path) -> None:
     assert (whole.weights["fc1.b"] == 0.25).all()
 
 
+def test_fixed_weights_are_drawn_from_the_seed_of_the_state(tmp_path: Path) -> None:
+    """The state has only weights that are trained."""
+    text = NETWORK.replace('= "{name}.w"', '= "{name}.w" fixed').replace("weights random(seed=0)\n", "")
+    path = source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)"))
+    first = trained(path, steps=1, seed=5)
+    first.save(tmp_path / "out")
+    assert same(first.weights, trained(path, steps=0, resume=tmp_path / "out" / "state.npz").weights)
+
+
 def test_the_first_value_that_is_not_finite_is_named(tmp_path: Path) -> None:
     with pytest.raises(TrainingError) as caught:
         trained(source(tmp_path, 'dense(x, 8, "fc1") * 1e30', "sgd(rate=1e30)"), steps=5)
@@ -284,3 +294,158 @@ def test_weights_are_saved_though_the_page_cannot_be_drawn(tmp_path: Path, monke
     with pytest.raises(ZeroDivisionError):
         made.save(tmp_path / "out")
     assert {file.name for file in (tmp_path / "out").iterdir()} == {"weights.npz", "state.npz", "history.json"}
+
+
+@pytest.mark.parametrize("steps", [1, 3], ids=["the last step", "the last of an epoch"])
+def test_weights_that_are_not_finite_are_an_error(tmp_path: Path, steps: int) -> None:
+    """The loss of the step that makes them is finite."""
+    with pytest.raises(TrainingError, match=r"E0944: in step 1, .* is infinite") as caught:
+        trained(source(tmp_path, optimizer="sgd(rate=3e38)"), steps=1, examples={**examples(16), "x": examples(16)["x"] * 100})
+    assert caught.value.diagnostics[0].span is not None
+
+
+def page(made: tpucc.Training, folder: Path) -> str:
+    made.save(folder)
+    return (folder / "report.html").read_text()
+
+
+def test_a_page_of_a_training_that_changed_on_the_way(tmp_path: Path) -> None:
+    """The held-out set came later, and a weight that has no gradient had one; a weight that is there now is refused."""
+    path, state = source(tmp_path), tmp_path / "out" / "state.npz"
+    trained(path, epochs=1).save(tmp_path / "out")
+    np.savez(tmp_path / "net_test.npz", x=examples(40, 3)["x"], labels=examples(40, 3)["label"])
+    made = trained(path, epochs=1, resume=state)
+    assert [len(epoch["held_out"]) for epoch in made.history["epochs"]] == [0, 1]
+    assert "<title>epoch 2: " in page(made, tmp_path / "out")
+    text = path.read_text()
+    path.write_text(text.replace("    return softmax", "    h = h * (h > 0.0) * 0.0 + sign(h)\n    return softmax"))
+    with pytest.warns(tpucc.api.InputWarning, match="of another step"):
+        made = trained(path, epochs=1, resume=state)
+    assert 'id="weights"' in page(made, tmp_path / "out")
+    path.write_text(text.replace("    return softmax", "    weight f: f32[8] fixed\n    h = h + f\n    return softmax"))
+    assert refused(InputError, path, resume=state) == "E0943"
+
+
+def test_a_loss_that_is_a_bare_weight(tmp_path: Path) -> None:
+    path = tmp_path / "net.tpu"
+    path.write_text("""
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model net(x: f32[4, 2]) -> f32[4, 2]:
+    return relu(x)
+
+train(x: f32[4, 2]) -> f32[]:
+    weight w: f32[]
+    return w
+""")
+    assert 'id="weights"' in page(trained(path, epochs=1, examples={"x": np.ones((4, 2))}), tmp_path / "out")
+
+
+def epoch(**changes: Any) -> dict[str, Any]:
+    return {"number": 1, "loss": 1.0, "losses": [1.0], "held_out": {}, "gradients": {}, "ranges": {}} | changes
+
+
+def history(text: str | None = None, **changes: Any) -> AnyArray:
+    text = text if text is not None else json.dumps({"epochs": [epoch()], "graph": ""} | changes)
+    return np.frombuffer(text.encode(), np.uint8)
+
+
+FORGED: dict[str, tuple[dict[str, Any], str]] = {
+    "a huge seed": ({"seed": np.int64(2**31)}, "seed is 2,147,483,648, expected 0 to"),
+    "a negative step": ({"step": np.int64(-1)}, "step is -1, expected 0 to"),
+    "a fractional step": ({"step": np.float64(1.5)}, "step is float64\\[\\], expected int64"),
+    "several ends": ({"until": np.ones(2, np.int64)}, "until is int64\\[2\\], expected int64"),
+    "a table of losses": ({"losses": np.ones((1, 1), np.float32)}, "losses is float32\\[1, 1\\], expected float32"),
+    "an infinite loss": ({"losses": np.full(1, np.inf, np.float32)}, "losses has values that are infinite"),
+    "losses of an epoch": ({"losses": np.ones(3, np.float32)}, "losses of 3 steps of an epoch, and an epoch has 3 steps"),
+    "a weight that is no number": ({"state/fc2.b": np.full(3, np.nan, np.float32)}, "fc2.b has values that are infinite or not"),
+    "a weight in double precision": ({"state/fc2.b": np.ones(3)}, "fc2.b is float64\\[3\\], expected float32\\[3\\]"),
+    "another key": ({"other": np.ones(3)}, "other is not a state of this training"),
+    "a deep history": ({"history": history("[" * 100_000)}, "its history isn't one"),
+    "a history that is no text": ({"history": np.frombuffer(b"\xff", np.uint8)}, "its history isn't one"),
+    "epochs that are a number": ({"history": history(epochs=1)}, "its history isn't one"),
+    "an epoch that is a number": ({"history": history(epochs=[1])}, "its history isn't one"),
+    "an epoch without steps": ({"history": history(epochs=[epoch(losses=[])])}, "its history isn't one"),
+    "an epoch's loss that is a text": ({"history": history(epochs=[epoch(loss="1")])}, "its history isn't one"),
+    "a range of three": ({"history": history(epochs=[epoch(ranges={"w": [1.0, 2.0, 3.0]})])}, "its history isn't one"),
+    "an infinite norm": ({"history": history(epochs=[epoch(gradients={"w": np.inf})])}, "its history isn't one"),
+    "a measure of another kind": ({"history": history(epochs=[epoch(held_out={"auc": 1.0})])}, "its history isn't one"),
+}
+
+
+@pytest.mark.parametrize(("changes", "words"), FORGED.values(), ids=FORGED)
+def test_a_state_with_a_wrong_field_is_refused(tmp_path: Path, changes: Mapping[str, AnyArray], words: str) -> None:
+    path = source(tmp_path, "x", "sgd(rate=0.1)")
+    trained(path, steps=1).save(tmp_path / "out")
+    np.savez(tmp_path / "forged.npz", **{**np.load(tmp_path / "out" / "state.npz"), **changes})
+    with pytest.raises(InputError, match=f"E0943: .*{words}"):
+        trained(path, resume=tmp_path / "forged.npz")
+
+
+def test_arrays_that_nobody_takes_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, bomb = source(tmp_path), np.zeros(2**20)
+    given: dict[str, Any] = examples()
+    trained(path, steps=1).save(tmp_path / "out")
+    state: dict[str, Any] = dict(np.load(tmp_path / "out" / "state.npz"))
+    np.savez_compressed(tmp_path / "state.npz", bomb=bomb, **state)
+    np.savez_compressed(tmp_path / "examples.npz", bomb=bomb, **given)
+    np.savez_compressed(tmp_path / "held.npz", bomb=bomb, x=given["x"], labels=given["label"])
+    read = Archive.read
+    monkeypatch.setattr(Archive, "read", lambda archive, key: 1 / 0 if key == "bomb" else read(archive, key))
+    assert refused(InputError, path, resume=tmp_path / "state.npz") == "E0943"
+    assert refused(InputError, path, examples=tmp_path / "examples.npz") == "E0442"
+    assert refused(InputError, path, held_out=tmp_path / "held.npz") == "E0442"
+
+
+def test_a_training_has_as_many_steps_as_a_state_counts(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    trained(path, steps=1).save(tmp_path / "out")
+    assert refused(UsageError, path, steps=10**19) == "E0529"
+    assert refused(UsageError, path, epochs=2**31) == "E0529"
+    assert refused(UsageError, path, steps=2**31 - 1, resume=tmp_path / "out" / "state.npz") == "E0529"
+
+
+@pytest.mark.parametrize("labels", [np.int32(1), np.zeros(0, np.int32), np.zeros(39, np.int32), np.zeros(41, np.int32)])
+def test_a_held_out_set_has_a_label_for_each_row(tmp_path: Path, labels: AnyArray) -> None:
+    np.savez(tmp_path / "held.npz", x=examples(40)["x"], labels=labels)
+    assert refused(InputError, source(tmp_path), held_out=tmp_path / "held.npz") == "E0447"
+
+
+def test_a_measure_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
+    """R² of labels that are all the same; the error of outputs or labels past what numbers hold."""
+    path = source(tmp_path)
+    for labels, found in ((np.ones((40, 3)), {"rmse"}), (np.full((40, 3), 1e300), set())):
+        np.savez(tmp_path / "net_test.npz", x=examples(40)["x"], labels=labels)
+        made = trained(path, epochs=1)
+        assert made.history["epochs"][-1]["held_out"].keys() == found
+        made.save(tmp_path / "out")
+        trained(path, epochs=1, resume=tmp_path / "out" / "state.npz").save(tmp_path / "out")
+
+
+RAGGED = {"x": [[1.0], [1.0, 2.0]]}
+NO_COUNTS: tuple[Any, ...] = ("3", 2.0, 1.5, True, -1, np.nan, 2**4000)
+NO_ARRAYS: tuple[Any, ...] = (5, np.ones((50, 4)), RAGGED, {3: np.ones(50)})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, value) for name in ("steps", "epochs", "seed", "cores", "microbatches") for value in NO_COUNTS),
+        *((name, None) for name in ("target", "cores", "microbatches")),
+        *((name, value) for name in ("weights", "resume") for value in (5, {})),
+        *((name, value) for name in ("examples", "held_out") for value in NO_ARRAYS),
+        ("target", 5),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(tmp_path: Path, name: str, value: Any) -> None:
+    assert refused(UsageError, source(tmp_path), **{name: value}) == "E0529"
+
+
+def test_arguments_are_as_arrays_are(tmp_path: Path) -> None:
+    """Integers of NumPy, nested lists, and a held-out set that is no file."""
+    held = {"x": examples(40)["x"].tolist(), "labels": examples(40)["label"]}
+    made = trained(source(tmp_path), epochs=np.int64(2), cores=np.int8(2), seed=np.uint64(3), held_out=held)
+    assert repr(made).startswith("<Training of net: 2 epochs, 6 steps, loss ")
+    assert repr(made).endswith(" % on held-out examples>")
+    assert made.state.seed == 3
+    assert refused(InputError, source(tmp_path), held_out={"x": held["x"]}) == "E0441"

@@ -6,6 +6,7 @@ import math
 import shlex
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,8 @@ def command(model: Path, output: Path | None, params: Mapping[str, str], as_json
         write_files(folder, {})  # a folder that can't be written is an error before the training, not after it
         warnings = [*(warning.render(source) for warning in session.model.warnings), *(f"note: {note}" for note in session.notes)]
         for warning in () if quiet else warnings:
-            say(warning)
+            with suppress(BrokenPipeError):
+                say(warning)
         table = _Table(session, progress, shown=not quiet and not as_json)
         stopped = _run(session, table, progress)
         progress.stage("draw and write the files")
@@ -104,9 +106,13 @@ class _Table:
         self._print(f"{epoch.number:>5}  {_loss(epoch.loss):>9}{held}  {seconds:>8.2f}")
 
     def _print(self, line: str) -> None:
+        """Prints a line until nobody reads on, as in `tpucc train … | head -2`: the files are still to be written then."""
         if self._shown:
-            with self._progress.aside():
-                click.echo(line)
+            try:
+                with self._progress.aside():
+                    click.echo(line)
+            except BrokenPipeError:
+                self._shown = False
 
 
 def _head(session: Session) -> str:
@@ -141,7 +147,7 @@ def _ending(session: Session, model: Path, folder: Path, stopped: bool) -> str:
 
 
 def _resuming(model: Path, folder: Path) -> str:
-    """The command that goes on from the state: as it was typed, but for where it starts and where it ends."""
+    """The command that goes on from the state: as it was typed, but for where it starts, where it ends, and what the state has."""
     context = click.get_current_context()
     words = []
     for name, value in context.params.items():

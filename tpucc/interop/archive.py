@@ -11,7 +11,7 @@ import math
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from io import BytesIO
@@ -162,6 +162,12 @@ def read_arrays(path: Path, wanted: Iterable[str] | None = None) -> dict[str, An
     with Archive(path) as archive:
         keys = archive.members if wanted is None else [key for key in wanted if key in archive.members]
         return {key: archive.read(key) for key in keys}
+
+
+def read_taken(path: Path, taken: Container[str]) -> dict[str, AnyArray]:
+    """The arrays of an archive: those that are `taken`, and in place of any other, which isn't unpacked, an empty array."""
+    with Archive(path) as archive:
+        return {key: archive.read(key) if key in taken else np.empty(0) for key in archive.members}
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, InputError, counted
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
-from tpucc.interop.archive import naming, read_arrays
+from tpucc.interop.archive import naming, read_taken
 from tpucc.interop.sources import beside, named_at
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
@@ -66,7 +66,7 @@ def read_examples(model: Model, folder: Path, given: Path | Arrays | None) -> Ex
         return _fitting(model, training, given, batch)
     path = given if given is not None else beside(folder, str(training.examples), training.examples_span, "examples")
     with named_at(None if given is not None else training.examples_span):
-        arrays = read_arrays(path)
+        arrays = read_taken(path, {node.name for node in training.graph.inputs})
         with naming(path):
             return _fitting(model, training, arrays, batch)
 

@@ -27,7 +27,7 @@ from tpucc.training.examples import Examples, read_examples
 from tpucc.training.heldout import HeldOut
 from tpucc.training.initial import given_weights, initial_weights
 from tpucc.training.plan import Plan
-from tpucc.training.state import State, digest, read_state
+from tpucc.training.state import LARGEST, State, digest, read_state
 from tpucc.training.step import Step, make_step
 
 HOST = "host"
@@ -45,7 +45,7 @@ class Settings:
     microbatches: int = 1
     target: str = HOST
     examples: Path | Mapping[str, AnyArray] | None = None
-    held_out: Path | None = None
+    held_out: Path | Mapping[str, AnyArray] | None = None
     weights: Path | None = None
     seed: int | None = None
     resume: Path | None = None
@@ -82,7 +82,8 @@ class Session:
         self.arithmetic = arithmetic_of(settings.target)
         self.step: Step = make_step(model.training, self.parts)
         self.examples: Examples = read_examples(model, folder, settings.examples)
-        self.weights = _initial(model, settings)
+        self.weights = _initial(model, settings, settings.seed or 0)
+        begun = None if settings.resume is None else read_state(settings.resume, self._shapes(), self.examples.steps)
         self.held_out, missing = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
         self.notes = [*self.step.notes, *self.examples.notes, *missing]
         self._states = {node.name: key_of(node) for node in states(self.step.graph)}
@@ -94,7 +95,7 @@ class Session:
         self._read = self._states | {node.name: key for key, node in weights_of(self.step.graph).items()}
         self._draws = any(node.name == DRAW for node in self.step.graph.inputs)
         self._earlier: State | None = None
-        self.state = self._first() if settings.resume is None else self._resumed(settings.resume)
+        self.state = self._first() if begun is None else self._resumed(begun)
 
     @property
     def trained(self) -> dict[str, AnyArray]:
@@ -147,11 +148,14 @@ class Session:
         """Trains until the last step. Yields None after a step, or the epoch that ends with it.
 
         A step is done when what is measured after it is done: one that an exception interrupts leaves the state as it was. Raises
-        `TrainingError` E0944 when the loss is NaN or infinite.
+        `TrainingError` E0944 when the loss is NaN or infinite, and when a state is that at the end of an epoch or of the training.
         """
         while self.state.step < self.state.until:
             state, values = self._step(self.state)
-            epoch = None if state.step % self.examples.steps else self._epoch(state, values)
+            ends = state.step % self.examples.steps == 0
+            if (ends or state.step == state.until) and not all(np.isfinite(value).all() for value in state.values.values()):
+                raise self._not_finite(self.state)
+            epoch = self._epoch(state, values) if ends else None
             if epoch is not None:
                 state = replace(state, losses=(), epochs=(*state.epochs, asdict(epoch)))
             self._earlier, self.state = self.state, state
@@ -196,24 +200,34 @@ class Session:
         begun = State(self.weights | values, self.settings.seed or 0, graph=digest(self.step.graph))
         return replace(begun, until=self._until(begun))
 
-    def _resumed(self, path: Path) -> State:
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes of a state's values by key."""
         slots = {key_of(node): node.type.shape for node in states(self.step.graph)}
-        state = read_state(path, slots | {key: value.shape for key, value in self.weights.items()})
+        return slots | {key: value.shape for key, value in self.weights.items()}
+
+    def _resumed(self, state: State) -> State:
+        assert self.settings.resume is not None
         if state.graph != digest(self.step.graph):
-            self.notes.append(f"{path.name} is of another step than this one: the source, the optimizer or the options differ")
+            self.notes.append(
+                f"{self.settings.resume.name} is of another step than this one: the source, the optimizer or the options differ"
+            )
         return replace(state, until=self._until(state), graph=digest(self.step.graph))
 
     def _until(self, state: State) -> int:
-        """The step at which the training ends: the one that was asked for, or the one that a state was on its way to."""
+        """The step at which the training ends: the one that was asked for, or the one that a state was on its way to.
+
+        Raises `UsageError` E0529 for more steps than a state can count.
+        """
         settings, steps = self.settings, self.examples.steps
-        if settings.steps is not None:
-            return state.step + settings.steps
-        if settings.epochs is not None:
-            return state.step + settings.epochs * steps
-        return state.until if state.step < state.until else state.step + EPOCHS * steps
+        if settings.steps is None and settings.epochs is None and state.step < state.until:
+            return state.until
+        more = settings.steps if settings.steps is not None else (EPOCHS if settings.epochs is None else settings.epochs) * steps
+        if state.step + more > LARGEST:
+            raise UsageError(Diagnostic("E0529", f"a training has at most {LARGEST:,} steps, which is fewer than these"))
+        return state.step + more
 
     def _not_finite(self, state: State) -> TrainingError:
-        """The error of a loss that isn't finite: it names the value that was it first, in this step or the one before."""
+        """The error of a loss or a state that isn't finite: it names the value that was it first, in this step or the one before."""
         for tried in (self._earlier, state):
             if tried is not None and (first := self._culprit(tried)) is not None:
                 return TrainingError(_blamed(first[0], first[1], tried.step + 1), self.source)
@@ -249,18 +263,20 @@ def arithmetic_of(target: str) -> Arithmetic:
 
 
 def parts_for(cores: int, microbatches: int) -> int:
-    """The parts of a batch. Raises `UsageError` E0947 for numbers that aren't powers of two."""
+    """The parts of a batch. Raises `UsageError` E0947 for numbers that aren't powers of two, E0529 for ones that no batch has."""
     for name, count in (("cores", cores), ("microbatches", microbatches)):
+        if count > LARGEST:
+            raise UsageError(Diagnostic("E0529", f"{name} is at most {LARGEST:,}, found a number of {count.bit_length():,} bits"))
         if count < 1 or count & (count - 1):
             mend = "the sum over parts is a tree: 1, 2, 4, 8, …"
             raise UsageError(Diagnostic("E0947", f"{name} must be a power of two, found {count:,}", help=(mend,)))
     return cores * microbatches
 
 
-def _initial(model: Model, settings: Settings) -> dict[str, AnyArray]:
-    """All weights: the model's, of the archive where there is one, and those that only `train` has."""
+def _initial(model: Model, settings: Settings, seed: int) -> dict[str, AnyArray]:
+    """All weights: the model's, of the archive where there is one, and those that only `train` has. The source may have a seed for them."""
     assert model.training is not None
-    seed = (settings.seed or 0) if model.random_seed is None else model.random_seed
+    seed = seed if model.random_seed is None else model.random_seed
     drawn = initial_weights(model.training.graph, seed)
     return drawn | (initial_weights(model.graph, seed) if settings.weights is None else given_weights(model.graph, settings.weights))
 

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, printable
-from tpucc.interop.archive import npz_bytes, read_arrays
+from tpucc.diagnostics import Diagnostic, InputError, counted, printable
+from tpucc.interop.archive import Archive, Member, npz_bytes
 from tpucc.ir.graph import Graph
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
 
 STATE = "state/"
 """Before the keys of states in the file; other keys are those of the training."""
+NUMBERS = ("seed", "step", "until")
+LARGEST = 2**31 - 1
+"""Of these numbers: dropout draws from seed and step, as int32."""
 
 
 @dataclass(frozen=True)
@@ -57,35 +62,77 @@ def digest(graph: Graph) -> str:
     return hashlib.sha256(print_graph(graph, origins=False).encode()).hexdigest()
 
 
-def read_state(path: Path, wanted: Mapping[str, tuple[int, ...]]) -> State:
-    """The state in a file; `wanted` are the shapes of its values by key.
+def read_state(path: Path, shapes: Mapping[str, tuple[int, ...]], steps: int) -> State:
+    """The state in a file; `shapes` are those of its values by key, and an epoch has so many steps.
 
     Raises `InputError` E0943 for a file that isn't a state, and for one with other values.
     """
-    arrays = read_arrays(path)
-    found = {key.removeprefix(STATE): array for key, array in arrays.items() if key.startswith(STATE)}
-    if not found:
-        raise InputError(Diagnostic("E0943", f"{path} is not a state of a training: it has no states", help=("train writes state.npz",)))
-    if problem := _misfit(found, wanted):
-        mend = "a state goes with the source, the optimizer and the params that it was trained with"
-        raise InputError(Diagnostic("E0943", f"{path}: {problem}", help=(mend,)))
-    try:
-        history = json.loads(bytes(arrays["history"].astype(np.uint8)))
-        numbers = {name: int(arrays[name]) for name in ("seed", "step", "until")}
-        losses = tuple(float(loss) for loss in arrays["losses"])
-        values = {key: np.asarray(array, np.float32) for key, array in found.items()}
-        made = State(values, losses=losses, epochs=tuple(history["epochs"]), graph=str(history["graph"]), **numbers)
-    except (KeyError, ValueError, TypeError) as error:
-        raise InputError(Diagnostic("E0943", f"{path} is not a state of a training: {type(error).__name__}: {error}")) from None
-    if min(made.seed, made.step, made.until) < 0:
-        raise InputError(Diagnostic("E0943", f"{path} is not a state of a training: a negative number of steps or a negative seed"))
-    return made
+    with Archive(path) as archive:
+        if not any(key.startswith(STATE) for key in archive.members):
+            raise _refused(path, "it has no states, so it isn't a state of a training", "train writes state.npz, which has")
+        wanted = {STATE + key: f"float32{list(shape)}" for key, shape in shapes.items()}
+        if problem := _misfit(archive.members, wanted):
+            raise _refused(path, problem, "a state goes with the source, the optimizer and the params that it was trained with")
+        arrays = {key: archive.read(key) for key in archive.members}
+    for key in (*wanted, "losses"):
+        if not np.isfinite(arrays[key]).all():
+            raise _refused(path, f"{printable(key.removeprefix(STATE))} has values that are infinite or not a number")
+    for name in NUMBERS:
+        if not 0 <= arrays[name] <= LARGEST:
+            raise _refused(path, f"{name} is {arrays[name]:,}, expected 0 to {LARGEST:,}")
+    if len(arrays["losses"]) >= steps:
+        problem = f"it has losses of {counted(len(arrays['losses']), 'step')} of an epoch, and an epoch has {counted(steps, 'step')}"
+        raise _refused(path, problem, "go on with the batch and the examples that it was trained with")
+    if (history := _history(arrays["history"].tobytes())) is None:
+        raise _refused(path, "its history isn't one of a training")
+    values = {key.removeprefix(STATE): np.asarray(arrays[key], np.float32) for key in wanted}
+    numbers = {name: int(arrays[name]) for name in NUMBERS}
+    return State(values, losses=tuple(arrays["losses"].tolist()), epochs=tuple(history["epochs"]), graph=history["graph"], **numbers)
 
 
-def _misfit(found: Mapping[str, AnyArray], wanted: Mapping[str, tuple[int, ...]]) -> str:
-    for key in sorted(found.keys() ^ wanted.keys()):
-        return f"{printable(key)} is {'not a state of this training' if key in found else 'missing'}"
-    for key, shape in wanted.items():
-        if found[key].shape != shape or found[key].dtype.kind != "f":
-            return f"{printable(key)} is {found[key].dtype}{list(found[key].shape)}, expected float32{list(shape)}"
+def _refused(path: Path, problem: str, mend: str = "") -> InputError:
+    return InputError(Diagnostic("E0943", f"{path}: {problem}", help=(mend,)))
+
+
+def _misfit(members: Mapping[str, Member], wanted: Mapping[str, str]) -> str:
+    """What is wrong with the arrays of a state, by their headers; `wanted` are its states."""
+    others = dict.fromkeys(NUMBERS, "int64[]") | {"losses": "float32[…]", "history": "uint8[…]"}
+    for key in sorted(members.keys() ^ (wanted.keys() | others.keys())):
+        return f"{printable(key.removeprefix(STATE))} is {'not a state of this training' if key in members else 'missing'}"
+    for key, kind in {**wanted, **others}.items():
+        found = members[key]
+        if str(found) != kind.replace("…", str(math.prod(found.shape))):
+            return f"{printable(key.removeprefix(STATE))} is {found}, expected {kind}"
     return ""
+
+
+def _history(text: bytes) -> dict[str, Any] | None:
+    """The history of a state; None where it isn't as `State.to_bytes` writes it."""
+    try:
+        history = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    match history:
+        case {"epochs": list(epochs), "graph": str()} if all(map(_is_epoch, epochs)):
+            return dict(history)
+    return None
+
+
+def _is_epoch(found: object) -> bool:
+    """Whether this is an epoch's entry: see `session.Epoch`."""
+    if not isinstance(found, dict) or len(found) != 6:
+        return False
+    match found:
+        case {
+            "number": int(),
+            "loss": loss,
+            "losses": [_, *_] as losses,
+            "held_out": dict(held_out),
+            "gradients": dict(gradients),
+            "ranges": dict(ranges),
+        }:
+            pairs = [ends for ends in ranges.values() if isinstance(ends, list) and len(ends) == 2]
+            numbers = (loss, *losses, *held_out.values(), *gradients.values(), *chain(*pairs))
+            known = len(pairs) == len(ranges) and held_out.keys() <= {"accuracy", "rmse", "r2"}
+            return known and all(isinstance(number, float) and math.isfinite(number) for number in numbers)
+    return False

@@ -72,19 +72,26 @@ def _mean(words: str, left: float, right: float, y: float) -> Markup:
 
 
 def held_out_svg(found: Sequence[Mapping[str, float]]) -> str:
-    """The measure after each epoch: the share that is right, or the root of the mean squared error."""
+    """The measure after each epoch: the share that is right, or the root of the mean squared error.
+
+    An epoch without the last one's measure has no point: a training that was resumed may have had another held-out set before.
+    """
     share = "accuracy" in found[-1]
-    values = [100 * each["accuracy"] if share else each["rmse"] for each in found]
+    points = [
+        (float(n), 100 * each["accuracy"] if share else each["rmse"])
+        for n, each in enumerate(found, 1)
+        if ("accuracy" if share else "rmse") in each
+    ]
+    values = [value for _, value in points]
     last = f"{values[-1]:.2f} %" if share else number(values[-1])
     about = (
-        f"{last} of held-out examples are right after {counted(len(values), 'epoch')}"
+        f"{last} of held-out examples are right after {counted(len(found), 'epoch')}"
         if share
         else f"The error on held-out examples is {last}"
     )
-    across = Scale(0, len(values), LEFT, WIDTH - RIGHT)
-    up = Scale(0, 100 if share else max(*values, 1e-9) * 1.05, TOP + PLOT, TOP)
-    marks = [f"epoch {n}: {v:.4g}" for n, v in enumerate(values, 1)]
-    points = [(float(n), value) for n, value in enumerate(values, 1)]
+    across = Scale(0, len(found), LEFT, WIDTH - RIGHT)
+    up = Scale(0, 100 if share else max([*values, 1e-9]) * 1.05, TOP + PLOT, TOP)
+    marks = [f"epoch {n:.0f}: {v:.4g}" for n, v in points]
     parts = [
         row_axis(up, LEFT, WIDTH - RIGHT, "% right" if share else "RMSE"),
         _across(across, "epochs"),

@@ -95,10 +95,12 @@ def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tu
 def _weights(session: Session) -> Iterator[str]:
     """The gradients' norms, the ranges of the weights, and those of the statistics of batch normalisation."""
     epochs = session.state.epochs
-    yield norms_svg(_series(epochs, lambda epoch: epoch["gradients"]))
+    if norms := _series(epochs, lambda epoch: epoch["gradients"]):
+        yield norms_svg(norms)
+    known = _series(epochs, lambda epoch: epoch["ranges"])
     for key, arrays in zip(("ranges", "statistics"), session.divided, strict=True):
-        if arrays:
-            low, high = ({name: [epoch["ranges"][name][end] for epoch in epochs] for name in arrays} for end in (0, 1))
+        if names := [name for name in arrays if name in known]:
+            low, high = ({name: [pair[end] for pair in known[name]] for name in names} for end in (0, 1))
             yield ranges_svg(low, high, key)
 
 
@@ -136,9 +138,10 @@ def _charts(charts: Iterable[str]) -> Markup:
     return tag("div", joined(tag("div", inlined(chart), class_="chart") for chart in charts), class_="charts")
 
 
-def _series(epochs: Sequence[Mapping[str, Any]], of: Any) -> dict[str, list[float]]:
-    """By key, a number an epoch."""
-    return {key: [of(epoch)[key] for epoch in epochs] for key in of(epochs[-1])}
+def _series(epochs: Sequence[Mapping[str, Any]], of: Any) -> dict[str, list[Any]]:
+    """By key, what each epoch has, of the epochs with the keys of the last: those before a change of the source may have had others."""
+    found = [of(epoch) for epoch in epochs]
+    return {key: [each[key] for each in found if each.keys() == found[-1].keys()] for key in found[-1]}
 
 
 def _step(session: Session, drawn: StepPicture) -> Markup:
@@ -178,7 +181,8 @@ def _rules(session: Session) -> Markup:
     found = rules(session.step)
     graph = before(session.step)
     data = DataWriter()
-    common = frozenset.intersection(*(node.origin.lines for node in graph if node.operands))
+    lines = [node.origin.lines for node in graph if node.operands]
+    common = frozenset.intersection(*lines) if lines else frozenset()
     rows = [_rule(node, common, found[node.name], data) for node in reversed(graph.nodes) if found[node.name]]
     words = "Differentiation goes through the operators from the loss backwards. Each operator's rule makes the gradients of what it reads."
     return joined([_soft(words), *rows])
