@@ -166,6 +166,13 @@ CASES: list[Case] = [
     ("conv2d", Conv2dAttributes(1, "{0}"), (IMAGE, KERNEL), "E0306", ("padding",), "padding must be"),
     ("conv2d", Conv2dAttributes(1, (1, 1)), (IMAGE, KERNEL), "E0306", ("padding",), "left, right"),  # type: ignore[arg-type]
     ("conv2d", Conv2dAttributes(1, -1), (IMAGE, KERNEL), "E0307", ("padding",), "at least 0"),
+    ("conv2d", Conv2dAttributes(dilation=0), (IMAGE, KERNEL), "E0307", ("dilation",), "at least 1, found 0"),
+    ("conv2d", Conv2dAttributes(dilation=(1, 9)), (IMAGE, KERNEL), "E0312", (0,), "width of 19 (3, dilated by 9) is more than"),
+    ("conv2d", Conv2dAttributes(groups=0), (IMAGE, KERNEL), "E0307", ("groups",), "at least 1, found 0"),
+    ("conv2d", Conv2dAttributes(groups=2), (IMAGE, KERNEL), "E0311", ("groups", 0), "2 groups don't divide the 3 channels of {0}"),
+    ("conv2d", Conv2dAttributes(groups=3), (IMAGE, f32(3, 3, 1, 4)), "E0311", ("groups", 1), "3 groups don't divide the 4 filters of {1}"),
+    ("conv2d", Conv2dAttributes(groups=3), (IMAGE, f32(3, 3, 3, 6)), "E0311", (0, 1), "the third size of {1} must be 1"),
+    ("conv2d", Conv2dAttributes(), (IMAGE, f32(3, 3, 1, 6)), "E0311", (0, 1), "known as depthwise"),
     ("conv2d", Conv2dAttributes(1, 2**40), (IMAGE, KERNEL), "E0307", ("padding",), "65,535"),
     ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6)), (f32(2, 6, 4, 4), KERNEL), "E0303", ("shape",), "found 3"),  # type: ignore[arg-type]
     ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6, 3)), (f32(2, 6, 4, 4), f32(3)), "E0303", (1,), "channels out"),

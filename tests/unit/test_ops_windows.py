@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -133,6 +134,62 @@ def test_gradients_of_convolution_against_loops(h: int, w: int, window: tuple[in
         op, attributes = OPS[f"conv2d_{name}_gradient"], Conv2dGradientAttributes(expected.shape, stride, padding)
         assert op.infer(attributes, [f32(*operand.shape) for operand in operands]) == f32(*expected.shape)
         assert np.array_equal(op.reference(attributes, operands), expected)
+
+
+def filled(kernel: Array, dilation: tuple[int, int], groups: int) -> Array:
+    """The kernel [R, S, C/groups, F] of a dilated convolution in groups as one of a plain convolution: with zeros."""
+    rows, columns, depth, filters = kernel.shape
+    result = np.zeros(((rows - 1) * dilation[0] + 1, (columns - 1) * dilation[1] + 1, depth * groups, filters), kernel.dtype)
+    for f in range(filters):
+        first = f // (filters // groups) * depth
+        result[:: dilation[0], :: dilation[1], first : first + depth, f] = kernel[..., f]
+    return result
+
+
+@settings(max_examples=120, deadline=None)
+@given(*CONVOLUTIONS, st.tuples(st.integers(1, 4), st.integers(1, 3)), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
+def test_dilation_and_groups_against_zeros_in_the_kernel(
+    h: int,
+    w: int,
+    window: tuple[int, int],
+    stride: tuple[int, int],
+    padding: Padding,
+    dilation: tuple[int, int],
+    groups: int,
+    c: int,
+    f: int,
+) -> None:
+    x, kernel = image(2, h, w, c * groups), image(*window, c, f * groups)
+    attributes, plain, zeros = (
+        Conv2dAttributes(stride, padding, dilation, groups),
+        Conv2dAttributes(stride, padding),
+        filled(kernel, dilation, groups),
+    )
+    assume(fits((h, w), (zeros.shape[0], zeros.shape[1]), stride, padding))
+    y = OPS["conv2d"].reference(plain, [x, zeros])
+    assert OPS["conv2d"].infer(attributes, [f32(*x.shape), f32(*kernel.shape)]) == f32(*y.shape)
+    assert np.array_equal(OPS["conv2d"].reference(attributes, [x, kernel]), y)
+    dy, own = image(*y.shape), Conv2dGradientAttributes(x.shape, stride, padding, dilation, groups)
+    dx = OPS["conv2d_input_gradient"].reference(Conv2dGradientAttributes(x.shape, stride, padding), [dy, zeros])
+    assert np.array_equal(OPS["conv2d_input_gradient"].reference(own, [dy, kernel]), dx)
+    dw = OPS["conv2d_weight_gradient"].reference(Conv2dGradientAttributes(zeros.shape, stride, padding), [x, dy])
+    found = OPS["conv2d_weight_gradient"].reference(replace(own, shape=kernel.shape), [x, dy])
+    assert np.array_equal(filled(found, dilation, groups), np.where(filled(np.ones_like(kernel), dilation, groups), dw, 0))
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_each_group_is_a_convolution_of_its_own(groups: int) -> None:
+    """On a machine for floats, too: each has its depth in the order that is said."""
+    x, kernel = image(2, 5, 4, 2 * groups) * 7, image(3, 2, 2, 4 * groups) * 5
+    y = computed("conv2d", Conv2dAttributes(2, 1, 1, groups), x, kernel)
+    dy, own = image(*y.shape) * 3, Conv2dGradientAttributes(x.shape, 2, 1, 1, groups)
+    dx, dw = computed("conv2d_input_gradient", own, dy, kernel), computed("conv2d_weight_gradient", replace(own, shape=kernel.shape), x, dy)
+    for g in range(groups):
+        channels, filters = slice(2 * g, 2 * g + 2), slice(4 * g, 4 * g + 4)
+        a, k, d = x[..., channels], kernel[..., filters], dy[..., filters]
+        assert np.array_equal(y[..., filters], computed("conv2d", Conv2dAttributes(2, 1), a, k))
+        assert np.array_equal(dx[..., channels], computed("conv2d_input_gradient", Conv2dGradientAttributes(a.shape, 2, 1), d, k))
+        assert np.array_equal(dw[..., filters], computed("conv2d_weight_gradient", Conv2dGradientAttributes(k.shape, 2, 1), a, d))
 
 
 def in_passes(a: Array, b: Array) -> Array:

@@ -247,10 +247,13 @@ def _value(node: Node) -> AnyArray | None:
 
 
 def conv_shape(layer: Conv, x: Shape, weights: Shape) -> Shape | None:
-    """x [B, H, W, C] under a kernel [R, S, C, F]."""
-    if len(x) != 4 or len(weights) != 4 or x[3] != weights[2]:
+    """x [B, H, W, C] under a kernel [R, S, C / groups, F]."""
+    if len(x) != 4 or len(weights) != 4 or min(layer.groups, *layer.dilation) < 1:
         return None
-    spatial = outputs(x, (weights[0], weights[1]), layer.stride, layer.sides)
+    if x[3] != weights[2] * layer.groups or weights[3] % layer.groups:
+        return None
+    down, across = ((taps - 1) * apart + 1 for taps, apart in zip(weights[:2], layer.dilation, strict=True))
+    spatial = outputs(x, (down, across), layer.stride, layer.sides)
     return None if spatial is None else (x[0], *spatial, weights[3])
 
 

@@ -43,7 +43,7 @@ class Reader:
         self._segment = 0
         self._borders = borders(device)
         self._values: dict[str, Access] = {}
-        self._cut: dict[str, list[Int64]] = {}
+        self._cut: dict[tuple[str, int], list[Int64]] = {}
         self._rows: dict[int, Tensor] = {}
         self._surrounded: dict[tuple[str, Sides], Tensor] = {}
 
@@ -137,9 +137,10 @@ class Reader:
         """One level for each position of the kernel and column block of x: the pixels that it meets."""
         x, top, left = self._surrounded_by(node, layer)
         width, outputs = self._device[node.operands[1]].type.shape[1], (y.shape[1], y.shape[2])
+        (down, across), positions = layer.dilation, enumerate(self._tiles(node.operands[1], layer.groups))
         levels = [
-            (x.windows((position // width - top, position % width - left), layer.stride, outputs), block, row)
-            for position, tiles in enumerate(self._tiles(node.operands[1]))
+            (x.windows((position // width * down - top, position % width * across - left), layer.stride, outputs), block, row)
+            for position, tiles in positions
             for block, row in enumerate(tiles.tolist())
         ]
         return self._product(node, layer, levels, node.operands[1:2], node.operands[2:])
@@ -191,12 +192,13 @@ class Reader:
             for n, tile in enumerate(row)
         ]
 
-    def _tiles(self, weights: str) -> list[Int64]:
-        """The weight tiles [K blocks, N blocks] of each position of a kernel; a matrix has one."""
-        if weights not in self._cut:
-            data = self._data(weights)
-            self._cut[weights] = [self.tiles.add(self._device[weights], matrix) for matrix in data.reshape(-1, *data.shape[-2:])]
-        return self._cut[weights]
+    def _tiles(self, weights: str, groups: int = 1) -> list[Int64]:
+        """The weight tiles [K blocks, N blocks] of each position of a kernel, for all channels of its groups; a matrix has one."""
+        key = (weights, groups)
+        if key not in self._cut:
+            data, node = self._data(weights), self._device[weights]
+            self._cut[key] = [self.tiles.add(node, block_diagonal(matrix, groups)) for matrix in data.reshape(-1, *data.shape[-2:])]
+        return self._cut[key]
 
     def _vector(self, node: Node, layer: Vector, y: Access) -> ElementWise:
         names = node.operands[:-1] if looks_up(layer) else node.operands
@@ -249,6 +251,17 @@ class Reader:
     def _zero(self, tensor: Tensor) -> int:
         assert tensor.type.quantisation is not None, f"{tensor.name} has no zero point"
         return tensor.type.quantisation.zero_point
+
+
+def block_diagonal(matrix: AnyArray, groups: int) -> AnyArray:
+    """The matrix [C, F] of a kernel position whose groups have the matrix [C / groups, F]: zeros between different groups."""
+    if groups == 1:
+        return matrix
+    depth, width = matrix.shape
+    whole = np.zeros((groups, depth, groups, width // groups), matrix.dtype)
+    each = np.arange(groups)
+    whole[each, :, each] = matrix.reshape(depth, groups, -1).swapaxes(0, 1)
+    return whole.reshape(groups * depth, width)
 
 
 def format_of(device: Graph) -> DeviceFormat:

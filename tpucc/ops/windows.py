@@ -6,7 +6,7 @@ attributes that have a `padding`, a part of the result is computed by the same o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,19 +47,29 @@ POOLS = (
 """The examples of pools."""
 
 
-def axes(x: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: object) -> tuple[Axis, Axis]:
+def axes(
+    x: tuple[int, ...], window: tuple[int, int], stride: tuple[int, int], padding: object, dilation: tuple[int, int] = (1, 1)
+) -> tuple[Axis, Axis]:
     """The two spatial axes of an image of the shape `x`, [N, H, W, C].
 
     Raises `RuleError` for a window that doesn't fit, or a wrong padding.
     """
-    sides = _sides(padding, x[1:3], window, stride)
-    height, width = (Axis(*numbers) for numbers in zip(x[1:3], window, stride, sides[::2], sides[1::2], strict=True))
-    for axis, name in ((height, "height"), (width, "width")):
-        if axis.window > axis.size + axis.before + axis.after:
-            grown = " with its padding" if axis.before + axis.after else ""
-            found = f"{axis.window} is more than the image's {axis.size + axis.before + axis.after}{grown}"
-            raise RuleError("E0312", f"the window's {name} of {found}", about=(0,), help='padding="same" keeps windows at the borders')
+    extent = [(taps - 1) * apart + 1 for taps, apart in zip(window, dilation, strict=True)]
+    sides = _sides(padding, x[1:3], extent, stride)
+    height, width = (Axis(*numbers) for numbers in zip(x[1:3], window, stride, sides[::2], sides[1::2], dilation, strict=True))
+    require_fit(height, "height")
+    require_fit(width, "width")
     return height, width
+
+
+def require_fit(axis: Axis, name: str) -> None:
+    """Raises `RuleError` unless a window fits into the image's `name`, height or width, with its padding."""
+    room = axis.size + axis.before + axis.after
+    if axis.extent > room:
+        grown = " with its padding" if axis.before + axis.after else ""
+        dilated = f" ({axis.window}, dilated by {axis.dilation})" if axis.dilation > 1 else ""
+        found = f"{axis.extent}{dilated} is more than the image's {room}{grown}"
+        raise RuleError("E0312", f"the window's {name} of {found}", about=(0,), help='padding="same" keeps windows at the borders')
 
 
 def _sides(padding: Any, image: Sequence[int], window: Sequence[int], stride: Sequence[int]) -> tuple[int, int, int, int]:
@@ -134,16 +144,26 @@ def spread_axis(x: Array, dimension: int, axis: Axis) -> Array:
 def patches_of(x: Array, height: Axis, width: Axis) -> Array:
     """The pixels of each window side by side, zeros for padding: `[N, H, W, C]` becomes `[N, H', W', R·S·C]`, which is known as im2col.
 
-    The order is that of a kernel `[R, S, C, F]`: row, column, channel. Only what windows with a real pixel see is padded in memory.
+    The order is that of a kernel `[R, S, C, F]`: row, column, channel. Only what windows over a real pixel see is padded in memory.
     """
     windows = np.zeros((x.shape[0], height.outputs, width.outputs, height.window, width.window, x.shape[3]), x.dtype)
     (top, bottom), (left, right) = height.reached, width.reached
     if top < bottom and left < right:
         (rows, above), (columns, beside) = height.span((top, bottom)), width.span((left, right))
         image = _surrounded(x[:, slice(*rows), slice(*columns)], above, beside)
-        seen = sliding_window_view(image, (height.window, width.window), axis=(1, 2))[:, :: height.stride, :: width.stride]
-        windows[:, top:bottom, left:right] = seen.transpose(0, 1, 2, 4, 5, 3)
+        seen = sliding_window_view(image, (height.extent, width.extent), axis=(1, 2))[:, :: height.stride, :: width.stride]
+        windows[:, top:bottom, left:right] = seen[..., :: height.dilation, :: width.dilation].transpose(0, 1, 2, 4, 5, 3)
     return windows.reshape(*windows.shape[:3], -1)
+
+
+def of_groups(x: Array, positions: int, groups: int) -> Iterator[Array]:
+    """The columns of each group of channels: of `x` [M, positions·C] one [M, positions·C/groups] after the other."""
+    if groups == 1:
+        yield x
+        return
+    by_group = x.reshape(len(x), positions, groups, -1)
+    for group in range(groups):
+        yield by_group[:, :, group].reshape(len(x), -1)
 
 
 def _surrounded(x: Array, above: Ends, beside: Ends) -> Array:

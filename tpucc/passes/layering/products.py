@@ -52,7 +52,9 @@ def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv
     if windows is None:
         return "fc", Fc(tail.epilogue())
     height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
-    return "conv", Conv((height.stride, width.stride), sides(height, width), parameters_of(x).zero_point, tail.epilogue())
+    groups = x.type.shape[3] // kernel.type.shape[2]
+    stride, dilation = (height.stride, width.stride), (height.dilation, width.dilation)
+    return "conv", Conv(stride, sides(height, width), parameters_of(x).zero_point, tail.epilogue(), dilation, groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
