@@ -1,4 +1,5 @@
-"""Random chains of operators on images: grouped and dilated convolutions with all that fuses with them.
+"""Random chains of operators on images: grouped and dilated convolutions with all that fuses with them,
+pools that reach beyond the end.
 
 The machine equals the layers' integer reference bit for bit, instruction by instruction too, on three machines; every pass keeps what the
 network means in float32.
@@ -94,6 +95,19 @@ def convolve(chain: Chain) -> None:
     chain.sides = [-(-size // s) for size, s in zip(chain.sides, stride, strict=True)] if same else ends
 
 
+def pool(chain: Chain) -> None:
+    """A pool whose last window may reach beyond the end; an average of padding that counts, or doesn't."""
+    size, stride = [chain.integer(1, 4), chain.integer(1, 4)], [chain.integer(1, 3), chain.integer(1, 3)]
+    sides = [chain.integer(0, min(2, size[at // 2] - 1)) for at in range(4)]
+    if any(s > n for s, n in zip(size, chain.sides, strict=True)):
+        return
+    ends = [-(-(n + a + b - s) // t) for n, a, b, s, t in zip(chain.sides, sides[::2], sides[1::2], size, stride, strict=True)]
+    chain.sides = [min(last, (n + a - 1) // t) + 1 for last, n, a, t in zip(ends, chain.sides, sides[::2], stride, strict=True)]
+    kind = chain.one_of("max_pool", "avg_pool", "avg_pool", "avg_pool")
+    counted = f", count_padding={chain.integer(0, 1) == 1}" if kind == "avg_pool" else ""
+    chain.let(f"{kind}(h, {tuple(size)}, stride={tuple(stride)}, padding={tuple(sides)}, ceil=True{counted})")
+
+
 def pick(chain: Chain) -> None:
     """Some of the channels, which a grouped convolution before lets through."""
     start = chain.integer(0, chain.channels - 1)
@@ -102,7 +116,7 @@ def pick(chain: Chain) -> None:
     chain.channels = stop - start
 
 
-MOVES = (pointwise, convolve, convolve, convolve, pick)
+MOVES = (pointwise, convolve, convolve, pool, pool, pick)
 
 
 def chain_of(seed: int) -> str:

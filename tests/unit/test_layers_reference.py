@@ -16,7 +16,7 @@ from tpucc.ir.graph import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector, is_layer, macs, weight_shape
 from tpucc.layers.reference import LAYER_REFERENCES, compute
-from tpucc.layers.verify import conv_shape
+from tpucc.layers.verify import conv_shape, pool_shape
 from tpucc.numerics import AnyArray
 
 ORIGIN = Origin((Span(1, 1, 1, 2),))
@@ -201,6 +201,9 @@ def test_pixels_outside_win_no_maximum_and_count_in_no_mean() -> None:
     assert largest[0, :, :, 0].tolist() == [[-100, -90, -90], [-80, -70, -70], [-80, -70, -70]]
     mean = compute(node(Pool("average", *windows, Requantise(-100, scales=(1.0,), zeros=(-100,))), 1, 3, 3, 1, op="pool"), [x])
     assert mean[0, :, :, 0].tolist() == [[-100, -95, -90], [-90, -85, -80], [-80, -75, -70]]
+    counted = compute(node(Pool("average", *windows, Requantise(0, scales=(1.0,), zeros=(0,)), (1, 0, 1, 0)), 1, 3, 3, 1, op="pool"), [x])
+    assert counted[0, :, :, 0].tolist() == [[-25, -48, -45], [-45, -85, -80], [-40, -75, -70]]  # 190 / 4 is rounded to even
+    assert pool_shape(Pool("average", *windows, None, (2, 0, 0, 0)), x.shape) is None
     halves = compute(node(Pool("average", *windows, Requantise(7, scales=(0.5,), zeros=(-100,))), 1, 3, 3, 1, op="pool"), [x])
     assert halves[0, :, :, 0].tolist() == [[7, 9, 12], [12, 15, 17], [17, 19, 22]]
 

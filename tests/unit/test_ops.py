@@ -166,7 +166,7 @@ def test_every_code_of_a_rule_is_one_of_theirs() -> None:
 
 def test_signatures() -> None:
     assert OPS["matmul"].signature == "matmul(a, b)"
-    assert OPS["conv2d"].signature == 'conv2d(x, w, stride=1, padding="valid")'
+    assert OPS["conv2d"].signature == 'conv2d(x, w, stride=1, padding="valid", dilation=1, groups=1)'
     assert OPS["concat"].signature == "concat([tensors, …], axis=-1)"
     assert OPS["full"].signature == "full(shape, value)"
     assert OPS["linear"].signature.startswith("linear(x, w, b?, ")

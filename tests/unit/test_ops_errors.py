@@ -17,6 +17,7 @@ from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.argmax import ArgmaxAttributes
 from tpucc.ops.arithmetic import ArithmeticAttributes
+from tpucc.ops.avg_pool import AvgPoolAttributes
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.broadcast import BroadcastAttributes
@@ -191,10 +192,13 @@ CASES: list[Case] = [
     ("random_uniform", RandomUniformAttributes(0, (4,)), (I32,), "E0305", (0,), "i32[3]: seed"),
     ("random_uniform", RandomUniformAttributes(-1, (4,)), (TensorType("i32", (3,)),), "E0307", ("use",), "at least 0"),
     ("max_pool", PoolAttributes(9), (IMAGE,), "E0312", (0,), "height of 9 is more than the image's 8"),
+    ("max_pool", PoolAttributes(12, 4, ceil=True), (IMAGE,), "E0312", (0,), "height of 12 is more than the image's 8"),
+    ("max_pool", PoolAttributes(ceil=1), (IMAGE,), "E0306", ("ceil",), "True or False"),  # type: ignore[arg-type]
+    ("avg_pool", AvgPoolAttributes(count_padding=0), (IMAGE,), "E0306", ("count_padding",), "True or False"),  # type: ignore[arg-type]
     ("max_pool", PoolAttributes(2, 2, 2), (IMAGE,), "E0312", ("padding",), "smaller than the window"),
     ("max_pool", PoolAttributes(2**31), (IMAGE,), "E0307", ("size",), "65,535"),
-    ("avg_pool", PoolAttributes(2, 0), (IMAGE,), "E0307", ("stride",), "at least 1"),
-    ("avg_pool", PoolAttributes(), (I32,), "E0305", (0,), "f32"),
+    ("avg_pool", AvgPoolAttributes(2, 0), (IMAGE,), "E0307", ("stride",), "at least 1"),
+    ("avg_pool", AvgPoolAttributes(), (I32,), "E0305", (0,), "f32"),
     ("global_avg_pool", NONE, (f32(4, 3),), "E0303", (0,), "found 2"),
     ("sum", ReductionAttributes(2), (f32(4, 3),), "E0304", ("axis",), "axes 0 to 1, or -2 to -1"),
     ("mean", ReductionAttributes((0, -2)), (f32(4, 3),), "E0304", ("axis",), "named twice"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.graph import NoAttributes, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import OPS
+from tpucc.ops.avg_pool import AvgPoolAttributes
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import Batch, Case, MixedError
@@ -110,8 +112,65 @@ def test_pooling_against_loops(h: int, w: int, size: tuple[int, int], stride: tu
         largest[n, i, j, c] = max(values)
         average[n, i, j, c] = np.float32(sum(values)) / np.float32(len(values))
     for name, expected in (("max_pool", largest), ("avg_pool", average)):
-        assert OPS[name].infer(attributes, [f32(*x.shape)]) == f32(*expected.shape)
-        assert np.array_equal(OPS[name].reference(attributes, [x]), expected)
+        given = OPS[name].attributes(size, stride, padding)
+        assert OPS[name].infer(given, [f32(*x.shape)]) == f32(*expected.shape)
+        assert np.array_equal(OPS[name].reference(given, [x]), expected)
+
+
+def reaching(size: int, window: int, stride: int, before: int, after: int) -> list[int]:
+    """The first pixels of windows that go on until the padded image is covered, and begin in the image or the padding before it."""
+    if window - stride >= before + size + after:
+        return []
+    starts = [-before]
+    while starts[-1] + window < size + after and starts[-1] + stride < size:
+        starts.append(starts[-1] + stride)
+    return starts
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 6), PAIRS, st.none() | PAIRS, st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans())
+def test_pools_that_reach_beyond_the_end(
+    h: int, w: int, size: tuple[int, int], stride: tuple[int, int] | None, padding: tuple[int, int, int, int], ceil: bool, count: bool
+) -> None:
+    """And averages of padding that counts: of what lies in the padded image, and not beyond."""
+    step = stride or size
+    top, bottom, left, right = padding
+    assume(max(top, bottom) < size[0] and max(left, right) < size[1])
+    rows, columns = reaching(h, size[0], step[0], top, bottom), reaching(w, size[1], step[1], left, right)
+    if not ceil:
+        rows = list(range(-top, h + bottom - size[0] + 1, step[0]))
+        columns = list(range(-left, w + right - size[1] + 1, step[1]))
+    x, attributes = image(2, h, w, 3), AvgPoolAttributes(size, stride, padding, ceil, count)
+    if not rows or not columns:
+        with pytest.raises(RuleError, match="is more than the image's"):
+            OPS["avg_pool"].infer(attributes, [f32(*x.shape)])
+        return
+    largest, average, dx = (
+        np.zeros((2, len(rows), len(columns), 3), np.float32),
+        np.zeros((2, len(rows), len(columns), 3), np.float32),
+        x * 0,
+    )
+    dy = image(*average.shape) * np.float32(2520)
+    for (i, row), (j, column) in itertools.product(enumerate(rows), enumerate(columns)):
+        pixels = x[:, max(row, 0) : row + size[0], max(column, 0) : column + size[1]]
+        tall, wide = (min(row + size[0], h + bottom) - row, min(column + size[1], w + right) - column) if count else pixels.shape[1:3]
+        largest[:, i, j] = pixels.max(axis=(1, 2))
+        average[:, i, j] = pixels.sum(axis=(1, 2)) / np.float32(tall * wide)
+        dx[:, max(row, 0) : row + size[0], max(column, 0) : column + size[1]] += (dy[:, i, j] / (tall * wide))[:, None, None]
+    pool = PoolAttributes(size, stride, padding, ceil)
+    assert OPS["max_pool"].infer(pool, [f32(*x.shape)]) == OPS["avg_pool"].infer(attributes, [f32(*x.shape)]) == f32(*average.shape)
+    assert np.array_equal(OPS["max_pool"].reference(pool, [x]), largest)
+    assert np.array_equal(OPS["avg_pool"].reference(attributes, [x]), average)
+    own = AvgPoolGradientAttributes(x.shape, size, stride, padding, ceil, count)
+    assert np.array_equal(OPS["avg_pool_gradient"].reference(own, [dy]), dx)
+
+
+def test_pools_of_one_window_that_is_larger_than_the_image() -> None:
+    """As in PyTorch: 2 pixels under a window of 3 with a stride of 2 have one output with `ceil`, and "same" has the outputs it had."""
+    assert OPS["max_pool"].infer(PoolAttributes(3, 2, ceil=True), [f32(1, 2, 2, 4)]) == f32(1, 1, 1, 4)
+    for size, stride in itertools.product(range(1, 5), repeat=2):
+        given = [PoolAttributes(size, stride, "same", ceil) for ceil in (False, True)]
+        assert len({OPS["max_pool"].infer(attributes, [f32(1, 7, 8, 1)]) for attributes in given}) == 1
 
 
 CONVOLUTIONS = (st.integers(1, 6), st.integers(1, 6), PAIRS, PAIRS, PADDINGS)
@@ -361,7 +420,7 @@ def test_same_padding_of_tensorflow(size: int, window: int, stride: int, before:
 def test_padding_never_wins_a_maximum_and_never_counts_in_an_average() -> None:
     x = np.full((1, 3, 3, 1), -5, np.float32)
     for name in ("max_pool", "avg_pool"):
-        assert np.array_equal(OPS[name].reference(PoolAttributes(2, 2, "same"), [x]), np.full((1, 2, 2, 1), -5, np.float32))
+        assert np.array_equal(OPS[name].reference(OPS[name].attributes(2, 2, "same"), [x]), np.full((1, 2, 2, 1), -5, np.float32))
 
 
 def test_the_default_stride_is_the_size() -> None:

@@ -118,6 +118,19 @@ def test_pools_in_bands(op: str, size: Pair, stride: Pair, padding: Padding) -> 
     assert any(notes for _, notes in results)
 
 
+@pytest.mark.parametrize(("op", "given"), [("max_pool", {}), ("avg_pool", {}), ("avg_pool", {"count_padding": True})])
+@pytest.mark.parametrize("padding", [0, 1, (2, 0, 1, 1)], ids=str)
+@pytest.mark.parametrize(("size", "stride"), [(3, 2), ((3, 4), 3), (5, 2)])
+def test_pools_that_reach_beyond_the_end_in_bands(op: str, given: dict[str, Any], padding: Padding, size: Pair, stride: Pair) -> None:
+    """An average of which only some of the padding counts is computed whole."""
+    model = Model()
+    h = model.op("conv2d", model.input("x", 2, 14, 8, 3), model.constant("a.k", weights(0, 1, 1, 3, 2)))
+    h = model.op(op, h, size=size, stride=stride, padding=padding, ceil=True, **given)
+    graph = model.build(model.op("conv2d", h, model.constant("c.k", weights(2, 1, 1, 2, 2))))
+    results = [split(graph, with_rows(rows)) for rows in (needed(graph) - 1, needed(graph) // 2)]
+    assert given or any(notes for _, notes in results)
+
+
 def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:
     """Residual blocks with a scale, a shift, and channels joined; `outputs` of 2 returns a map in the middle, too."""
     model = Model()

@@ -93,8 +93,8 @@ class Conv:
 class Pool:
     """The largest pixel of each window ("max"), or their mean ("average"), channel by channel; only real pixels count.
 
-    average: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels. A maximum has the
-    parameters of x, and no epilogue.
+    average: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels; those of the padding
+    count too that are no more than `counted` from the image. A maximum has the parameters of x, and no epilogue.
     """
 
     function: str
@@ -102,6 +102,7 @@ class Pool:
     stride: tuple[int, int]
     sides: Sides
     epilogue: Epilogue | None = None
+    counted: Sides = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,15 +87,17 @@ def _grouped_sums(layer: Conv, x: DeviceInts, weights: Int8) -> Float64:
 
 
 def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
-    """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
+    """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count, but for those of
+    the padding that are said to count, as zeros."""
     if layer.function == "max":
         around = _surrounded(x, layer.sides, to.low)
         return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
     end = scaled(layer)
     centred = _surrounded(x.astype(np.int32) - end.zeros[0], layer.sides, 0)
     totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int64)
-    real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.sides, 0)
-    counts = _windows(real, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
+    top, bottom, left, right = (side - some for side, some in zip(layer.sides, layer.counted, strict=True))
+    real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.counted, 1)
+    counts = _windows(_surrounded(real, (top, bottom, left, right), 0), layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
     factors = np.float32(end.scales[0]) / counts.astype(np.float32)
     return saturate(np.rint(factors * totals.astype(np.float32)), end.zero, *end.bounds(to), to)
 

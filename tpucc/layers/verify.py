@@ -258,8 +258,10 @@ def conv_shape(layer: Conv, x: Shape, weights: Shape) -> Shape | None:
 
 
 def pool_shape(layer: Pool, x: Shape) -> Shape | None:
-    """x [B, H, W, C]. No window may lie outside the image: padding is smaller than the window."""
+    """x [B, H, W, C]. No window may lie outside the image: padding is smaller than the window. Of it some may count."""
     if len(x) != 4 or any(side >= layer.size[place // 2] for place, side in enumerate(layer.sides)):
+        return None
+    if any(not 0 <= some <= side for some, side in zip(layer.counted, layer.sides, strict=True)):
         return None
     spatial = outputs(x, layer.size, layer.stride, layer.sides)
     return None if spatial is None else (x[0], *spatial, x[3])

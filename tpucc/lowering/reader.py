@@ -211,7 +211,8 @@ class Reader:
     def _pool(self, node: Node, layer: Pool, y: Access) -> Pooling:
         """One region for each shape that windows have: those at the border see fewer pixels."""
         x = self._values[node.operands[0]]
-        windows = zip(x.shape[1:], layer.size, layer.stride, layer.sides[::2], y.shape[1:], strict=True)
+        around = (layer.counted[:2], layer.counted[2:])
+        windows = zip(x.shape[1:], layer.size, layer.stride, layer.sides[::2], y.shape[1:], around, strict=True)
         down, across = (runs(*numbers) for numbers in windows)
         regions = []
         for rows in down:
@@ -219,7 +220,7 @@ class Reader:
                 outputs = (rows.outputs, columns.outputs)
                 first = x.windows((rows.pixel, columns.pixel), layer.stride, outputs)
                 part = y.sliced((0, rows.first, columns.first), (y.shape[0], rows.first + outputs[0], columns.first + outputs[1]))
-                block = 0 if layer.epilogue is None else self.blocks.average(layer.epilogue, rows.pixels * columns.pixels)
+                block = 0 if layer.epilogue is None else self.blocks.average(layer.epilogue, rows.counted * columns.counted)
                 regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), block))
         return Pooling(POOLINGS[layer.function], tuple(regions))
 
@@ -274,21 +275,23 @@ def format_of(device: Graph) -> DeviceFormat:
 class Run:
     """Consecutive windows that see equally many pixels, one stride apart.
 
-    `first` of the `outputs` windows is the first; its first real pixel is `pixel`, and each sees `pixels`.
+    `first` of the `outputs` windows is the first; its first real pixel is `pixel`. Each sees `pixels`, and an average divides by `counted`.
     """
 
     first: int
     outputs: int
     pixel: int
     pixels: int
+    counted: int
 
 
-def runs(size: int, window: int, stride: int, before: int, outputs: int) -> list[Run]:
-    """The windows over an axis of `size` pixels with `before` of padding in front; only real pixels are seen."""
+def runs(size: int, window: int, stride: int, before: int, outputs: int, counted: tuple[int, int] = (0, 0)) -> list[Run]:
+    """The windows over an axis of `size` pixels with `before` of padding in front; only real pixels are seen. So many pixels before and
+    after the real ones are `counted`."""
     spans = []
     for output in range(outputs):
         start = output * stride - before
         first, last = max(0, start), min(size, start + window)
-        spans.append((output, first, last - first))
-    alike = groupby(spans, key=lambda span: (span[1] - span[0] * stride, span[2]))
-    return [Run(found[0][0], len(found), found[0][1], found[0][2]) for found in (list(group) for _, group in alike)]
+        spans.append((output, first, last - first, min(size + counted[1], start + window) - max(-counted[0], start)))
+    alike = groupby(spans, key=lambda span: (span[1] - span[0] * stride, *span[2:]))
+    return [Run(found[0][0], len(found), *found[0][1:]) for found in (list(group) for _, group in alike)]

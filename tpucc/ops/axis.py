@@ -18,7 +18,8 @@ Ends = tuple[int, int]
 class Axis:
     """One axis of an image under windows: pixels, positions and stride of the window, and padding at both ends; all in pixels.
 
-    The positions of a window are `dilation` pixels apart. Negative padding, which only `phases` makes, leaves pixels out.
+    The positions of a window are `dilation` pixels apart. Negative padding, which only `phases` makes, leaves pixels out. `counted` is how
+    much of the padding before and after counts in an average, as zeros.
     """
 
     size: int
@@ -27,6 +28,7 @@ class Axis:
     before: int
     after: int
     dilation: int = 1
+    counted: Ends = (0, 0)
 
     @property
     def extent(self) -> int:
@@ -92,11 +94,16 @@ class Axis:
                 yield slice(first, None, self.stride), kernel, Axis(self.outputs, taps, 1, before, after, back)
 
     def pixels(self) -> AnyArray:
-        """How many real pixels each output's window has: int64 [outputs]."""
+        """How many pixels of each output's window are real or counted: int64 [outputs]."""
         start = np.arange(self.outputs) * self.stride - self.before
-        return np.minimum(start + self.window, self.size) - np.maximum(start, 0)
+        return np.minimum(start + self.window, self.size + self.counted[1]) - np.maximum(start, -self.counted[0])
 
 
 def sides(height: Axis, width: Axis) -> tuple[int, int, int, int]:
     """The padding of an image: pixels at the top, the bottom, the left and the right."""
     return height.before, height.after, width.before, width.after
+
+
+def counted(height: Axis, width: Axis) -> tuple[int, int, int, int]:
+    """The part of the padding that counts in an average, in the order of `sides`."""
+    return *height.counted, *width.counted

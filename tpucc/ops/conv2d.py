@@ -101,7 +101,7 @@ def _product(pixels: Array, matrix: Array, groups: int) -> Array:
     elif len(matrix) == 1:
         products = flat[:, :, np.newaxis] * matrix.reshape(groups, -1)
     else:
-        by_group = flat.reshape(len(flat), groups, -1).swapaxes(0, 1)
+        by_group = flat.reshape(len(flat), groups, len(matrix)).swapaxes(0, 1)
         products = (by_group @ matrix.reshape(len(matrix), groups, -1).swapaxes(0, 1)).swapaxes(0, 1)
     return products.reshape(*pixels.shape[:3], matrix.shape[1])
 
