@@ -1,5 +1,5 @@
 """Random chains of operators on images: grouped and dilated convolutions with all that fuses with them,
-pools that reach beyond the end.
+pools that reach beyond the end, transposed convolutions.
 
 The machine equals the layers' integer reference bit for bit, instruction by instruction too, on three machines; every pass keeps what the
 network means in float32.
@@ -108,6 +108,25 @@ def pool(chain: Chain) -> None:
     chain.let(f"{kind}(h, {tuple(size)}, stride={tuple(stride)}, padding={tuple(sides)}, ceil=True{counted})")
 
 
+def spread(chain: Chain) -> None:
+    """A transposed convolution: windows that overlap, meet, or leave pixels between them, with or without a bias and an activation."""
+    window, stride = [chain.integer(1, 4), chain.integer(1, 4)], [chain.integer(1, 3), chain.integer(1, 3)]
+    whole = [(n - 1) * s + max(k, s) for n, k, s in zip(chain.sides, window, stride, strict=True)]
+    if max(whole) > 16:
+        return
+    filters, sides = chain.integer(1, 6), [chain.integer(0, 2) for _ in range(4)]
+    left = [n - a - b for n, a, b in zip(whole, sides[::2], sides[1::2], strict=True)]
+    padding, after = chain.one_of('"same"', '"valid"', str(tuple(sides))), [n * s for n, s in zip(chain.sides, stride, strict=True)]
+    if padding != '"same"':
+        after = whole if padding == '"valid"' else left
+    if min(after) < 1:
+        return
+    value = f"conv_transpose2d(h, {chain.weight(*window, chain.channels, filters)}, stride={tuple(stride)}, padding={padding})"
+    value = chain.one_of(value, f"{value} + {chain.weight(filters)}", f"{value} * {chain.weight(filters)} - {chain.weight(filters)}")
+    chain.let(chain.one_of("{}", "relu({})", "tanh({})").format(value))
+    chain.channels, chain.sides = filters, after
+
+
 def pick(chain: Chain) -> None:
     """Some of the channels, which a grouped convolution before lets through."""
     start = chain.integer(0, chain.channels - 1)
@@ -116,7 +135,7 @@ def pick(chain: Chain) -> None:
     chain.channels = stop - start
 
 
-MOVES = (pointwise, convolve, convolve, pool, pool, pick)
+MOVES = (pointwise, convolve, convolve, pool, pool, spread, spread, pick)
 
 
 def chain_of(seed: int) -> str:

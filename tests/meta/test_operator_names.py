@@ -84,10 +84,15 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         NODES,
     ),
     "passes/layering/operators.py": ("max*2", "a kind of pool"),
+    "passes/layering/products.py": (
+        "import conv_transpose2d, import transposed_convolution",
+        "becomes several layers, as no other product does",
+    ),
     "passes/layering/rearranging.py": (
         "concat, import concat, import pad, import slice, import transpose, pad, slice, transpose",
         "these four are a kind of their own",
     ),
+    "passes/layering/transposed.py": ("concat, import reshape, import slice, reshape*2, slice*2", LAYERS),
     "passes/pack_patches.py": (
         "conv2d*3, import conv2d, import patches, patches",
         REWRITE,

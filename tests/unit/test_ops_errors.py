@@ -26,6 +26,7 @@ from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
+from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.dropout import DropoutAttributes
@@ -192,6 +193,10 @@ CASES: list[Case] = [
     ("random_uniform", RandomUniformAttributes(0, (4,)), (I32,), "E0305", (0,), "i32[3]: seed"),
     ("random_uniform", RandomUniformAttributes(-1, (4,)), (TensorType("i32", (3,)),), "E0307", ("use",), "at least 0"),
     ("max_pool", PoolAttributes(9), (IMAGE,), "E0312", (0,), "height of 9 is more than the image's 8"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(), (f32(8, 6, 3), KERNEL), "E0303", (0,), "[batch, height, width, channels], found 3"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(2), (IMAGE, f32(3, 3, 4, 3)), "E0311", (0, 1), "Keras's kernels have the filters first"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(1, 5), (IMAGE, f32(3, 3, 3, 4)), "E0312", ("padding",), "the result's 10×8 pixels"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(1, "full"), (IMAGE, f32(3, 3, 3, 4)), "E0306", ("padding",), "found 'full'"),
     ("max_pool", PoolAttributes(12, 4, ceil=True), (IMAGE,), "E0312", (0,), "height of 12 is more than the image's 8"),
     ("max_pool", PoolAttributes(ceil=1), (IMAGE,), "E0306", ("ceil",), "True or False"),  # type: ignore[arg-type]
     ("avg_pool", AvgPoolAttributes(count_padding=0), (IMAGE,), "E0306", ("count_padding",), "True or False"),  # type: ignore[arg-type]

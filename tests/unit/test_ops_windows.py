@@ -24,6 +24,7 @@ from tpucc.ops.axis import Axis
 from tpucc.ops.batch import Batch, Case, MixedError
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
+from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.floats import Defined
 from tpucc.ops.opdef import Array, RuleError
@@ -163,6 +164,28 @@ def test_pools_that_reach_beyond_the_end(
     assert np.array_equal(OPS["avg_pool"].reference(attributes, [x]), average)
     own = AvgPoolGradientAttributes(x.shape, size, stride, padding, ceil, count)
     assert np.array_equal(OPS["avg_pool_gradient"].reference(own, [dy]), dx)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 4), PAIRS, PAIRS, PADDINGS)
+def test_transposed_convolution_against_loops(h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> None:
+    x, kernel = image(2, h, w, 3), image(*window, 3, 2)
+    whole = np.zeros((2, (h - 1) * stride[0] + max(window[0], stride[0]), (w - 1) * stride[1] + max(window[1], stride[1]), 2), np.float32)
+    for i, j, r, s in np.ndindex(h, w, *window):
+        whole[:, i * stride[0] + r, j * stride[1] + s] += x[:, i, j] @ kernel[r, s]
+    if padding == "same":  # Keras: as many pixels as stride * size, what is too much shared by both ends
+        over = [max(k - s, 0) for k, s in zip(window, stride, strict=True)]
+        around: tuple[int, ...] = (over[0] // 2, over[0] - over[0] // 2, over[1] // 2, over[1] - over[1] // 2)
+    else:
+        around = sides(padding, (h, w), window, stride)
+    expected = whole[:, around[0] : whole.shape[1] - around[1], around[2] : whole.shape[2] - around[3]]
+    attributes, types = ConvTranspose2dAttributes(stride, padding), [f32(*x.shape), f32(*kernel.shape)]
+    if whole.shape[1] <= around[0] + around[1] or whole.shape[2] <= around[2] + around[3]:
+        with pytest.raises(RuleError, match="the padding leaves nothing"):
+            OPS["conv_transpose2d"].infer(attributes, types)
+        return
+    assert OPS["conv_transpose2d"].infer(attributes, types) == f32(*expected.shape)
+    assert np.array_equal(OPS["conv_transpose2d"].reference(attributes, [x, kernel]), expected)
 
 
 def test_pools_of_one_window_that_is_larger_than_the_image() -> None:

@@ -67,7 +67,7 @@ def _padded(
 ) -> tuple[Axis, Axis]:
     """As `axes`, for windows that may not fit."""
     extent = [(taps - 1) * apart + 1 for taps, apart in zip(window, dilation, strict=True)]
-    sides = _sides(padding, x[1:3], extent, stride)
+    sides = sides_of(padding, x[1:3], extent, stride)
     height, width = (Axis(*numbers) for numbers in zip(x[1:3], window, stride, sides[::2], sides[1::2], dilation, strict=True))
     return height, width
 
@@ -82,7 +82,7 @@ def require_fit(axis: Axis, name: str) -> None:
         raise RuleError("E0312", f"the window's {name} of {found}", about=(0,), help='padding="same" keeps windows at the borders')
 
 
-def _sides(padding: Any, image: Sequence[int], window: Sequence[int], stride: Sequence[int]) -> tuple[int, int, int, int]:
+def sides_of(padding: Any, image: Sequence[int], window: Sequence[int], stride: Sequence[int]) -> tuple[int, int, int, int]:
     """Padding as (top, bottom, left, right)."""
     if padding == "valid":
         return 0, 0, 0, 0
