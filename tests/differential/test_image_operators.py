@@ -1,5 +1,6 @@
 """Random chains of operators on images: grouped and dilated convolutions with all that fuses with them,
-pools that reach beyond the end, transposed convolutions.
+pools that reach beyond the end, transposed convolutions,
+resized images.
 
 The machine equals the layers' integer reference bit for bit, instruction by instruction too, on three machines; every pass keeps what the
 network means in float32.
@@ -127,6 +128,18 @@ def spread(chain: Chain) -> None:
     chain.channels, chain.sides = filters, after
 
 
+def enlarge(chain: Chain) -> None:
+    """Every pixel several times; or other pixels, or mixtures of them, by the host."""
+    factors = [chain.integer(1, 3), chain.integer(1, 3)]
+    after = (
+        [n * f for n, f in zip(chain.sides, factors, strict=True)] if chain.integer(0, 2) else [chain.integer(1, 9), chain.integer(1, 9)]
+    )
+    if max(after) <= 16:
+        mode = chain.one_of("nearest", "nearest", "bilinear")
+        chain.let(f'resize(h, {tuple(after)}, mode="{mode}")')
+        chain.sides = after
+
+
 def pick(chain: Chain) -> None:
     """Some of the channels, which a grouped convolution before lets through."""
     start = chain.integer(0, chain.channels - 1)
@@ -135,7 +148,7 @@ def pick(chain: Chain) -> None:
     chain.channels = stop - start
 
 
-MOVES = (pointwise, convolve, convolve, pool, pool, spread, spread, pick)
+MOVES = (pointwise, convolve, convolve, pool, pool, spread, spread, enlarge, pick)
 
 
 def chain_of(seed: int) -> str:

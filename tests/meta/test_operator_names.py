@@ -63,6 +63,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "passes/compose_tables.py": ("import constant", NODES),
     "passes/constant_folding.py": ("constant, import constant", NODES),
+    "passes/copy_pixels.py": ("concat, import concat, import resize", REWRITE),
     "passes/decompose_batch_norm.py": ("add, import batch_norm, mul, sub", REWRITE),
     "passes/divide_batch.py": ("constant, import constant", NODES),
     "passes/explicit_quantisation.py": ("constant, dequantize, import quantize, quantize*5", BOUNDARY),

@@ -36,6 +36,7 @@ from tpucc.ops.full import FullAttributes
 from tpucc.ops.gelu import GeluAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.linear import LinearAttributes
+from tpucc.ops.lrn import LrnAttributes
 from tpucc.ops.one_hot import OneHotAttributes
 from tpucc.ops.opdef import OpDef, RuleError
 from tpucc.ops.pad import PadAttributes
@@ -43,6 +44,7 @@ from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.reductions import ReductionAttributes
 from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.resize import ResizeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -197,6 +199,14 @@ CASES: list[Case] = [
     ("conv_transpose2d", ConvTranspose2dAttributes(2), (IMAGE, f32(3, 3, 4, 3)), "E0311", (0, 1), "Keras's kernels have the filters first"),
     ("conv_transpose2d", ConvTranspose2dAttributes(1, 5), (IMAGE, f32(3, 3, 3, 4)), "E0312", ("padding",), "the result's 10×8 pixels"),
     ("conv_transpose2d", ConvTranspose2dAttributes(1, "full"), (IMAGE, f32(3, 3, 3, 4)), "E0306", ("padding",), "found 'full'"),
+    ("resize", ResizeAttributes(4), (f32(8, 6, 3),), "E0303", (0,), "[batch, height, width, channels], found 3"),
+    ("resize", ResizeAttributes((4, 0)), (IMAGE,), "E0307", ("size",), "at least 1, found 0"),
+    ("resize", ResizeAttributes((2, 4, 4, 3)), (IMAGE,), "E0306", ("size",), "a pair (height, width)"),  # type: ignore[arg-type]
+    ("resize", ResizeAttributes(4, "cubic"), (IMAGE,), "E0307", ("mode",), "nearest"),
+    ("lrn", LrnAttributes(5), (f32(),), "E0304", (0,), "a scalar"),
+    ("lrn", LrnAttributes(0), (IMAGE,), "E0307", ("size",), "at least 1"),
+    ("lrn", LrnAttributes(5, bias=0), (IMAGE,), "E0307", ("bias",), "more than 0"),
+    ("lrn", LrnAttributes(5, -1.0), (IMAGE,), "E0307", ("alpha",), "at least 0"),
     ("max_pool", PoolAttributes(12, 4, ceil=True), (IMAGE,), "E0312", (0,), "height of 12 is more than the image's 8"),
     ("max_pool", PoolAttributes(ceil=1), (IMAGE,), "E0306", ("ceil",), "True or False"),  # type: ignore[arg-type]
     ("avg_pool", AvgPoolAttributes(count_padding=0), (IMAGE,), "E0306", ("count_padding",), "True or False"),  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,8 +28,10 @@ from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.floats import Defined
+from tpucc.ops.lrn import LrnAttributes
 from tpucc.ops.opdef import Array, RuleError
 from tpucc.ops.random_uniform import RandomUniformAttributes
+from tpucc.ops.resize import ResizeAttributes
 from tpucc.ops.windows import Padding, PoolAttributes, axes
 
 SIDES = st.tuples(*[st.integers(0, 3)] * 4)
@@ -186,6 +189,37 @@ def test_transposed_convolution_against_loops(h: int, w: int, window: tuple[int,
         return
     assert OPS["conv_transpose2d"].infer(attributes, types) == f32(*expected.shape)
     assert np.array_equal(OPS["conv_transpose2d"].reference(attributes, [x, kernel]), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 13), st.integers(1, 13))
+def test_resize_against_loops(h: int, w: int, height: int, width: int) -> None:
+    """By exact fractions of a pixel; the mixtures of integers are rounded."""
+    x = image(2, h, w, 3)
+    taken, mixed = np.zeros((2, height, width, 3), np.float32), np.zeros((2, height, width, 3))
+
+    def weights(size: int, outputs: int, at: int) -> dict[int, Fraction]:
+        place = min(max((Fraction(at) + Fraction(1, 2)) * size / outputs - Fraction(1, 2), Fraction(0)), Fraction(size - 1))
+        first = math.floor(place)
+        return {first: 1 - (place - first), min(first + 1, size - 1): place - first} if place > first else {first: Fraction(1)}
+
+    for i, j in np.ndindex(height, width):
+        taken[:, i, j] = x[:, i * h // height, j * w // width]
+        rows, columns = weights(h, height, i), weights(w, width, j)
+        mixed[:, i, j] = sum(float(p * q) * x[:, a, b].astype(np.float64) for a, p in rows.items() for b, q in columns.items())
+    assert np.array_equal(OPS["resize"].reference(ResizeAttributes((height, width)), [x]), taken)
+    found = OPS["resize"].reference(ResizeAttributes((height, width), "bilinear"), [x])
+    np.testing.assert_allclose(found, mixed, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+def test_local_response_normalisation_against_loops(size: int) -> None:
+    x = np.random.default_rng(1).standard_normal((2, 3, 5))
+    expected = np.zeros_like(x)
+    for n, i, c in np.ndindex(x.shape):
+        near = [x[n, i, k] ** 2 for k in range(c - math.floor((size - 1) / 2), c + math.ceil((size - 1) / 2) + 1) if 0 <= k < 5]
+        expected[n, i, c] = x[n, i, c] / (2.0 + 0.5 / size * sum(near)) ** 0.75
+    np.testing.assert_allclose(OPS["lrn"].reference(LrnAttributes(size, 0.5, 0.75, 2.0), [x]), expected, rtol=1e-12)
 
 
 def test_pools_of_one_window_that_is_larger_than_the_image() -> None:
