@@ -134,6 +134,55 @@ def test_padding_of_all_sides(window: int, stride: int, padding: int) -> None:
     assert error(reference("avg_pool", x, size=window, stride=stride, padding=padding), torch_models.nhwc(wanted)) < 16
 
 
+@pytest.mark.parametrize("stride", [1, 2, (2, 3)])
+@pytest.mark.parametrize("dilation", [1, 2, (3, 1)])
+@pytest.mark.parametrize(("channels", "filters", "groups"), [(6, 6, 6), (6, 12, 6), (6, 4, 2), (6, 9, 3)])
+def test_groups_and_dilation(channels: int, filters: int, groups: int, dilation: Any, stride: Any) -> None:
+    x, kernel = drawn(0, 2, 11, 9, channels), drawn(1, 3, 2, channels // groups, filters)
+    image, turned = torch_models.nchw(tensor(x)), tensor(kernel).permute(3, 2, 0, 1)
+    wanted = F.conv2d(image, turned, stride=stride, padding=2, dilation=dilation, groups=groups)
+    found = reference("conv2d", x, kernel, stride=stride, padding=2, dilation=dilation, groups=groups)
+    assert error(found, torch_models.nhwc(wanted)) < 16
+
+
+@pytest.mark.parametrize("size", [2, 5, 6, 7, 10])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize(("window", "padding"), [(2, 0), (2, 1), (3, 0), (3, 1), (5, 2)])
+def test_pools_with_ceil_and_counted_padding(window: int, padding: int, stride: int, size: int) -> None:
+    if size + 2 * padding - window <= -stride:
+        return
+    x, given = drawn(0, 2, size, 8, 3), {"size": window, "stride": stride, "padding": padding, "ceil": True}
+    image = torch_models.nchw(tensor(x))
+    wanted = F.max_pool2d(image, window, stride, padding, ceil_mode=True)
+    assert error(reference("max_pool", x, **given), torch_models.nhwc(wanted)) == 0
+    for count in (False, True):
+        wanted = F.avg_pool2d(image, window, stride, padding, ceil_mode=True, count_include_pad=count)
+        assert error(reference("avg_pool", x, **given, count_padding=count), torch_models.nhwc(wanted)) < 16
+
+
+@pytest.mark.parametrize(("window", "stride", "padding"), [(2, 2, 0), (3, 2, 1), (4, 2, 1), (3, 1, 1), (5, 3, 2), (3, 3, 0)])
+def test_transposed_convolutions(window: int, stride: int, padding: int) -> None:
+    x, kernel = drawn(0, 2, 5, 7, 3), drawn(1, window, window, 3, 4)
+    wanted = F.conv_transpose2d(torch_models.nchw(tensor(x)), tensor(kernel).permute(2, 3, 0, 1), stride=stride, padding=padding)
+    assert error(reference("conv_transpose2d", x, kernel, stride=stride, padding=padding), torch_models.nhwc(wanted)) < 16
+
+
+@pytest.mark.parametrize("size", [(5, 7), (10, 14), (15, 9), (3, 20), (1, 1)])
+def test_resize(size: tuple[int, int]) -> None:
+    x = drawn(0, 2, 5, 7, 3)
+    wanted = F.interpolate(torch_models.nchw(tensor(x)), size, mode="nearest")
+    assert error(reference("resize", x, size=size), torch_models.nhwc(wanted)) == 0
+    wanted = F.interpolate(torch_models.nchw(tensor(x)), size, mode="bilinear", align_corners=False)
+    assert error(reference("resize", x, size=size, mode="bilinear"), torch_models.nhwc(wanted)) < 16
+
+
+@pytest.mark.parametrize("size", [1, 3, 5])
+def test_local_response_normalisation(size: int) -> None:
+    x = drawn(0, 2, 5, 7, 9)
+    wanted = F.local_response_norm(torch_models.nchw(tensor(x)), size, 0.5, 0.75, 2.0)
+    assert error(reference("lrn", x, size=size, alpha=0.5, beta=0.75, bias=2.0), torch_models.nhwc(wanted)) < 16
+
+
 ELEMENTWISE: Mapping[str, tuple[str, dict[str, object], Callable[[Any], Any]]] = {
     "relu": ("relu", {}, F.relu),
     "relu6": ("relu6", {}, F.relu6),

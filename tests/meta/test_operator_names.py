@@ -63,6 +63,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     ),
     "passes/compose_tables.py": ("import constant", NODES),
     "passes/constant_folding.py": ("constant, import constant", NODES),
+    "passes/copy_pixels.py": ("concat, import concat, import resize", REWRITE),
     "passes/decompose_batch_norm.py": ("add, import batch_norm, mul, sub", REWRITE),
     "passes/divide_batch.py": ("constant, import constant", NODES),
     "passes/explicit_quantisation.py": ("constant, dequantize, import quantize, quantize*5", BOUNDARY),
@@ -84,10 +85,15 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         NODES,
     ),
     "passes/layering/operators.py": ("max*2", "a kind of pool"),
+    "passes/layering/products.py": (
+        "import conv_transpose2d, import transposed_convolution",
+        "becomes several layers, as no other product does",
+    ),
     "passes/layering/rearranging.py": (
         "concat, import concat, import pad, import slice, import transpose, pad, slice, transpose",
         "these four are a kind of their own",
     ),
+    "passes/layering/transposed.py": ("concat, import reshape, import slice, reshape*2, slice*2", LAYERS),
     "passes/pack_patches.py": (
         "conv2d*3, import conv2d, import patches, patches",
         REWRITE,

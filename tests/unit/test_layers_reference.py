@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,6 +16,7 @@ from tpucc.ir.graph import Attributes, NoAttributes, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import LAYERS, Conv, Fc, Move, Pool, Requantise, Vector, is_layer, macs, weight_shape
 from tpucc.layers.reference import LAYER_REFERENCES, compute
+from tpucc.layers.verify import conv_shape, pool_shape
 from tpucc.numerics import AnyArray
 
 ORIGIN = Origin((Span(1, 1, 1, 2),))
@@ -163,6 +165,26 @@ def test_a_convolution_of_one_pixel_is_fully_connected_and_one_of_the_image_s_si
     np.testing.assert_array_equal(found[:, 0, 0], slow_fc(fc, x.reshape(2, 60), large.reshape(60, 6), bias, factors, None))
 
 
+@pytest.mark.parametrize(("groups", "depth", "dilation"), [(1, 4, (2, 3)), (5, 1, (1, 1)), (2, 3, (3, 1))])
+def test_dilation_and_groups_are_zeros_in_the_kernel(groups: int, depth: int, dilation: tuple[int, int]) -> None:
+    generator = np.random.default_rng(6)
+    x = generator.integers(-128, 128, (2, 8, 9, groups * depth)).astype(np.int8)
+    weights = generator.integers(-127, 128, (2, 3, depth, 2 * groups)).astype(np.int8)
+    zeros = np.zeros((dilation[0] + 1, 2 * dilation[1] + 1, groups * depth, 2 * groups), np.int8)
+    for group in range(groups):
+        channels, filters = slice(group * depth, (group + 1) * depth), slice(2 * group, 2 * group + 2)
+        zeros[:: dilation[0], :: dilation[1], channels, filters] = weights[..., filters]
+    bias, factors = np.arange(2 * groups, dtype=np.int32) * 99, np.full(2 * groups, 1e-3, np.float32)
+    plain = Conv((2, 1), (1, 2, 0, 1), 5, Requantise(3))
+    height, width = (8 + 3 - len(zeros)) // 2 + 1, 9 + 1 - zeros.shape[1] + 1
+    wanted = compute(node(plain, 2, height, width, 2 * groups, op="conv"), [x, zeros, bias, factors])
+    layer = replace(plain, dilation=dilation, groups=groups)
+    np.testing.assert_array_equal(compute(node(layer, *wanted.shape, op="conv"), [x, weights, bias, factors]), wanted)
+    assert conv_shape(layer, x.shape, weights.shape) == conv_shape(plain, x.shape, zeros.shape) == wanted.shape
+    assert conv_shape(replace(layer, groups=groups + 1), x.shape, weights.shape) is None
+    assert conv_shape(replace(layer, dilation=(0, 1)), x.shape, weights.shape) is None
+
+
 def test_a_convolution_refuses_to_overflow() -> None:
     x, weights = np.full((1, 2, 2, 1), -128, np.int8), np.full((2, 2, 1, 1), -127, np.int8)
     layer, factors = Conv((1, 1), (0, 0, 0, 0), 0, Requantise()), np.ones(1, np.float32)
@@ -179,6 +201,9 @@ def test_pixels_outside_win_no_maximum_and_count_in_no_mean() -> None:
     assert largest[0, :, :, 0].tolist() == [[-100, -90, -90], [-80, -70, -70], [-80, -70, -70]]
     mean = compute(node(Pool("average", *windows, Requantise(-100, scales=(1.0,), zeros=(-100,))), 1, 3, 3, 1, op="pool"), [x])
     assert mean[0, :, :, 0].tolist() == [[-100, -95, -90], [-90, -85, -80], [-80, -75, -70]]
+    counted = compute(node(Pool("average", *windows, Requantise(0, scales=(1.0,), zeros=(0,)), (1, 0, 1, 0)), 1, 3, 3, 1, op="pool"), [x])
+    assert counted[0, :, :, 0].tolist() == [[-25, -48, -45], [-45, -85, -80], [-40, -75, -70]]  # 190 / 4 is rounded to even
+    assert pool_shape(Pool("average", *windows, None, (2, 0, 0, 0)), x.shape) is None
     halves = compute(node(Pool("average", *windows, Requantise(7, scales=(0.5,), zeros=(-100,))), 1, 3, 3, 1, op="pool"), [x])
     assert halves[0, :, :, 0].tolist() == [[7, 9, 12], [12, 15, 17], [17, 19, 22]]
 

@@ -31,9 +31,10 @@ def test_runs_are_the_windows(size: int, window: int, stride: int, data: st.Data
 
 
 def test_one_run_where_all_windows_are_alike() -> None:
-    assert runs(8, 2, 2, 0, 4) == [Run(0, 4, 0, 2)]
-    assert runs(7, 3, 2, 1, 4) == [Run(0, 1, 0, 2), Run(1, 2, 1, 3), Run(3, 1, 5, 2)]
-    assert runs(5, 5, 1, 0, 1) == [Run(0, 1, 0, 5)]
+    assert runs(8, 2, 2, 0, 4) == [Run(0, 4, 0, 2, 2)]
+    assert runs(7, 3, 2, 1, 4) == [Run(0, 1, 0, 2, 2), Run(1, 2, 1, 3, 3), Run(3, 1, 5, 2, 2)]
+    assert runs(5, 5, 1, 0, 1) == [Run(0, 1, 0, 5, 5)]
+    assert runs(7, 3, 2, 1, 4, (1, 0)) == [Run(0, 1, 0, 2, 3), Run(1, 2, 1, 3, 3), Run(3, 1, 5, 2, 2)]
 
 
 @settings(max_examples=200, deadline=None)

@@ -28,7 +28,7 @@ LANGUAGE = [
     "concat", "pad", "embedding", "zeros", "ones", "full", "constant", "quantize", "dequantize",
     "sum", "mean", "max", "min", "exp", "log", "sqrt", "abs", "sign", "clip", "maximum", "minimum", "where", "div", "greater",
     "greater_equal", "less", "less_equal", "equal", "not_equal", "one_hot", "cross_entropy", "binary_cross_entropy",
-    "mean_squared_error", "dropout",
+    "mean_squared_error", "dropout", "conv_transpose2d", "resize", "lrn",
 ]  # fmt: skip
 
 
@@ -154,7 +154,7 @@ def test_arithmetic_names_are_the_vector_units() -> None:
 
 def test_internal_operators_take_in_activations_and_the_language_has_none() -> None:
     fused = {name for name, op in OPS.items() if issubclass(op.attributes, Fused)}
-    assert fused == {"linear", "convolution", "arithmetic"}
+    assert fused == {"linear", "convolution", "transposed_convolution", "arithmetic"}
     assert fused <= set(INTERNAL)
 
 
@@ -166,7 +166,7 @@ def test_every_code_of_a_rule_is_one_of_theirs() -> None:
 
 def test_signatures() -> None:
     assert OPS["matmul"].signature == "matmul(a, b)"
-    assert OPS["conv2d"].signature == 'conv2d(x, w, stride=1, padding="valid")'
+    assert OPS["conv2d"].signature == 'conv2d(x, w, stride=1, padding="valid", dilation=1, groups=1)'
     assert OPS["concat"].signature == "concat([tensors, …], axis=-1)"
     assert OPS["full"].signature == "full(shape, value)"
     assert OPS["linear"].signature.startswith("linear(x, w, b?, ")

@@ -17,6 +17,7 @@ from tpucc.ir.types import Quantisation, TensorType, f32
 from tpucc.ops import OPS
 from tpucc.ops.argmax import ArgmaxAttributes
 from tpucc.ops.arithmetic import ArithmeticAttributes
+from tpucc.ops.avg_pool import AvgPoolAttributes
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.batch_norm import BatchNormAttributes
 from tpucc.ops.broadcast import BroadcastAttributes
@@ -25,6 +26,7 @@ from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
+from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.convolution import ConvolutionAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.dropout import DropoutAttributes
@@ -34,6 +36,7 @@ from tpucc.ops.full import FullAttributes
 from tpucc.ops.gelu import GeluAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.linear import LinearAttributes
+from tpucc.ops.lrn import LrnAttributes
 from tpucc.ops.one_hot import OneHotAttributes
 from tpucc.ops.opdef import OpDef, RuleError
 from tpucc.ops.pad import PadAttributes
@@ -41,6 +44,7 @@ from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.random_uniform import RandomUniformAttributes
 from tpucc.ops.reductions import ReductionAttributes
 from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.ops.resize import ResizeAttributes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.softmax import SoftmaxAttributes
 from tpucc.ops.transpose import TransposeAttributes
@@ -166,6 +170,13 @@ CASES: list[Case] = [
     ("conv2d", Conv2dAttributes(1, "{0}"), (IMAGE, KERNEL), "E0306", ("padding",), "padding must be"),
     ("conv2d", Conv2dAttributes(1, (1, 1)), (IMAGE, KERNEL), "E0306", ("padding",), "left, right"),  # type: ignore[arg-type]
     ("conv2d", Conv2dAttributes(1, -1), (IMAGE, KERNEL), "E0307", ("padding",), "at least 0"),
+    ("conv2d", Conv2dAttributes(dilation=0), (IMAGE, KERNEL), "E0307", ("dilation",), "at least 1, found 0"),
+    ("conv2d", Conv2dAttributes(dilation=(1, 9)), (IMAGE, KERNEL), "E0312", (0,), "width of 19 (3, dilated by 9) is more than"),
+    ("conv2d", Conv2dAttributes(groups=0), (IMAGE, KERNEL), "E0307", ("groups",), "at least 1, found 0"),
+    ("conv2d", Conv2dAttributes(groups=2), (IMAGE, KERNEL), "E0311", ("groups", 0), "2 groups don't divide the 3 channels of {0}"),
+    ("conv2d", Conv2dAttributes(groups=3), (IMAGE, f32(3, 3, 1, 4)), "E0311", ("groups", 1), "3 groups don't divide the 4 filters of {1}"),
+    ("conv2d", Conv2dAttributes(groups=3), (IMAGE, f32(3, 3, 3, 6)), "E0311", (0, 1), "the third size of {1} must be 1"),
+    ("conv2d", Conv2dAttributes(), (IMAGE, f32(3, 3, 1, 6)), "E0311", (0, 1), "known as depthwise"),
     ("conv2d", Conv2dAttributes(1, 2**40), (IMAGE, KERNEL), "E0307", ("padding",), "65,535"),
     ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6)), (f32(2, 6, 4, 4), KERNEL), "E0303", ("shape",), "found 3"),  # type: ignore[arg-type]
     ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6, 3)), (f32(2, 6, 4, 4), f32(3)), "E0303", (1,), "channels out"),
@@ -184,10 +195,25 @@ CASES: list[Case] = [
     ("random_uniform", RandomUniformAttributes(0, (4,)), (I32,), "E0305", (0,), "i32[3]: seed"),
     ("random_uniform", RandomUniformAttributes(-1, (4,)), (TensorType("i32", (3,)),), "E0307", ("use",), "at least 0"),
     ("max_pool", PoolAttributes(9), (IMAGE,), "E0312", (0,), "height of 9 is more than the image's 8"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(), (f32(8, 6, 3), KERNEL), "E0303", (0,), "[batch, height, width, channels], found 3"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(2), (IMAGE, f32(3, 3, 4, 3)), "E0311", (0, 1), "Keras's kernels have the filters first"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(1, 5), (IMAGE, f32(3, 3, 3, 4)), "E0312", ("padding",), "the result's 10×8 pixels"),
+    ("conv_transpose2d", ConvTranspose2dAttributes(1, "full"), (IMAGE, f32(3, 3, 3, 4)), "E0306", ("padding",), "found 'full'"),
+    ("resize", ResizeAttributes(4), (f32(8, 6, 3),), "E0303", (0,), "[batch, height, width, channels], found 3"),
+    ("resize", ResizeAttributes((4, 0)), (IMAGE,), "E0307", ("size",), "at least 1, found 0"),
+    ("resize", ResizeAttributes((2, 4, 4, 3)), (IMAGE,), "E0306", ("size",), "a pair (height, width)"),  # type: ignore[arg-type]
+    ("resize", ResizeAttributes(4, "cubic"), (IMAGE,), "E0307", ("mode",), "nearest"),
+    ("lrn", LrnAttributes(5), (f32(),), "E0304", (0,), "a scalar"),
+    ("lrn", LrnAttributes(0), (IMAGE,), "E0307", ("size",), "at least 1"),
+    ("lrn", LrnAttributes(5, bias=0), (IMAGE,), "E0307", ("bias",), "more than 0"),
+    ("lrn", LrnAttributes(5, -1.0), (IMAGE,), "E0307", ("alpha",), "at least 0"),
+    ("max_pool", PoolAttributes(12, 4, ceil=True), (IMAGE,), "E0312", (0,), "height of 12 is more than the image's 8"),
+    ("max_pool", PoolAttributes(ceil=1), (IMAGE,), "E0306", ("ceil",), "True or False"),  # type: ignore[arg-type]
+    ("avg_pool", AvgPoolAttributes(count_padding=0), (IMAGE,), "E0306", ("count_padding",), "True or False"),  # type: ignore[arg-type]
     ("max_pool", PoolAttributes(2, 2, 2), (IMAGE,), "E0312", ("padding",), "smaller than the window"),
     ("max_pool", PoolAttributes(2**31), (IMAGE,), "E0307", ("size",), "65,535"),
-    ("avg_pool", PoolAttributes(2, 0), (IMAGE,), "E0307", ("stride",), "at least 1"),
-    ("avg_pool", PoolAttributes(), (I32,), "E0305", (0,), "f32"),
+    ("avg_pool", AvgPoolAttributes(2, 0), (IMAGE,), "E0307", ("stride",), "at least 1"),
+    ("avg_pool", AvgPoolAttributes(), (I32,), "E0305", (0,), "f32"),
     ("global_avg_pool", NONE, (f32(4, 3),), "E0303", (0,), "found 2"),
     ("sum", ReductionAttributes(2), (f32(4, 3),), "E0304", ("axis",), "axes 0 to 1, or -2 to -1"),
     ("mean", ReductionAttributes((0, -2)), (f32(4, 3),), "E0304", ("axis",), "named twice"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,15 +19,19 @@ from tpucc.diagnostics import Origin
 from tpucc.ir.graph import NoAttributes, Node
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import OPS
+from tpucc.ops.avg_pool import AvgPoolAttributes
 from tpucc.ops.avg_pool_gradient import AvgPoolGradientAttributes
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import Batch, Case, MixedError
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
+from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.floats import Defined
+from tpucc.ops.lrn import LrnAttributes
 from tpucc.ops.opdef import Array, RuleError
 from tpucc.ops.random_uniform import RandomUniformAttributes
+from tpucc.ops.resize import ResizeAttributes
 from tpucc.ops.windows import Padding, PoolAttributes, axes
 
 SIDES = st.tuples(*[st.integers(0, 3)] * 4)
@@ -109,8 +116,118 @@ def test_pooling_against_loops(h: int, w: int, size: tuple[int, int], stride: tu
         largest[n, i, j, c] = max(values)
         average[n, i, j, c] = np.float32(sum(values)) / np.float32(len(values))
     for name, expected in (("max_pool", largest), ("avg_pool", average)):
-        assert OPS[name].infer(attributes, [f32(*x.shape)]) == f32(*expected.shape)
-        assert np.array_equal(OPS[name].reference(attributes, [x]), expected)
+        given = OPS[name].attributes(size, stride, padding)
+        assert OPS[name].infer(given, [f32(*x.shape)]) == f32(*expected.shape)
+        assert np.array_equal(OPS[name].reference(given, [x]), expected)
+
+
+def reaching(size: int, window: int, stride: int, before: int, after: int) -> list[int]:
+    """The first pixels of windows that go on until the padded image is covered, and begin in the image or the padding before it."""
+    if window - stride >= before + size + after:
+        return []
+    starts = [-before]
+    while starts[-1] + window < size + after and starts[-1] + stride < size:
+        starts.append(starts[-1] + stride)
+    return starts
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(1, 7), st.integers(1, 6), PAIRS, st.none() | PAIRS, st.tuples(*[st.integers(0, 2)] * 4), st.booleans(), st.booleans())
+def test_pools_that_reach_beyond_the_end(
+    h: int, w: int, size: tuple[int, int], stride: tuple[int, int] | None, padding: tuple[int, int, int, int], ceil: bool, count: bool
+) -> None:
+    """And averages of padding that counts: of what lies in the padded image, and not beyond."""
+    step = stride or size
+    top, bottom, left, right = padding
+    assume(max(top, bottom) < size[0] and max(left, right) < size[1])
+    rows, columns = reaching(h, size[0], step[0], top, bottom), reaching(w, size[1], step[1], left, right)
+    if not ceil:
+        rows = list(range(-top, h + bottom - size[0] + 1, step[0]))
+        columns = list(range(-left, w + right - size[1] + 1, step[1]))
+    x, attributes = image(2, h, w, 3), AvgPoolAttributes(size, stride, padding, ceil, count)
+    if not rows or not columns:
+        with pytest.raises(RuleError, match="is more than the image's"):
+            OPS["avg_pool"].infer(attributes, [f32(*x.shape)])
+        return
+    largest, average, dx = (
+        np.zeros((2, len(rows), len(columns), 3), np.float32),
+        np.zeros((2, len(rows), len(columns), 3), np.float32),
+        x * 0,
+    )
+    dy = image(*average.shape) * np.float32(2520)
+    for (i, row), (j, column) in itertools.product(enumerate(rows), enumerate(columns)):
+        pixels = x[:, max(row, 0) : row + size[0], max(column, 0) : column + size[1]]
+        tall, wide = (min(row + size[0], h + bottom) - row, min(column + size[1], w + right) - column) if count else pixels.shape[1:3]
+        largest[:, i, j] = pixels.max(axis=(1, 2))
+        average[:, i, j] = pixels.sum(axis=(1, 2)) / np.float32(tall * wide)
+        dx[:, max(row, 0) : row + size[0], max(column, 0) : column + size[1]] += (dy[:, i, j] / (tall * wide))[:, None, None]
+    pool = PoolAttributes(size, stride, padding, ceil)
+    assert OPS["max_pool"].infer(pool, [f32(*x.shape)]) == OPS["avg_pool"].infer(attributes, [f32(*x.shape)]) == f32(*average.shape)
+    assert np.array_equal(OPS["max_pool"].reference(pool, [x]), largest)
+    assert np.array_equal(OPS["avg_pool"].reference(attributes, [x]), average)
+    own = AvgPoolGradientAttributes(x.shape, size, stride, padding, ceil, count)
+    assert np.array_equal(OPS["avg_pool_gradient"].reference(own, [dy]), dx)
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.integers(1, 5), st.integers(1, 4), PAIRS, PAIRS, PADDINGS)
+def test_transposed_convolution_against_loops(h: int, w: int, window: tuple[int, int], stride: tuple[int, int], padding: Padding) -> None:
+    x, kernel = image(2, h, w, 3), image(*window, 3, 2)
+    whole = np.zeros((2, (h - 1) * stride[0] + max(window[0], stride[0]), (w - 1) * stride[1] + max(window[1], stride[1]), 2), np.float32)
+    for i, j, r, s in np.ndindex(h, w, *window):
+        whole[:, i * stride[0] + r, j * stride[1] + s] += x[:, i, j] @ kernel[r, s]
+    if padding == "same":  # Keras: as many pixels as stride * size, what is too much shared by both ends
+        over = [max(k - s, 0) for k, s in zip(window, stride, strict=True)]
+        around: tuple[int, ...] = (over[0] // 2, over[0] - over[0] // 2, over[1] // 2, over[1] - over[1] // 2)
+    else:
+        around = sides(padding, (h, w), window, stride)
+    expected = whole[:, around[0] : whole.shape[1] - around[1], around[2] : whole.shape[2] - around[3]]
+    attributes, types = ConvTranspose2dAttributes(stride, padding), [f32(*x.shape), f32(*kernel.shape)]
+    if whole.shape[1] <= around[0] + around[1] or whole.shape[2] <= around[2] + around[3]:
+        with pytest.raises(RuleError, match="the padding leaves nothing"):
+            OPS["conv_transpose2d"].infer(attributes, types)
+        return
+    assert OPS["conv_transpose2d"].infer(attributes, types) == f32(*expected.shape)
+    assert np.array_equal(OPS["conv_transpose2d"].reference(attributes, [x, kernel]), expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 6), st.integers(1, 6), st.integers(1, 13), st.integers(1, 13))
+def test_resize_against_loops(h: int, w: int, height: int, width: int) -> None:
+    """By exact fractions of a pixel; the mixtures of integers are rounded."""
+    x = image(2, h, w, 3)
+    taken, mixed = np.zeros((2, height, width, 3), np.float32), np.zeros((2, height, width, 3))
+
+    def weights(size: int, outputs: int, at: int) -> dict[int, Fraction]:
+        place = min(max((Fraction(at) + Fraction(1, 2)) * size / outputs - Fraction(1, 2), Fraction(0)), Fraction(size - 1))
+        first = math.floor(place)
+        return {first: 1 - (place - first), min(first + 1, size - 1): place - first} if place > first else {first: Fraction(1)}
+
+    for i, j in np.ndindex(height, width):
+        taken[:, i, j] = x[:, i * h // height, j * w // width]
+        rows, columns = weights(h, height, i), weights(w, width, j)
+        mixed[:, i, j] = sum(float(p * q) * x[:, a, b].astype(np.float64) for a, p in rows.items() for b, q in columns.items())
+    assert np.array_equal(OPS["resize"].reference(ResizeAttributes((height, width)), [x]), taken)
+    found = OPS["resize"].reference(ResizeAttributes((height, width), "bilinear"), [x])
+    np.testing.assert_allclose(found, mixed, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+def test_local_response_normalisation_against_loops(size: int) -> None:
+    x = np.random.default_rng(1).standard_normal((2, 3, 5))
+    expected = np.zeros_like(x)
+    for n, i, c in np.ndindex(x.shape):
+        near = [x[n, i, k] ** 2 for k in range(c - math.floor((size - 1) / 2), c + math.ceil((size - 1) / 2) + 1) if 0 <= k < 5]
+        expected[n, i, c] = x[n, i, c] / (2.0 + 0.5 / size * sum(near)) ** 0.75
+    np.testing.assert_allclose(OPS["lrn"].reference(LrnAttributes(size, 0.5, 0.75, 2.0), [x]), expected, rtol=1e-12)
+
+
+def test_pools_of_one_window_that_is_larger_than_the_image() -> None:
+    """As in PyTorch: 2 pixels under a window of 3 with a stride of 2 have one output with `ceil`, and "same" has the outputs it had."""
+    assert OPS["max_pool"].infer(PoolAttributes(3, 2, ceil=True), [f32(1, 2, 2, 4)]) == f32(1, 1, 1, 4)
+    for size, stride in itertools.product(range(1, 5), repeat=2):
+        given = [PoolAttributes(size, stride, "same", ceil) for ceil in (False, True)]
+        assert len({OPS["max_pool"].infer(attributes, [f32(1, 7, 8, 1)]) for attributes in given}) == 1
 
 
 CONVOLUTIONS = (st.integers(1, 6), st.integers(1, 6), PAIRS, PAIRS, PADDINGS)
@@ -133,6 +250,62 @@ def test_gradients_of_convolution_against_loops(h: int, w: int, window: tuple[in
         op, attributes = OPS[f"conv2d_{name}_gradient"], Conv2dGradientAttributes(expected.shape, stride, padding)
         assert op.infer(attributes, [f32(*operand.shape) for operand in operands]) == f32(*expected.shape)
         assert np.array_equal(op.reference(attributes, operands), expected)
+
+
+def filled(kernel: Array, dilation: tuple[int, int], groups: int) -> Array:
+    """The kernel [R, S, C/groups, F] of a dilated convolution in groups as one of a plain convolution: with zeros."""
+    rows, columns, depth, filters = kernel.shape
+    result = np.zeros(((rows - 1) * dilation[0] + 1, (columns - 1) * dilation[1] + 1, depth * groups, filters), kernel.dtype)
+    for f in range(filters):
+        first = f // (filters // groups) * depth
+        result[:: dilation[0], :: dilation[1], first : first + depth, f] = kernel[..., f]
+    return result
+
+
+@settings(max_examples=120, deadline=None)
+@given(*CONVOLUTIONS, st.tuples(st.integers(1, 4), st.integers(1, 3)), st.integers(1, 3), st.integers(1, 2), st.integers(1, 2))
+def test_dilation_and_groups_against_zeros_in_the_kernel(
+    h: int,
+    w: int,
+    window: tuple[int, int],
+    stride: tuple[int, int],
+    padding: Padding,
+    dilation: tuple[int, int],
+    groups: int,
+    c: int,
+    f: int,
+) -> None:
+    x, kernel = image(2, h, w, c * groups), image(*window, c, f * groups)
+    attributes, plain, zeros = (
+        Conv2dAttributes(stride, padding, dilation, groups),
+        Conv2dAttributes(stride, padding),
+        filled(kernel, dilation, groups),
+    )
+    assume(fits((h, w), (zeros.shape[0], zeros.shape[1]), stride, padding))
+    y = OPS["conv2d"].reference(plain, [x, zeros])
+    assert OPS["conv2d"].infer(attributes, [f32(*x.shape), f32(*kernel.shape)]) == f32(*y.shape)
+    assert np.array_equal(OPS["conv2d"].reference(attributes, [x, kernel]), y)
+    dy, own = image(*y.shape), Conv2dGradientAttributes(x.shape, stride, padding, dilation, groups)
+    dx = OPS["conv2d_input_gradient"].reference(Conv2dGradientAttributes(x.shape, stride, padding), [dy, zeros])
+    assert np.array_equal(OPS["conv2d_input_gradient"].reference(own, [dy, kernel]), dx)
+    dw = OPS["conv2d_weight_gradient"].reference(Conv2dGradientAttributes(zeros.shape, stride, padding), [x, dy])
+    found = OPS["conv2d_weight_gradient"].reference(replace(own, shape=kernel.shape), [x, dy])
+    assert np.array_equal(filled(found, dilation, groups), np.where(filled(np.ones_like(kernel), dilation, groups), dw, 0))
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+def test_each_group_is_a_convolution_of_its_own(groups: int) -> None:
+    """On a machine for floats, too: each has its depth in the order that is said."""
+    x, kernel = image(2, 5, 4, 2 * groups) * 7, image(3, 2, 2, 4 * groups) * 5
+    y = computed("conv2d", Conv2dAttributes(2, 1, 1, groups), x, kernel)
+    dy, own = image(*y.shape) * 3, Conv2dGradientAttributes(x.shape, 2, 1, 1, groups)
+    dx, dw = computed("conv2d_input_gradient", own, dy, kernel), computed("conv2d_weight_gradient", replace(own, shape=kernel.shape), x, dy)
+    for g in range(groups):
+        channels, filters = slice(2 * g, 2 * g + 2), slice(4 * g, 4 * g + 4)
+        a, k, d = x[..., channels], kernel[..., filters], dy[..., filters]
+        assert np.array_equal(y[..., filters], computed("conv2d", Conv2dAttributes(2, 1), a, k))
+        assert np.array_equal(dx[..., channels], computed("conv2d_input_gradient", Conv2dGradientAttributes(a.shape, 2, 1), d, k))
+        assert np.array_equal(dw[..., filters], computed("conv2d_weight_gradient", Conv2dGradientAttributes(k.shape, 2, 1), a, d))
 
 
 def in_passes(a: Array, b: Array) -> Array:
@@ -304,7 +477,7 @@ def test_same_padding_of_tensorflow(size: int, window: int, stride: int, before:
 def test_padding_never_wins_a_maximum_and_never_counts_in_an_average() -> None:
     x = np.full((1, 3, 3, 1), -5, np.float32)
     for name in ("max_pool", "avg_pool"):
-        assert np.array_equal(OPS[name].reference(PoolAttributes(2, 2, "same"), [x]), np.full((1, 2, 2, 1), -5, np.float32))
+        assert np.array_equal(OPS[name].reference(OPS[name].attributes(2, 2, "same"), [x]), np.full((1, 2, 2, 1), -5, np.float32))
 
 
 def test_the_default_stride_is_the_size() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -24,16 +26,35 @@ model m(x: f32[2, 8, 8, 4] in [-1.0, 1.0]):
 OWN = 2 * 64 * (4 * 16 + 9 * 16)
 
 
+GROUPS = """
+weights random(seed=0)
+model m(x: f32[2, 8, 8, 4] in [-1.0, 1.0]):
+    weight a: f32[1, 1, 4, 16]
+    h = relu(conv2d(x, a))
+    weight w: f32[3, 3, 1, 16]
+    return conv2d(h, w, padding="same", groups=16)
+"""
+
+
 @pytest.mark.parametrize("level", [0, 1, 2])
 @pytest.mark.parametrize("target", ["tpu_v1", "tiny"])
-def test_a_depthwise_convolution_counts_its_own(level: int, target: str) -> None:
+@pytest.mark.parametrize("source", [DEPTHWISE, GROUPS], ids=["slices", "groups"])
+def test_a_depthwise_convolution_counts_its_own(source: str, level: int, target: str) -> None:
     """2 · 8 · 8 pixels: 4 · 16 products of each for the first layer, and nine of each channel."""
     overrides = {"unified_buffer_rows": 4096} if target == "tiny" else {}
-    stats = tpucc.compile_source(DEPTHWISE, target=target, level=level, overrides=overrides).stats
+    stats = tpucc.compile_source(source, target=target, level=level, overrides=overrides).stats
     assert stats["macs"] == OWN
     assert sum(layer["macs"] for layer in stats["layers"]) == OWN
     assert stats["tops"] == pytest.approx(2 * OWN / stats["seconds"] / 1e12)
     assert stats["breakdown"]["useful_macs"] == pytest.approx(100 * stats["utilization"], rel=0.02)  # tiles of zeros are skipped
+
+
+def test_tiles_between_groups_are_not_fetched() -> None:
+    """16 channels are four column blocks of tiny: a position has 4 tiles and not 16."""
+    exe = tpucc.compile_source(GROUPS, target="tiny", overrides={"unified_buffer_rows": 4096})
+    read = {int(tile) for tile in re.findall(r"read_weights tile=(\d+)", str(exe.program))}
+    assert len(read) == 4 + 4 * 9
+    assert all(exe.program.tiles[tile].any() for tile in read)
 
 
 def test_the_reference_leaves_out_channels_of_zeros() -> None:

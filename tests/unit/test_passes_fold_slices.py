@@ -51,6 +51,7 @@ def test_lanes_are_read_where_they_lie(body: str) -> None:
         ("    weight w: f32[3, 7]\n    return x[:, :, :, 1:] @ w, h\n", 12),
         ("    weight w: f32[100, 7]\n    return h[:, :, :, 200:300] @ w\n", 300),
         ("    return relu(h[:, :, :, 3:8])\n", 12),
+        ("    weight w: f32[1, 1, 1, 5]\n    return conv2d(h[:, :, :, 3:8], w, groups=5)\n", 12),
     ],
 )
 def test_it_leaves_alone_what_would_cost_more(body: str, width: int) -> None:

@@ -46,6 +46,16 @@ def test_padding_is_taken_in(stride: Pair, padding: Padding, found: str) -> None
     assert body(FoldPadding().run(result, CONTEXT)) == body(result)
 
 
+def test_dilation_and_groups_stay() -> None:
+    model = Model()
+    x = model.op("pad", model.input("x", 2, 7, 6, 4), name="p", pads=((0, 0), (1, 2), (0, 3), (0, 0)))
+    kernel = model.constant("k", (np.arange(3 * 2 * 2 * 6) * 7 % 11 - 5).reshape(3, 2, 2, 6))
+    graph = model.build(model.op("conv2d", x, kernel, name="y", padding="same", dilation=(2, 3), groups=2))
+    result = FoldPadding().run(graph, CONTEXT)
+    assert "padding=(3, 4, 1, 5), dilation=(2, 3), groups=2" in body(result)
+    assert_equal(graph, result)
+
+
 @pytest.mark.parametrize(
     "pads",
     [((1, 0), (1, 1), (1, 1), (0, 0)), ((0, 0), (1, 1), (1, 1), (0, 1)), ((0, 0), (MAX_STEP + 1, 0), (0, 0), (0, 0))],

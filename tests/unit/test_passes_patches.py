@@ -16,6 +16,7 @@ from tpucc.ir.types import Quantisation, Range
 from tpucc.numerics import AnyArray
 from tpucc.ops.evaluate import evaluate
 from tpucc.ops.patches import PatchesAttributes
+from tpucc.ops.windows import Pair
 from tpucc.passes.base import Context
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place, placement
@@ -133,6 +134,22 @@ def test_the_numbers_stay_and_the_cheapest_way_wins(seed: int) -> None:
 def test_every_way_is_among_the_drawn() -> None:
     found = {drawn(seed).cheapest(target) for seed in range(40) for target in (TINY, V1)}
     assert found >= {"as it is", "padded", "whole", "lines"}
+
+
+@pytest.mark.parametrize("dilation", [1, 2, (3, 1), (1, 2)])
+@pytest.mark.parametrize(("channels", "groups"), [(1, 1), (4, 1), (9, 1), (4, 2), (3, 3)])
+@pytest.mark.parametrize("padding", [0, 2])
+def test_dilated_and_grouped_convolutions_are_packed(channels: int, groups: int, dilation: Pair, padding: int) -> None:
+    """Groups of channels keep their pixels: the host only pads them."""
+    model, random = Model(), np.random.default_rng(4)
+    kernel = model.constant("stem.k", random.integers(-8, 9, (2, 3, channels // groups, 6)))
+    x = model.input("x", 2, 8, 9, channels)
+    graph = model.build(model.op("conv2d", x, kernel, name="y", stride=(1, 2), padding=padding, dilation=dilation, groups=groups))
+    result, _ = packed(graph)
+    np.testing.assert_array_equal(values(result)[0], values(graph)[0], strict=True)
+    if groups > 1:
+        assert all(node.attributes.size == 1 for node in result if isinstance(node.attributes, PatchesAttributes))
+    assert padding == 0 or any(node.op == "patches" for node in result)
 
 
 def test_one_channel_is_packed_whole() -> None:

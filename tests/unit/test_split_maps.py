@@ -94,6 +94,20 @@ def test_convolutions_in_bands(size: Pair, stride: Pair, padding: Padding) -> No
     assert any(notes for _, notes in results)
 
 
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("dilation", [2, (3, 1), (2, 4)])
+@pytest.mark.parametrize(("stride", "padding"), [(1, "same"), (2, "valid"), (1, (2, 0, 1, 3))])
+def test_dilated_and_grouped_convolutions_in_bands(groups: int, dilation: Pair, stride: int, padding: Padding) -> None:
+    model = Model()
+    h = model.op("conv2d", model.input("x", 2, 13, 9, 3), model.constant("a.k", weights(0, 1, 1, 3, 4)))
+    kernel = model.constant("b.k", weights(1, 3, 2, 4 // groups, 4))
+    h = model.op("relu", model.op("conv2d", h, kernel, stride=stride, padding=padding, dilation=dilation, groups=groups))
+    graph = model.build(model.op("conv2d", h, model.constant("c.k", weights(2, 1, 1, 4, 2))))
+    largest = needed(graph)
+    results = [split(graph, with_rows(rows)) for rows in (largest - 1, largest // 2, largest // 3)]
+    assert any(notes for _, notes in results)
+
+
 @pytest.mark.parametrize("op", ["max_pool", "avg_pool"])
 @pytest.mark.parametrize("padding", ["same", "valid", 1, (2, 0, 1, 1)], ids=str)
 @pytest.mark.parametrize("stride", [1, 2, (3, 1)], ids=str)
@@ -102,6 +116,19 @@ def test_pools_in_bands(op: str, size: Pair, stride: Pair, padding: Padding) -> 
     graph = windowed(op, size, stride, padding)
     results = [split(graph, with_rows(rows)) for rows in (needed(graph) - 1, needed(graph) // 2)]
     assert any(notes for _, notes in results)
+
+
+@pytest.mark.parametrize(("op", "given"), [("max_pool", {}), ("avg_pool", {}), ("avg_pool", {"count_padding": True})])
+@pytest.mark.parametrize("padding", [0, 1, (2, 0, 1, 1)], ids=str)
+@pytest.mark.parametrize(("size", "stride"), [(3, 2), ((3, 4), 3), (5, 2)])
+def test_pools_that_reach_beyond_the_end_in_bands(op: str, given: dict[str, Any], padding: Padding, size: Pair, stride: Pair) -> None:
+    """An average of which only some of the padding counts is computed whole."""
+    model = Model()
+    h = model.op("conv2d", model.input("x", 2, 14, 8, 3), model.constant("a.k", weights(0, 1, 1, 3, 2)))
+    h = model.op(op, h, size=size, stride=stride, padding=padding, ceil=True, **given)
+    graph = model.build(model.op("conv2d", h, model.constant("c.k", weights(2, 1, 1, 2, 2))))
+    results = [split(graph, with_rows(rows)) for rows in (needed(graph) - 1, needed(graph) // 2)]
+    assert given or any(notes for _, notes in results)
 
 
 def residual(lines: int = 16, blocks: int = 2, *, outputs: int = 1) -> Graph:

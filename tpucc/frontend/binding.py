@@ -10,7 +10,6 @@ from tpucc.frontend import ast
 from tpucc.frontend.problem import Problem
 
 ELSEWHERE: Mapping[str, str] = {
-    "groups": "there are no groups: convolve slices of the channels, each with a kernel of its own, and join the results with concat",
     "activation": "an activation is called on the result: relu(…)",
     **dict.fromkeys(("bias", "use_bias"), "a bias is added to the result: … + b"),
     **dict.fromkeys(("filters", "kernel_size", "units"), "the weight's own shape says this: declare it with weight NAME: f32[…]"),

@@ -3,7 +3,7 @@
 | node | operands |
 |---|---|
 | `fc` | for each source x: v [..., K]; for each weights: w [K, N]; bias: s [N]; multiplier: f32 [N]; table if the epilogue has one |
-| `conv` | x: v [B, H, W, C]; weights: w [R, S, C, F]; bias: s [F]; multiplier: f32 [F]; table if the epilogue has one |
+| `conv` | x: v [B, H, W, C]; weights: w [R, S, C / groups, F]; bias: s [F]; multiplier: f32 [F]; table if the epilogue has one |
 | `pool` | x: v [B, H, W, C] |
 | `vector` | a: v; b: v (add, subtract, multiply); table if the epilogue has one, or the function is "table" |
 | `move` | v, quantised alike |
@@ -77,21 +77,24 @@ class Conv:
     """A convolution: each window of the image, flattened, times the flattened kernel, plus bias. Around the image, `sides` of pixels have
     the value `outside`.
 
-    `outside` is x's zero point: zero in real numbers, so that the bias can take in the zero point of every product alike.
+    `outside` is x's zero point: zero in real numbers, so that the bias can take in the zero point of every product alike. The pixels of a
+    window are `dilation` apart. Channels and filters are divided into `groups`, and each group of filters sees its channels only.
     """
 
     stride: tuple[int, int]
     sides: Sides
     outside: int
     epilogue: Epilogue
+    dilation: tuple[int, int] = (1, 1)
+    groups: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Pool:
     """The largest pixel of each window ("max"), or their mean ("average"), channel by channel; only real pixels count.
 
-    average: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels. A maximum has the
-    parameters of x, and no epilogue.
+    average: `round(float32(scale / count) * Σ(a - zero))`, then the epilogue, for a window of `count` real pixels; those of the padding
+    count too that are no more than `counted` from the image. A maximum has the parameters of x, and no epilogue.
     """
 
     function: str
@@ -99,6 +102,7 @@ class Pool:
     stride: tuple[int, int]
     sides: Sides
     epilogue: Epilogue | None = None
+    counted: Sides = (0, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)

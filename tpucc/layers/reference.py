@@ -59,28 +59,45 @@ def fully_connected(
 def convolution(
     layer: Conv, x: DeviceInts, weights: Int8, bias: AnyArray, multiplier: Float32, table: DeviceInts | None = None, *, to: IntegerFormat
 ) -> DeviceInts:
-    """x [B, H, W, C], weights [R, S, C, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window, flattened,
-    times the flattened kernel. Channels whose weights are all zero add nothing, and are left out."""
+    """x [B, H, W, C], weights [R, S, C / groups, F], bias int32 [F], multiplier float32 [F] → [B, H', W', F], held as x: every window,
+    flattened, times the flattened kernel. Channels whose weights are all zero add nothing, and are left out."""
+    if layer.groups > 1:
+        return _requantised(layer.epilogue, _grouped_sums(layer, x, weights) + bias, multiplier, table, to)
     channels = weights.any(axis=(0, 1, 3))
     if channels.any() and not channels.all():
         x, weights = x[..., channels], weights[:, :, channels]
-    windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride)
+    windows = _windows(_surrounded(x, layer.sides, layer.outside), (weights.shape[0], weights.shape[1]), layer.stride, layer.dilation)
     images, height, width = windows.shape[:3]
     kernel = weights.transpose(2, 0, 1, 3).reshape(-1, weights.shape[3])
     sums = windows.reshape(images, height, width, -1).astype(np.float64) @ kernel.astype(np.float64) + bias
     return _requantised(layer.epilogue, sums, multiplier, table, to)
 
 
+def _grouped_sums(layer: Conv, x: DeviceInts, weights: Int8) -> Float64:
+    """The sums [B, H', W', F] of a convolution in groups: for each kernel position, the pixels under it times its matrix."""
+    around = _surrounded(x, layer.sides, layer.outside).astype(np.float64)
+    windows = _windows(around, (weights.shape[0], weights.shape[1]), layer.stride, layer.dilation)
+    images, height, width = windows.shape[:3]
+    *size, depth, filters = weights.shape
+    sums = np.zeros((layer.groups, images * height * width, filters // layer.groups))
+    for r, s in np.ndindex(*size):
+        pixels = windows[..., r, s].reshape(-1, layer.groups, depth).swapaxes(0, 1)
+        sums += pixels @ weights[r, s].astype(np.float64).reshape(depth, layer.groups, -1).swapaxes(0, 1)
+    return sums.swapaxes(0, 1).reshape(images, height, width, filters)
+
+
 def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:
-    """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count."""
+    """x [B, H, W, C] → [B, H', W', C], held as x. Pixels outside the image have no value: they neither win nor count, but for those of
+    the padding that are said to count, as zeros."""
     if layer.function == "max":
         around = _surrounded(x, layer.sides, to.low)
         return np.asarray(_windows(around, layer.size, layer.stride).max(axis=(4, 5)))
     end = scaled(layer)
     centred = _surrounded(x.astype(np.int32) - end.zeros[0], layer.sides, 0)
     totals = _windows(centred, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int64)
-    real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.sides, 0)
-    counts = _windows(real, layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
+    top, bottom, left, right = (side - some for side, some in zip(layer.sides, layer.counted, strict=True))
+    real = _surrounded(np.ones((1, *x.shape[1:3], 1), np.int32), layer.counted, 1)
+    counts = _windows(_surrounded(real, (top, bottom, left, right), 0), layer.size, layer.stride).sum(axis=(4, 5), dtype=np.int32)
     factors = np.float32(end.scales[0]) / counts.astype(np.float32)
     return saturate(np.rint(factors * totals.astype(np.float32)), end.zero, *end.bounds(to), to)
 
@@ -120,9 +137,11 @@ def _surrounded(x: AnyArray, sides: Sides, value: int) -> AnyArray:
     return np.pad(x, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=value)
 
 
-def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int]) -> AnyArray:
-    """The windows of x [B, H, W, C]: [B, H', W', C, *size]."""
-    return sliding_window_view(x, size, axis=(1, 2))[:, :: stride[0], :: stride[1]]
+def _windows(x: AnyArray, size: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int] = (1, 1)) -> AnyArray:
+    """The windows of x [B, H, W, C], whose pixels are `dilation` apart: [B, H', W', C, *size]."""
+    down, across = ((taps - 1) * apart + 1 for taps, apart in zip(size, dilation, strict=True))
+    windows = sliding_window_view(x, (down, across), axis=(1, 2))[:, :: stride[0], :: stride[1]]
+    return windows[..., :: dilation[0], :: dilation[1]]
 
 
 def _requantised(end: Requantise, sums: Float64, multiplier: Float32, table: DeviceInts | None, to: IntegerFormat) -> DeviceInts:

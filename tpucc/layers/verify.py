@@ -247,16 +247,21 @@ def _value(node: Node) -> AnyArray | None:
 
 
 def conv_shape(layer: Conv, x: Shape, weights: Shape) -> Shape | None:
-    """x [B, H, W, C] under a kernel [R, S, C, F]."""
-    if len(x) != 4 or len(weights) != 4 or x[3] != weights[2]:
+    """x [B, H, W, C] under a kernel [R, S, C / groups, F]."""
+    if len(x) != 4 or len(weights) != 4 or min(layer.groups, *layer.dilation) < 1:
         return None
-    spatial = outputs(x, (weights[0], weights[1]), layer.stride, layer.sides)
+    if x[3] != weights[2] * layer.groups or weights[3] % layer.groups:
+        return None
+    down, across = ((taps - 1) * apart + 1 for taps, apart in zip(weights[:2], layer.dilation, strict=True))
+    spatial = outputs(x, (down, across), layer.stride, layer.sides)
     return None if spatial is None else (x[0], *spatial, weights[3])
 
 
 def pool_shape(layer: Pool, x: Shape) -> Shape | None:
-    """x [B, H, W, C]. No window may lie outside the image: padding is smaller than the window."""
+    """x [B, H, W, C]. No window may lie outside the image: padding is smaller than the window. Of it some may count."""
     if len(x) != 4 or any(side >= layer.size[place // 2] for place, side in enumerate(layer.sides)):
+        return None
+    if any(not 0 <= some <= side for some, side in zip(layer.counted, layer.sides, strict=True)):
         return None
     spatial = outputs(x, layer.size, layer.stride, layer.sides)
     return None if spatial is None else (x[0], *spatial, x[3])

@@ -43,7 +43,7 @@ class Reader:
         self._segment = 0
         self._borders = borders(device)
         self._values: dict[str, Access] = {}
-        self._cut: dict[str, list[Int64]] = {}
+        self._cut: dict[tuple[str, int], list[Int64]] = {}
         self._rows: dict[int, Tensor] = {}
         self._surrounded: dict[tuple[str, Sides], Tensor] = {}
 
@@ -137,9 +137,10 @@ class Reader:
         """One level for each position of the kernel and column block of x: the pixels that it meets."""
         x, top, left = self._surrounded_by(node, layer)
         width, outputs = self._device[node.operands[1]].type.shape[1], (y.shape[1], y.shape[2])
+        (down, across), positions = layer.dilation, enumerate(self._tiles(node.operands[1], layer.groups))
         levels = [
-            (x.windows((position // width - top, position % width - left), layer.stride, outputs), block, row)
-            for position, tiles in enumerate(self._tiles(node.operands[1]))
+            (x.windows((position // width * down - top, position % width * across - left), layer.stride, outputs), block, row)
+            for position, tiles in positions
             for block, row in enumerate(tiles.tolist())
         ]
         return self._product(node, layer, levels, node.operands[1:2], node.operands[2:])
@@ -191,12 +192,13 @@ class Reader:
             for n, tile in enumerate(row)
         ]
 
-    def _tiles(self, weights: str) -> list[Int64]:
-        """The weight tiles [K blocks, N blocks] of each position of a kernel; a matrix has one."""
-        if weights not in self._cut:
-            data = self._data(weights)
-            self._cut[weights] = [self.tiles.add(self._device[weights], matrix) for matrix in data.reshape(-1, *data.shape[-2:])]
-        return self._cut[weights]
+    def _tiles(self, weights: str, groups: int = 1) -> list[Int64]:
+        """The weight tiles [K blocks, N blocks] of each position of a kernel, for all channels of its groups; a matrix has one."""
+        key = (weights, groups)
+        if key not in self._cut:
+            data, node = self._data(weights), self._device[weights]
+            self._cut[key] = [self.tiles.add(node, block_diagonal(matrix, groups)) for matrix in data.reshape(-1, *data.shape[-2:])]
+        return self._cut[key]
 
     def _vector(self, node: Node, layer: Vector, y: Access) -> ElementWise:
         names = node.operands[:-1] if looks_up(layer) else node.operands
@@ -209,7 +211,8 @@ class Reader:
     def _pool(self, node: Node, layer: Pool, y: Access) -> Pooling:
         """One region for each shape that windows have: those at the border see fewer pixels."""
         x = self._values[node.operands[0]]
-        windows = zip(x.shape[1:], layer.size, layer.stride, layer.sides[::2], y.shape[1:], strict=True)
+        around = (layer.counted[:2], layer.counted[2:])
+        windows = zip(x.shape[1:], layer.size, layer.stride, layer.sides[::2], y.shape[1:], around, strict=True)
         down, across = (runs(*numbers) for numbers in windows)
         regions = []
         for rows in down:
@@ -217,7 +220,7 @@ class Reader:
                 outputs = (rows.outputs, columns.outputs)
                 first = x.windows((rows.pixel, columns.pixel), layer.stride, outputs)
                 part = y.sliced((0, rows.first, columns.first), (y.shape[0], rows.first + outputs[0], columns.first + outputs[1]))
-                block = 0 if layer.epilogue is None else self.blocks.average(layer.epilogue, rows.pixels * columns.pixels)
+                block = 0 if layer.epilogue is None else self.blocks.average(layer.epilogue, rows.counted * columns.counted)
                 regions.append(Region(first, part, (rows.pixels, columns.pixels), (x.steps[1], x.steps[2]), block))
         return Pooling(POOLINGS[layer.function], tuple(regions))
 
@@ -251,6 +254,17 @@ class Reader:
         return tensor.type.quantisation.zero_point
 
 
+def block_diagonal(matrix: AnyArray, groups: int) -> AnyArray:
+    """The matrix [C, F] of a kernel position whose groups have the matrix [C / groups, F]: zeros between different groups."""
+    if groups == 1:
+        return matrix
+    depth, width = matrix.shape
+    whole = np.zeros((groups, depth, groups, width // groups), matrix.dtype)
+    each = np.arange(groups)
+    whole[each, :, each] = matrix.reshape(depth, groups, -1).swapaxes(0, 1)
+    return whole.reshape(groups * depth, width)
+
+
 def format_of(device: Graph) -> DeviceFormat:
     """How the values of a device graph are held, all alike."""
     held = (node.type.dtype for node in device if is_layer(node) or node.is_input)
@@ -261,21 +275,23 @@ def format_of(device: Graph) -> DeviceFormat:
 class Run:
     """Consecutive windows that see equally many pixels, one stride apart.
 
-    `first` of the `outputs` windows is the first; its first real pixel is `pixel`, and each sees `pixels`.
+    `first` of the `outputs` windows is the first; its first real pixel is `pixel`. Each sees `pixels`, and an average divides by `counted`.
     """
 
     first: int
     outputs: int
     pixel: int
     pixels: int
+    counted: int
 
 
-def runs(size: int, window: int, stride: int, before: int, outputs: int) -> list[Run]:
-    """The windows over an axis of `size` pixels with `before` of padding in front; only real pixels are seen."""
+def runs(size: int, window: int, stride: int, before: int, outputs: int, counted: tuple[int, int] = (0, 0)) -> list[Run]:
+    """The windows over an axis of `size` pixels with `before` of padding in front; only real pixels are seen. So many pixels before and
+    after the real ones are `counted`."""
     spans = []
     for output in range(outputs):
         start = output * stride - before
         first, last = max(0, start), min(size, start + window)
-        spans.append((output, first, last - first))
-    alike = groupby(spans, key=lambda span: (span[1] - span[0] * stride, span[2]))
-    return [Run(found[0][0], len(found), found[0][1], found[0][2]) for found in (list(group) for _, group in alike)]
+        spans.append((output, first, last - first, min(size + counted[1], start + window) - max(-counted[0], start)))
+    alike = groupby(spans, key=lambda span: (span[1] - span[0] * stride, *span[2:]))
+    return [Run(found[0][0], len(found), *found[0][1:]) for found in (list(group) for _, group in alike)]

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
-from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pixels_seen, pool_axes, pool_windows, reduce_axis, window_part
+from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
+from tpucc.ops.parts import Shape
+from tpucc.ops.rules import require_flag
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pixels_seen, pool_axes, pool_part, reduce_axis
 
 
-def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
-    """Sums first along columns of pixels, then along rows; then one division by the number of real pixels."""
+@dataclass(frozen=True, slots=True)
+class AvgPoolAttributes(PoolAttributes):
+    """Beside what all pools have: with `count_padding` the padding's zeros count, but not what lies beyond it."""
+
+    count_padding: bool = False
+
+
+def infer(attributes: AvgPoolAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_flag(attributes.count_padding, "count_padding")
+    return infer_pool(attributes, types)
+
+
+def average_axes(attributes: AvgPoolAttributes, x: Shape) -> tuple[Axis, Axis]:
+    """The axes of the pool, with how much of their padding counts."""
+    return pool_axes(attributes, x, attributes.count_padding)
+
+
+def reference(attributes: AvgPoolAttributes, operands: Sequence[Array]) -> Array:
+    """Sums first along columns of pixels, then along rows; then one division by the number of pixels."""
     x = operands[0]
-    height, width = pool_axes(attributes, x.shape)
+    height, width = average_axes(attributes, x.shape)
     sums = reduce_axis(reduce_axis(x, 1, height, np.add, 0.0), 2, width, np.add, 0.0)
     return np.divide(sums, pixels_seen(height, width), dtype=x.dtype)
 
@@ -24,9 +46,12 @@ def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
 def gradient(g: Backward) -> Gradients:
     # lab 10 begin: give the gradients of the operands
     """Each pixel of a window gets the gradient of its average, divided by the number of pixels."""
-    size, stride, padding = g.attributes.size, g.attributes.stride, g.attributes.padding
-    return (g.dy.call("avg_pool_gradient", shape=g.operands[0].shape, size=size, stride=stride, padding=padding),)
+    return (g.dy.call("avg_pool_gradient", shape=g.operands[0].shape, **asdict(g.attributes)),)
     # lab 10 end
+
+
+def _windows(attributes: AvgPoolAttributes, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
+    return average_axes(attributes, shapes[0])
 
 
 OP = OpDef(
@@ -34,16 +59,21 @@ OP = OpDef(
     summary="the average of each window, channel by channel",
     documentation=(
         "A window of `size`, one every `stride` pixels. Without `stride` the windows lie side by side. Padding is given as for conv2d. "
-        "A sum is divided by the number of the image's own pixels in the window. TensorFlow: nn.avg_pool2d. ONNX: AveragePool with "
-        "count_include_pad=0 (NCHW there)."
+        "A sum is divided by the number of the image's own pixels in the window; with `count_padding` also by those of the padding. With "
+        "`ceil` a last window may reach beyond the padding, as for max_pool; what lies there never counts. TensorFlow: nn.avg_pool2d. "
+        "ONNX: AveragePool, count_include_pad and ceil_mode (NCHW there)."
     ),
     operands=(Operand("x"),),
-    attributes=PoolAttributes,
-    infer=infer_pool,
+    attributes=AvgPoolAttributes,
+    infer=infer,
     reference=reference,
     legalisation=Pooling("average"),
-    facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=False, terms=one_term, fuses_into=""),
+    facts=windowed(_windows, part=pool_part(_windows), keeps_parameters=False, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),
     floats=Ieee(),
-    examples=POOLS,
+    examples=(
+        *(Example(example.title, AvgPoolAttributes(**asdict(example.attributes)), example.operands) for example in POOLS),
+        Example("padding that counts", AvgPoolAttributes(3, 2, 1, count_padding=True), (f32(1, 5, 6, 3),)),
+        Example("what lies beyond doesn't count", AvgPoolAttributes(3, 2, 1, True, True), (f32(1, 6, 7, 3),)),
+    ),
 )

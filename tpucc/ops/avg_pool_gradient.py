@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
+from tpucc.ops import avg_pool
+from tpucc.ops.avg_pool import AvgPoolAttributes, average_axes
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import sized_images
 from tpucc.ops.facts import whole
@@ -15,22 +17,24 @@ from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_shape
-from tpucc.ops.windows import Padding, Pair, PoolAttributes, infer_pool, pixels_seen, pool_axes, spread_axis
+from tpucc.ops.windows import Padding, Pair, pixels_seen, spread_axis
 
 
 @dataclass(frozen=True, slots=True)
 class AvgPoolGradientAttributes:
-    """`shape` is the image's; `size`, `stride` and `padding` are those of the pool."""
+    """`shape` is the image's; the others are those of the pool."""
 
     shape: tuple[int, int, int, int]
     size: Pair = 2
     stride: Pair | None = None
     padding: Padding = "valid"
+    ceil: bool = False
+    count_padding: bool = False
 
     @property
-    def forward(self) -> PoolAttributes:
+    def forward(self) -> AvgPoolAttributes:
         """The attributes of the pool."""
-        return PoolAttributes(self.size, self.stride, self.padding)
+        return AvgPoolAttributes(self.size, self.stride, self.padding, self.ceil, self.count_padding)
 
 
 def infer(attributes: AvgPoolGradientAttributes, types: Sequence[TensorType]) -> TensorType:
@@ -39,18 +43,18 @@ def infer(attributes: AvgPoolGradientAttributes, types: Sequence[TensorType]) ->
     shape = require_shape(attributes.shape)
     if len(shape) != 4:
         raise RuleError("E0303", f"shape must have 4 sizes, [batch, height, width, channels], found {len(shape)}", about=("shape",))
-    pooled = infer_pool(attributes.forward, (f32(*shape),))
+    pooled = avg_pool.infer(attributes.forward, (f32(*shape),))
     if types[0].plain() != pooled:
         raise RuleError("E0302", f"the gradient of this pool is {pooled}, found {types[0].brief}", about=(0,))
     return f32(*shape)
 
 
 def _axes(attributes: AvgPoolGradientAttributes) -> tuple[Axis, Axis]:
-    return pool_axes(attributes.forward, require_shape(attributes.shape))
+    return average_axes(attributes.forward, require_shape(attributes.shape))
 
 
 def reference(attributes: AvgPoolGradientAttributes, operands: Sequence[Array]) -> Array:
-    """One division by the number of real pixels; then along rows and along columns of pixels: the way back of the pool."""
+    """One division by the number of pixels; then along rows and along columns of pixels: the way back of the pool."""
     height, width = _axes(attributes)
     shares = np.divide(operands[0], pixels_seen(height, width), dtype=operands[0].dtype)
     return spread_axis(spread_axis(shares, 2, width), 1, height)
@@ -60,8 +64,8 @@ OP = OpDef(
     name="avg_pool_gradient",
     summary="the gradient of avg_pool",
     documentation=(
-        "`[N, H', W', C]` becomes the `[N, H, W, C]` of the image. Each window hands its gradient, divided by the number of its real "
-        "pixels, to all of these; where windows overlap, they add up. TensorFlow: raw_ops.AvgPoolGrad."
+        "`[N, H', W', C]` becomes the `[N, H, W, C]` of the image. Each window hands its gradient, divided by the number of pixels that "
+        "count, to its real ones; where windows overlap, they add up. TensorFlow: raw_ops.AvgPoolGrad."
     ),
     operands=(Operand("dy"),),
     attributes=AvgPoolGradientAttributes,
@@ -75,6 +79,7 @@ OP = OpDef(
         Example("one whole tile", AvgPoolGradientAttributes((1, 8, 8, 256)), (f32(1, 4, 4, 256),)),
         Example("ragged", AvgPoolGradientAttributes((2, 7, 8, 5), 3, 2, "same"), (f32(2, 4, 4, 5),)),
         Example("padding by hand", AvgPoolGradientAttributes((1, 5, 6, 3), (3, 2), (1, 2), (2, 0, 1, 1)), (f32(1, 5, 4, 3),)),
+        Example("beyond the end", AvgPoolGradientAttributes((1, 6, 7, 3), 3, 2, 1, True, True), (f32(1, 4, 4, 3),)),
         Example("pixels that no window sees", AvgPoolGradientAttributes((1, 6, 7, 2), 2, 3), (f32(1, 2, 2, 2),)),
     ),
 )

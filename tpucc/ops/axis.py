@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import gcd
 
 import numpy as np
 
@@ -15,9 +16,10 @@ Ends = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One axis of an image under windows: pixels, size and stride of the window, and padding at both ends; all in pixels.
+    """One axis of an image under windows: pixels, positions and stride of the window, and padding at both ends; all in pixels.
 
-    Negative padding, which only `phases` makes, leaves pixels out.
+    The positions of a window are `dilation` pixels apart. Negative padding, which only `phases` makes, leaves pixels out. `counted` is how
+    much of the padding before and after counts in an average, as zeros.
     """
 
     size: int
@@ -25,22 +27,31 @@ class Axis:
     stride: int
     before: int
     after: int
+    dilation: int = 1
+    counted: Ends = (0, 0)
+
+    @property
+    def extent(self) -> int:
+        """The pixels from a window's first position to its last."""
+        return (self.window - 1) * self.dilation + 1
 
     @property
     def outputs(self) -> int:
-        return (self.size + self.before + self.after - self.window) // self.stride + 1
+        return (self.size + self.before + self.after - self.extent) // self.stride + 1
 
     @property
     def positions(self) -> range:
         """The kernel positions at which some output may see a real pixel."""
-        return range(max(0, self.before - (self.outputs - 1) * self.stride), min(self.window, self.before + self.size))
+        first = -(((self.outputs - 1) * self.stride - self.before) // self.dilation)
+        return range(max(0, first), min(self.window, -(-(self.before + self.size) // self.dilation)))
 
     def tap(self, position: int) -> tuple[slice, slice]:
         """The outputs that see a real pixel at this kernel position, and those pixels: two slices of one length."""
-        first = max(0, -((position - self.before) // self.stride))
-        last = min(self.outputs - 1, (self.size - 1 + self.before - position) // self.stride)
+        pixel = position * self.dilation - self.before
+        first = max(0, -(pixel // self.stride))
+        last = min(self.outputs - 1, (self.size - 1 - pixel) // self.stride)
         count = max(0, last - first + 1)
-        start = first * self.stride + position - self.before
+        start = first * self.stride + pixel
         return slice(first, first + count), slice(start, start + count * self.stride, self.stride)
 
     def read(self, outputs: Ends) -> tuple[Ends, Ends]:
@@ -55,36 +66,44 @@ class Axis:
     def span(self, outputs: Ends) -> tuple[Ends, Ends]:
         """The pixels from the first to the last that the outputs see, and the padding before and after these."""
         first = outputs[0] * self.stride - self.before
-        stop = (outputs[1] - 1) * self.stride - self.before + self.window
+        stop = (outputs[1] - 1) * self.stride - self.before + self.extent
         return (max(first, 0), min(stop, self.size)), (max(-first, 0), max(stop - self.size, 0))
 
     @property
     def reached(self) -> Ends:
-        """The outputs that see a real pixel; they are neighbours. The same number twice if there are none."""
-        first = max(0, -((self.window - 1 - self.before) // self.stride))
+        """The outputs whose windows lie over a real pixel; they are neighbours. The same number twice if there are none."""
+        first = max(0, -((self.extent - 1 - self.before) // self.stride))
         return first, max(first, min(self.outputs, (self.size - 1 + self.before) // self.stride + 1))
 
     def phases(self) -> Iterator[tuple[slice, slice, Axis]]:
         """How changes of the outputs go back to the pixels: pixels, kernel positions, and the axis of outputs under windows of these.
 
-        Pixels whose distance is a multiple of the stride are met by the same kernel positions, and each position in a window one output
-        further back. So for these pixels it is a convolution of the outputs, of stride 1, with those positions in descending order. Pixels
-        that no position meets are left out.
+        Pixels whose distance is a multiple of the stride are met by the same kernel positions, and each position in a window some outputs
+        further back: one, or a share of the dilation. So for these pixels it is a convolution of the outputs, of stride 1, with those
+        positions in descending order. Pixels that no position meets are left out.
         """
+        step = self.stride // gcd(self.stride, self.dilation)
+        back = self.dilation * step // self.stride
         for first in range(min(self.stride, self.size)):
-            output, position = divmod(first + self.before, self.stride)
-            taps, count = len(range(position, self.window, self.stride)), len(range(first, self.size, self.stride))
-            if taps:
-                kernel = slice(position + (taps - 1) * self.stride, None, -self.stride)
-                before, after = taps - 1 - output, output + count - self.outputs
-                yield slice(first, None, self.stride), kernel, Axis(self.outputs, taps, 1, before, after)
+            met = (p for p in range(min(step, self.window)) if (first + self.before - p * self.dilation) % self.stride == 0)
+            if (position := next(met, None)) is not None:
+                output = (first + self.before - position * self.dilation) // self.stride
+                taps, count = len(range(position, self.window, step)), len(range(first, self.size, self.stride))
+                kernel = slice(position + (taps - 1) * step, None, -step)
+                before, after = (taps - 1) * back - output, output + count - self.outputs
+                yield slice(first, None, self.stride), kernel, Axis(self.outputs, taps, 1, before, after, back)
 
     def pixels(self) -> AnyArray:
-        """How many real pixels each output's window has: int64 [outputs]."""
+        """How many pixels of each output's window are real or counted: int64 [outputs]."""
         start = np.arange(self.outputs) * self.stride - self.before
-        return np.minimum(start + self.window, self.size) - np.maximum(start, 0)
+        return np.minimum(start + self.window, self.size + self.counted[1]) - np.maximum(start, -self.counted[0])
 
 
 def sides(height: Axis, width: Axis) -> tuple[int, int, int, int]:
     """The padding of an image: pixels at the top, the bottom, the left and the right."""
     return height.before, height.after, width.before, width.after
+
+
+def counted(height: Axis, width: Axis) -> tuple[int, int, int, int]:
+    """The part of the padding that counts in an average, in the order of `sides`."""
+    return *height.counted, *width.counted

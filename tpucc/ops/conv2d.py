@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -16,31 +16,51 @@ from tpucc.ops.facts import windowed
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
-from tpucc.ops.parts import Shape
-from tpucc.ops.rules import require_f32, require_pair, require_rank
-from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of, window_part
+from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.rules import MAX_SIZE, require_f32, require_integer, require_pair, require_rank
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, patches_of, window_part
 
 
 @dataclass(frozen=True, slots=True)
 class Conv2dAttributes:
-    """`stride` is (height, width) or one integer for both; `padding` is "valid", "same", an integer, or (top, bottom, left, right)."""
+    """`stride` is (height, width) or one integer for both; `padding` is "valid", "same", an integer, or (top, bottom, left, right).
+
+    The kernel's positions are `dilation` pixels apart, (height, width) or one integer. Channels and filters are divided into `groups`.
+    """
 
     stride: Pair = 1
     padding: Padding = "valid"
+    dilation: Pair = 1
+    groups: int = 1
 
 
 def infer(attributes: Conv2dAttributes, types: Sequence[TensorType]) -> TensorType:
-    """`[N, H, W, C]` with a kernel `[R, S, C, F]` becomes `[N, H', W', F]`."""
+    """`[N, H, W, C]` with a kernel `[R, S, C/groups, F]` becomes `[N, H', W', F]`."""
     x, w = types
     require_f32(types)
     require_rank(x, 4, 0, "[batch, height, width, channels]")
     require_rank(w, 4, 1, "[height, width, channels in, channels out]")
-    if x.shape[3] != w.shape[2]:
-        raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x, w))
+    require_groups(attributes.groups, x.shape, w.shape, (0, 1))
+    if x.shape[3] != w.shape[2] * attributes.groups:
+        raise RuleError("E0311", "channels differ", about=(0, 1), help=_channels_help(x, w, attributes.groups))
     return f32(*conv_shape(attributes, x.shape, w.shape))
 
 
-def _channels_help(x: TensorType, w: TensorType) -> str:
+def require_groups(groups: object, x: Shape, w: Shape, about: tuple[int | str, int | str]) -> None:
+    """Raises `RuleError` unless `groups` divides the channels of the image and of the kernel, whose names are in `about`."""
+    count = require_integer(groups, "groups", 1, MAX_SIZE)
+    for index, size, what in zip(about, (x[3], w[3]), ("channels of {0}", "filters of {1}"), strict=True):
+        if size % count:
+            mend = "each group has as many channels, and as many filters"
+            raise RuleError("E0311", f"{count:,} groups don't divide the {size:,} {what}", about=("groups", index), help=mend)
+
+
+def _channels_help(x: TensorType, w: TensorType, groups: int) -> str:
+    if groups > 1:
+        each = x.shape[3] // groups
+        return f"{groups:,} groups of the {x.shape[3]:,} channels of {{0}} have {each:,} each: the third size of {{1}} must be {each:,}"
+    if w.shape[2] == 1:
+        return "the third size of {1} is 1: with groups={0}.shape[3] it has a kernel for each channel of {0}, which is known as depthwise"
     text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
     if x.shape[1] == w.shape[2]:
         return f"{text}; images are NHWC: transpose({{0}}, (0, 2, 3, 1)) makes one of NCHW"
@@ -50,8 +70,9 @@ def _channels_help(x: TensorType, w: TensorType) -> str:
 
 
 def conv_axes(attributes: Conv2dAttributes, x: tuple[int, ...], w: tuple[int, ...]) -> tuple[Axis, Axis]:
-    """The spatial axes of a convolution of an image of the shape `x`, [N, H, W, C], with a kernel of the shape `w`, [R, S, C, F]."""
-    return axes(x, (w[0], w[1]), require_pair(attributes.stride, "stride", MAX_STEP), attributes.padding)
+    """The spatial axes of a convolution of an image of the shape `x`, [N, H, W, C], with a kernel of the shape `w`, [R, S, …]."""
+    stride, dilation = require_pair(attributes.stride, "stride", MAX_STEP), require_pair(attributes.dilation, "dilation", MAX_STEP)
+    return axes(x, (w[0], w[1]), stride, attributes.padding, dilation)
 
 
 def conv_shape(attributes: Conv2dAttributes, x: Shape, w: Shape) -> Shape:
@@ -61,7 +82,7 @@ def conv_shape(attributes: Conv2dAttributes, x: Shape, w: Shape) -> Shape:
 
 
 def reference(attributes: Conv2dAttributes, operands: Sequence[Array]) -> Array:
-    """One product a kernel position: all pixels that it meets, times its matrix [C, F]."""
+    """One product a kernel position and group: all pixels that it meets, times its matrix [C/groups, F/groups]."""
     x, w = operands
     height, width = conv_axes(attributes, x.shape, w.shape)
     result = np.zeros(conv_shape(attributes, x.shape, w.shape), x.dtype)
@@ -69,35 +90,61 @@ def reference(attributes: Conv2dAttributes, operands: Sequence[Array]) -> Array:
         rows_out, rows = height.tap(r)
         for s in width.positions:
             columns_out, columns = width.tap(s)
-            result[:, rows_out, columns_out] += _product(x[:, rows, columns], w[r, s])
+            result[:, rows_out, columns_out] += _product(x[:, rows, columns], w[r, s], attributes.groups)
     return result
 
 
-def _product(pixels: Array, matrix: Array) -> Array:
+def _product(pixels: Array, matrix: Array, groups: int) -> Array:
     flat = pixels.reshape(pixels.shape[0] * pixels.shape[1] * pixels.shape[2], pixels.shape[3])
-    return (flat @ matrix).reshape(*pixels.shape[:3], matrix.shape[1])
+    if groups == 1:
+        products = flat @ matrix
+    elif len(matrix) == 1:
+        products = flat[:, :, np.newaxis] * matrix.reshape(groups, -1)
+    else:
+        by_group = flat.reshape(len(flat), groups, len(matrix)).swapaxes(0, 1)
+        products = (by_group @ matrix.reshape(len(matrix), groups, -1).swapaxes(0, 1)).swapaxes(0, 1)
+    return products.reshape(*pixels.shape[:3], matrix.shape[1])
 
 
 def conv_windows(attributes: Any, shapes: Sequence[Shape]) -> tuple[Axis, Axis]:
     """The axes of a convolution, whatever is fused into it."""
-    return conv_axes(Conv2dAttributes(attributes.stride, attributes.padding), shapes[0], shapes[1])
+    return conv_axes(Conv2dAttributes(attributes.stride, attributes.padding, attributes.dilation), shapes[0], shapes[1])
+
+
+_lines_part = window_part(conv_windows)
+
+
+def conv_part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+    """As that of all windows. Filters of whole groups, or some of one group, read these groups' channels; others read all channels."""
+    part = _lines_part(attributes, shapes, result, bounds)
+    filters, depth = result[3] // attributes.groups, shapes[1][2]
+    start, stop = bounds[3]
+    first, last = start // filters, -(-stop // filters)
+    if last - first == attributes.groups:
+        return part if (start, stop) == (0, result[3]) or attributes.groups == 1 else None
+    if last - first > 1 and (start % filters or stop % filters):
+        return None
+    image, *kernel = part.operands
+    return Part(((*image[:3], (first * depth, last * depth)), *kernel), replace(part.attributes, groups=last - first))
 
 
 def defined(attributes: Conv2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """The product of the patches [N·H'·W', R·S·C] with the kernel [R·S·C, F]: depth in the order kernel row, kernel column, channel.
 
-    The zeros of padding have their places in that order.
+    The zeros of padding have their places in that order. Each group of channels is a product of its own.
     """
     x, w = operands
     patches = patches_of(x, *conv_axes(attributes, x.shape, w.shape))
-    pixels = arithmetic.product(patches.reshape(-1, patches.shape[3]), w.reshape(-1, w.shape[3]))
-    return pixels.reshape(*patches.shape[:3], w.shape[3])
+    rows = of_groups(patches.reshape(-1, patches.shape[3]), w.shape[0] * w.shape[1], attributes.groups)
+    kernels = of_groups(w.reshape(-1, w.shape[3]), 1, attributes.groups)
+    pixels = [arithmetic.product(group, kernel) for group, kernel in zip(rows, kernels, strict=True)]
+    return np.concatenate(pixels, axis=1).reshape(*patches.shape[:3], w.shape[3])
 
 
 def gradient(g: Backward) -> Gradients:
     """dx = conv2d_input_gradient(dy, w); dw = conv2d_weight_gradient(x, dy)."""
     x, w = g.operands
-    steps = {"stride": g.attributes.stride, "padding": g.attributes.padding}
+    steps = {name: getattr(g.attributes, name) for name in Conv2dAttributes.__dataclass_fields__}
     return (
         g.dy.call("conv2d_input_gradient", w, shape=x.shape, **steps) if g.wanted[0] else None,
         x.call("conv2d_weight_gradient", g.dy, shape=w.shape, **steps) if g.wanted[1] else None,
@@ -110,7 +157,10 @@ OP = OpDef(
     documentation=(
         'Images are NHWC and kernels HWIO, as in Keras, and the kernel isn\'t flipped. `padding` is "valid" for none, "same", one '
         'number for all sides, or (top, bottom, left, right). "same" is TensorFlow\'s rule: ceil(size / stride) outputs, an odd pixel '
-        "of padding at the bottom and the right. The padding is zeros. TensorFlow: nn.conv2d. ONNX: Conv (NCHW there)."
+        "of padding at the bottom and the right. The padding is zeros. With `dilation` the kernel's positions lie so many pixels "
+        "apart. With `groups` channels and filters are divided into so many parts, and the kernel is "
+        "[height, width, channels / groups, filters]; `groups=x.shape[3]` with a kernel [height, width, 1, filters] is depthwise. "
+        "TensorFlow: nn.conv2d, nn.depthwise_conv2d. ONNX: Conv (NCHW there)."
     ),
     operands=(Operand("x"), Operand("w")),
     attributes=Conv2dAttributes,
@@ -119,7 +169,7 @@ OP = OpDef(
     legalisation=Matrix(),
     facts=windowed(
         conv_windows,
-        part=window_part(conv_windows),
+        part=conv_part,
         keeps_parameters=False,
         terms=lambda shapes: prod(shapes[1][:3]),
         fuses_into="convolution",
@@ -131,5 +181,8 @@ OP = OpDef(
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),
         Example("padding by hand", Conv2dAttributes((1, 3), (2, 0, 1, 3)), (f32(1, 5, 6, 2), f32(3, 3, 2, 4))),
         Example("a border around single pixels", Conv2dAttributes(1, 1), (f32(1, 2, 2, 3), f32(1, 1, 3, 2))),
+        Example("dilated", Conv2dAttributes((2, 1), "same", (2, 3)), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),
+        Example("in groups", Conv2dAttributes(2, 1, groups=3), (f32(1, 5, 6, 6), f32(3, 2, 2, 9))),
+        Example("depthwise", Conv2dAttributes(1, "same", groups=5), (f32(1, 5, 6, 5), f32(3, 3, 1, 10))),
     ),
 )

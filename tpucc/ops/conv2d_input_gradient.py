@@ -10,32 +10,34 @@ import numpy as np
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import sized_images
-from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape
+from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_groups
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank, require_shape
-from tpucc.ops.windows import Padding, Pair, patches_of
+from tpucc.ops.windows import Padding, Pair, of_groups, patches_of
 
 
 @dataclass(frozen=True, slots=True)
 class Conv2dGradientAttributes:
-    """`shape` is the result's: the image's or the kernel's; `stride` and `padding` are those of the convolution."""
+    """`shape` is the result's: the image's or the kernel's; `stride`, `padding`, `dilation` and `groups` are those of the convolution."""
 
     shape: tuple[int, int, int, int]
     stride: Pair = 1
     padding: Padding = "valid"
+    dilation: Pair = 1
+    groups: int = 1
 
     @property
     def forward(self) -> Conv2dAttributes:
         """The attributes of the convolution."""
-        return Conv2dAttributes(self.stride, self.padding)
+        return Conv2dAttributes(self.stride, self.padding, self.dilation, self.groups)
 
 
 def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> TensorType:
-    """`[N, H', W', F]` with a kernel `[R, S, C, F]` becomes `[N, H, W, C]`."""
+    """`[N, H', W', F]` with a kernel `[R, S, C/groups, F]` becomes `[N, H, W, C]`."""
     dy, w = types
     require_f32(types)
     require_rank(w, 4, 1, "[height, width, channels in, channels out]")
@@ -54,8 +56,10 @@ def require_four(attributes: Conv2dGradientAttributes, layout: str) -> Shape:
 
 def require_convolved(attributes: Conv2dGradientAttributes, x: Shape, w: Shape, dy: TensorType, index: int) -> None:
     """Raises `RuleError` unless `dy`, operand `index`, has the shape of the convolution of an image `x` with a kernel `w`."""
-    if x[3] != w[2]:
-        raise RuleError("E0311", f"channels differ: the image has {x[3]:,}, and the kernel takes {w[2]:,}", about=("shape", 1 - index))
+    require_groups(attributes.groups, x, w, ("shape", 1 - index))
+    if x[3] != w[2] * attributes.groups:
+        takes = w[2] * attributes.groups
+        raise RuleError("E0311", f"channels differ: the image has {x[3]:,}, and the kernel takes {takes:,}", about=("shape", 1 - index))
     expected = f32(*conv_shape(attributes.forward, x, w))
     if dy.plain() != expected:
         raise RuleError("E0302", f"the gradient of this convolution is {expected}, found {dy.brief}", about=(index,))
@@ -67,15 +71,19 @@ def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], p
     With a stride it is one such convolution for each phase: pixels at multiples of the stride from one another, which the same few kernel
     positions meet. The depth of each product is in the order kernel row, kernel column (both descending, so that the pixels of dy ascend),
     output channel. The zeros of padding have their places in that order; those that a dilated dy would have between its pixels have none.
+    Each group of channels is a product of its own.
     """
     dy, w = operands
-    shape = require_shape(attributes.shape)
+    shape, groups = require_shape(attributes.shape), attributes.groups
     dx = np.zeros(shape, dy.dtype)
     height, width = conv_axes(attributes.forward, shape, w.shape)
     for (rows, r, lines), (columns, s, beside) in pairs(height.phases(), width.phases()):
         kernel = w[r, s].transpose(0, 1, 3, 2).reshape(-1, w.shape[2])
         patches = patches_of(dy, lines, beside)
-        dx[:, rows, columns] = product(patches.reshape(-1, len(kernel)), kernel).reshape(*patches.shape[:3], shape[3])
+        positions = lines.window * beside.window
+        rows_of, kernels = of_groups(patches.reshape(-1, len(kernel)), positions, groups), of_groups(kernel.T, positions, groups)
+        pixels = [product(group, turned.T) for group, turned in zip(rows_of, kernels, strict=True)]
+        dx[:, rows, columns] = np.concatenate(pixels, axis=1).reshape(*patches.shape[:3], shape[3])
     return dx
 
 
@@ -83,8 +91,8 @@ OP = OpDef(
     name="conv2d_input_gradient",
     summary="the gradient of a convolution with respect to its image",
     documentation=(
-        "`[N, H', W', F]` with the kernel `[R, S, C, F]` becomes `[N, H, W, C]`, which is also known as a transposed convolution. The "
-        "kernel's values go back to the pixels that they met; `stride` and `padding` are those of the conv2d. TensorFlow: "
+        "`[N, H', W', F]` with the kernel `[R, S, C / groups, F]` becomes `[N, H, W, C]`, which is also known as a transposed convolution. "
+        "The kernel's values go back to the pixels that they met; the other attributes are those of the conv2d. TensorFlow: "
         "nn.conv2d_transpose. ONNX: ConvTranspose (NCHW there)."
     ),
     operands=(Operand("dy"), Operand("w")),
@@ -100,6 +108,8 @@ OP = OpDef(
         Example("ragged", Conv2dGradientAttributes((2, 7, 9, 3), 2, "same"), (f32(2, 4, 5, 5), f32(3, 2, 3, 5))),
         Example("padding by hand", Conv2dGradientAttributes((1, 5, 6, 2), (1, 3), (2, 0, 1, 3)), (f32(1, 5, 3, 4), f32(3, 3, 2, 4))),
         Example("pixels that no window sees", Conv2dGradientAttributes((1, 6, 5, 2), (4, 3)), (f32(1, 2, 2, 3), f32(2, 1, 2, 3))),
+        Example("dilated", Conv2dGradientAttributes((1, 9, 8, 2), (2, 3), 1, (3, 2)), (f32(1, 4, 2, 3), f32(2, 3, 2, 3))),
+        Example("in groups", Conv2dGradientAttributes((1, 5, 4, 6), 1, "same", groups=3), (f32(1, 5, 4, 9), f32(3, 2, 2, 9))),
         Example("a border around single pixels", Conv2dGradientAttributes((1, 2, 2, 3), 1, 1), (f32(1, 4, 4, 2), f32(1, 1, 3, 2))),
     ),
 )

@@ -15,11 +15,11 @@ from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_rank, require_shape
-from tpucc.ops.windows import patches_of
+from tpucc.ops.windows import of_groups, patches_of
 
 
 def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> TensorType:
-    """`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C, F]`."""
+    """`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C/groups, F]`."""
     x, dy = types
     require_f32(types)
     require_rank(x, 4, 0, "[batch, height, width, channels]")
@@ -29,19 +29,24 @@ def infer(attributes: Conv2dGradientAttributes, types: Sequence[TensorType]) -> 
 
 
 def _gradient(attributes: Conv2dGradientAttributes, operands: Sequence[Array], product: Callable[[Array, Array], Array]) -> Array:
-    """The product of the patches, transposed, [R·S·C, N·H'·W'] with dy [N·H'·W', F]: depth in the order image, row, column."""
+    """The product of the patches, transposed, [R·S·C, N·H'·W'] with dy [N·H'·W', F]: depth in the order image, row, column.
+
+    Each group of channels is a product of its own.
+    """
     x, dy = operands
-    shape = require_shape(attributes.shape)
+    shape, groups = require_shape(attributes.shape), attributes.groups
     patches = patches_of(x, *conv_axes(attributes.forward, x.shape, shape))
-    return product(patches.reshape(-1, patches.shape[3]).T, dy.reshape(-1, shape[3])).reshape(shape)
+    rows = of_groups(patches.reshape(-1, patches.shape[3]), shape[0] * shape[1], groups)
+    changes = of_groups(dy.reshape(-1, shape[3]), 1, groups)
+    return np.concatenate([product(group.T, change) for group, change in zip(rows, changes, strict=True)], axis=1).reshape(shape)
 
 
 OP = OpDef(
     name="conv2d_weight_gradient",
     summary="the gradient of a convolution with respect to its kernel",
     documentation=(
-        "`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C, F]`: for each kernel position the pixels that it met, times what came of "
-        "them, added up over the pixels and the batch. `stride` and `padding` are those of the conv2d. TensorFlow: "
+        "`[N, H, W, C]` with `[N, H', W', F]` becomes `[R, S, C / groups, F]`: for each kernel position the pixels that it met, times "
+        "what came of them, added up over the pixels and the batch. The other attributes are those of the conv2d. TensorFlow: "
         "raw_ops.Conv2DBackpropFilter."
     ),
     operands=(Operand("x"), Operand("dy")),
@@ -57,6 +62,8 @@ OP = OpDef(
         Example("ragged", Conv2dGradientAttributes((3, 2, 3, 5), 2, "same"), (f32(2, 7, 9, 3), f32(2, 4, 5, 5))),
         Example("padding by hand", Conv2dGradientAttributes((3, 3, 2, 4), (1, 3), (2, 0, 1, 3)), (f32(1, 5, 6, 2), f32(1, 5, 3, 4))),
         Example("pixels that no window sees", Conv2dGradientAttributes((2, 1, 2, 3), (4, 3)), (f32(1, 6, 5, 2), f32(1, 2, 2, 3))),
+        Example("dilated", Conv2dGradientAttributes((2, 3, 2, 3), (2, 3), 1, (3, 2)), (f32(1, 9, 8, 2), f32(1, 4, 2, 3))),
+        Example("in groups", Conv2dGradientAttributes((3, 2, 2, 9), 1, "same", groups=3), (f32(1, 5, 4, 6), f32(1, 5, 4, 9))),
         Example("a border around single pixels", Conv2dGradientAttributes((1, 1, 3, 2), 1, 1), (f32(1, 2, 2, 3), f32(1, 4, 4, 2))),
     ),
 )

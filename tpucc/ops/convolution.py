@@ -18,15 +18,17 @@ from tpucc.ops.windows import Padding, Pair
 
 @dataclass(frozen=True, slots=True)
 class ConvolutionAttributes(Fused):
-    """The activation fused into the convolution; `stride` and `padding` are those of conv2d."""
+    """The activation fused into the convolution; `stride`, `padding`, `dilation` and `groups` are those of conv2d."""
 
     stride: Pair = 1
     padding: Padding = "valid"
+    dilation: Pair = 1
+    groups: int = 1
 
 
 def unfused(attributes: ConvolutionAttributes) -> Conv2dAttributes:
     """The attributes of the convolution alone."""
-    return Conv2dAttributes(attributes.stride, attributes.padding)
+    return Conv2dAttributes(attributes.stride, attributes.padding, attributes.dilation, attributes.groups)
 
 
 def infer(attributes: ConvolutionAttributes, types: Sequence[TensorType]) -> TensorType:
@@ -62,6 +64,9 @@ OP = OpDef(
     examples=(
         Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
         Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),
+        Example(
+            "in groups", ConvolutionAttributes("relu", padding="same", dilation=2, groups=2), (f32(1, 5, 6, 4), f32(3, 2, 2, 6), f32(6))
+        ),
         Example("with a table", ConvolutionAttributes("elu", (0.5,), (-4.0, 4.0)), (f32(1, 5, 6, 2), f32(3, 3, 2, 4))),
     ),
 )

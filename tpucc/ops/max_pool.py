@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
-from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_windows, reduce_axis, window_part
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_part, pool_windows, reduce_axis
 
 
 def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
@@ -23,8 +24,7 @@ def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
 def gradient(g: Backward) -> Gradients:
     # lab 10 begin: give the gradients of the operands
     """The largest pixel of each window gets the gradient of its result: the first of those that are equal."""
-    size, stride, padding = g.attributes.size, g.attributes.stride, g.attributes.padding
-    return (g.operands[0].call("max_pool_gradient", g.result, g.dy, size=size, stride=stride, padding=padding),)
+    return (g.operands[0].call("max_pool_gradient", g.result, g.dy, **asdict(g.attributes)),)
     # lab 10 end
 
 
@@ -33,14 +33,15 @@ OP = OpDef(
     summary="the largest value of each window, channel by channel",
     documentation=(
         "A window of `size`, one every `stride` pixels. Without `stride` the windows lie side by side. Padding is given as for conv2d. "
-        "Only the image's own pixels count. TensorFlow: nn.max_pool2d. ONNX: MaxPool (NCHW there)."
+        "Only the image's own pixels count. With `ceil` a last window may reach beyond the padding, as long as it begins in the image or "
+        "the padding before it. TensorFlow: nn.max_pool2d. ONNX: MaxPool (NCHW there)."
     ),
     operands=(Operand("x"),),
     attributes=PoolAttributes,
     infer=infer_pool,
     reference=reference,
     legalisation=Pooling("max"),
-    facts=windowed(pool_windows, part=window_part(pool_windows), keeps_parameters=True, terms=one_term, fuses_into=""),
+    facts=windowed(pool_windows, part=pool_part(pool_windows), keeps_parameters=True, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),
     floats=Ieee(),
     examples=POOLS,

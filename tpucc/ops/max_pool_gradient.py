@@ -63,6 +63,7 @@ OP = OpDef(
         Example("one whole tile", PoolAttributes(), (f32(1, 8, 8, 256), f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
         Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5), f32(2, 4, 4, 5), f32(2, 4, 4, 5))),
         Example("padding by hand", PoolAttributes((3, 2), (1, 2), (2, 0, 1, 1)), (f32(1, 5, 6, 3), f32(1, 5, 4, 3), f32(1, 5, 4, 3))),
+        Example("beyond the end", PoolAttributes(2, 2, ceil=True), (f32(1, 5, 7, 2), f32(1, 3, 4, 2), f32(1, 3, 4, 2))),
         Example("pixels that no window sees", PoolAttributes(2, 3), (f32(1, 6, 7, 2), f32(1, 2, 2, 2), f32(1, 2, 2, 2))),
     ),
 )

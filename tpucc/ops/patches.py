@@ -18,11 +18,12 @@ from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of
 
 @dataclass(frozen=True, slots=True)
 class PatchesAttributes:
-    """`size` and `stride` of the windows are (height, width) or one integer for both; `padding` is that of conv2d: zeros."""
+    """`size`, `stride` and `dilation` of the windows are (height, width) or one integer for both; `padding` is that of conv2d: zeros."""
 
     size: Pair = 1
     stride: Pair = 1
     padding: Padding = "valid"
+    dilation: Pair = 1
 
 
 def infer(attributes: PatchesAttributes, types: Sequence[TensorType]) -> TensorType:
@@ -35,7 +36,7 @@ def infer(attributes: PatchesAttributes, types: Sequence[TensorType]) -> TensorT
 
 def _axes(attributes: PatchesAttributes, x: tuple[int, ...]) -> tuple[Axis, Axis]:
     size, stride = require_pair(attributes.size, "size", MAX_STEP), require_pair(attributes.stride, "stride", MAX_STEP)
-    return axes(x, size, stride, attributes.padding)
+    return axes(x, size, stride, attributes.padding, require_pair(attributes.dilation, "dilation", MAX_STEP))
 
 
 def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array:
@@ -60,6 +61,7 @@ OP = OpDef(
     examples=(
         Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),
         Example("ragged", PatchesAttributes(3, 2, "same"), (f32(2, 7, 9, 3),)),
+        Example("dilated", PatchesAttributes((2, 3), 1, 1, (3, 2)), (f32(1, 7, 6, 3),)),
         Example("nothing but padding", PatchesAttributes(1, 1, (2, 0, 1, 3)), (f32(1, 5, 6, 2),)),
     ),
 )

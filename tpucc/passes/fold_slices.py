@@ -47,7 +47,7 @@ def _folded(rewriter: Rewriter, node: Node, mxu: int) -> Node:
     part, weights = rewriter.operands(node)
     lanes = _lanes(rewriter, part, mxu)
     value = constant_of(weights)
-    if lanes is None or value is None:
+    if lanes is None or value is None or value.shape[-2] != part.type.columns:  # a kernel in groups has fewer rows than lanes
         return node
     (x,) = rewriter.operands(part)
 

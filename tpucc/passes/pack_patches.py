@@ -18,7 +18,7 @@ from tpucc.ops.axis import Axis, sides
 from tpucc.ops.conv2d import Conv2dAttributes, conv_axes
 from tpucc.ops.patches import PatchesAttributes
 from tpucc.ops.rules import require_pair
-from tpucc.ops.windows import MAX_STEP
+from tpucc.ops.windows import MAX_STEP, Pair
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
 from tpucc.passes.place import require_placed
@@ -51,12 +51,14 @@ class PackPatches(Pass):
 
 @dataclass(frozen=True, slots=True)
 class _Packing:
-    """A way to prepare the image: `size` of the patches, the kernel positions `taps` that are left, and the rows that go over the link."""
+    """A way to prepare the image: `size` of the patches, the kernel positions `taps` that are left, with their stride and dilation, and the
+    rows that go over the link."""
 
     attributes: PatchesAttributes
     image: tuple[int, ...]
     taps: tuple[int, int]
     stride: tuple[int, int]
+    dilation: tuple[int, int] = (1, 1)
 
     def cycles(self, outputs: TensorType, target: Target, bytes_per_value: int) -> int:
         """Estimated cycles: the transfer of the image, then a row, at a cycle a byte of a value, for each position, column block of x and
@@ -79,18 +81,19 @@ def _pack(rewriter: Rewriter, node: Node, context: Context, notes: list[str]) ->
     def cycles(packing: _Packing) -> int:
         return packing.cycles(node.type, context.target, context.format.bytes_per_value)
 
-    best = min(_packings(image.type.shape, height, width), key=cycles)
+    groups = node.attributes.groups
+    best = min(_packings(image.type.shape, height, width, groups), key=cycles)
     if not any(sides(height, width)) and cycles(best) >= cycles(as_it_is):
         return False
     prepared = f32(*best.image)
     if image.type.range is not None:
         prepared = prepared.with_range(image.type.range)
     patches = rewriter.make(Node(f"{image.name}.patches", "patches", (image.name,), best.attributes, prepared, node.origin, "host"))
-    packed = Constant(weights.data.reshape(*best.taps, best.image[3], node.type.columns))
+    packed = Constant(weights.data.reshape(*best.taps, best.image[3] // groups, node.type.columns))
     constant = kernel if packed.shape == weights.shape else rewriter.constant(kernel.name, packed, kernel.origin)
     if best.attributes.size != 1:
         notes.append(_gain(layer_name(node), best, image.type.columns, context.target))
-    attributes = Conv2dAttributes(best.stride)
+    attributes = Conv2dAttributes(best.stride, dilation=_apart(best.dilation), groups=groups)
     rewriter.put(Node(node.name, "conv2d", (patches.name, constant.name), attributes, node.type, node.origin))
     return True
 
@@ -103,15 +106,23 @@ def _gain(layer: str, packing: _Packing, channels: int, target: Target) -> str:
     return f"{layer}: the host packs {rows}×{columns} pixels into a row, so that {lanes} of {room} lanes are in use instead of {channels}"
 
 
-def _packings(x: tuple[int, ...], height: Axis, width: Axis) -> Iterator[_Packing]:
-    """Padded pixels, lines of windows, whole windows."""
+def _apart(dilation: tuple[int, int]) -> Pair:
+    """A dilation as attributes have it: the default where there is none."""
+    return 1 if dilation == (1, 1) else dilation
+
+
+def _packings(x: tuple[int, ...], height: Axis, width: Axis, groups: int) -> Iterator[_Packing]:
+    """Padded pixels, lines of windows, whole windows. Windows in a row have no groups of channels: these keep their pixels."""
     images, _, _, channels = x
     around = sides(height, width)
     lines = height.size + height.before + height.after
     pixels = width.size + width.before + width.after
-    windows, strides = (height.window, width.window), (height.stride, width.stride)
-    yield _Packing(PatchesAttributes(1, 1, around), (images, lines, pixels, channels), windows, strides)
-    line = PatchesAttributes((1, width.window), (1, width.stride), around)
-    yield _Packing(line, (images, lines, width.outputs, width.window * channels), (height.window, 1), (height.stride, 1))
-    whole = PatchesAttributes(windows, strides, around)
+    windows, strides, apart = (height.window, width.window), (height.stride, width.stride), (height.dilation, width.dilation)
+    yield _Packing(PatchesAttributes(1, 1, around), (images, lines, pixels, channels), windows, strides, apart)
+    if groups > 1:
+        return
+    line = PatchesAttributes((1, width.window), (1, width.stride), around, _apart((1, width.dilation)))
+    shape = (images, lines, width.outputs, width.window * channels)
+    yield _Packing(line, shape, (height.window, 1), (height.stride, 1), (height.dilation, 1))
+    whole = PatchesAttributes(windows, strides, around, _apart(apart))
     yield _Packing(whole, (images, height.outputs, width.outputs, prod(windows) * channels), (1, 1), (1, 1))

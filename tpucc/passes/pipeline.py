@@ -12,6 +12,7 @@ from tpucc.passes.calibrate import Calibrate
 from tpucc.passes.common_subexpressions import CommonSubexpressions
 from tpucc.passes.compose_tables import ComposeTables
 from tpucc.passes.constant_folding import ConstantFolding
+from tpucc.passes.copy_pixels import CopyPixels
 from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
 from tpucc.passes.divide_batch import DivideBatch
@@ -36,6 +37,7 @@ from tpucc.passes.split_maps import SplitMaps
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
+    CopyPixels(),
     DecomposeBatchNorm(),
     SinkTransposes(),
     FoldScales(),

@@ -9,7 +9,7 @@ from tpucc.ir.graph import Node
 from tpucc.layers.kinds import Pool, Requantise
 from tpucc.layers.parameters import scaling
 from tpucc.ops import OPS, facts_of
-from tpucc.ops.axis import sides
+from tpucc.ops.axis import counted, sides
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Matrix, OnHost, Pooling, Rearrangement, Table, View
 from tpucc.passes.layering.elementwise import arithmetic, boundary, clamp, function, requantised
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
@@ -66,6 +66,7 @@ def _pool(layers: LayerGraph, node: Node, function: str) -> Node:
         (height.stride, width.stride),
         sides(height, width),
         None if function == "max" else Requantise(y.zero_point, scales=(scaling(held.scale, 1.0, y.scale),), zeros=(held.zero_point,)),
+        counted(height, width),
     )
     shape = (image[0], height.outputs, width.outputs, image[3])
     made = layers.layer(node, "pool", (x.name,), attributes, y, shape=shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,30 +11,50 @@ from tpucc.diagnostics import Diagnostic, ProgramError
 from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
-from tpucc.layers.kinds import Conv, Fc
+from tpucc.layers.kinds import Conv, Fc, Sides
 from tpucc.layers.parameters import fitting_scales, requantisation
-from tpucc.numerics import AnyArray, Float32, dequantise, quantise, quantise_weights
+from tpucc.layers.verify import conv_shape
+from tpucc.numerics import AnyArray, Float32, Int8, dequantise, quantise, quantise_weights
 from tpucc.ops import facts_of
 from tpucc.ops.axis import sides
+from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes, transposed_axes
+from tpucc.ops.transposed_convolution import TransposedConvolutionAttributes
 from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
+from tpucc.passes.layering.transposed import interleaved
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
-    """The layer of matmul, linear, conv2d or convolution."""
+    """The layer of a product; of a transposed convolution the layers."""
     x = layers.for_device(node.operands[0])
     y, name = layers.quantisation_of(node), layer_name(node)
     tail = tail_of(layers, node, y)
     bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(node.type.columns, np.float32)
-    weights = _weights(layers, node, bias, parameters_of(x))
-    folded = requantisation(_columns(weights.node), weights.scales, bias, parameters_of(x), tail.to, layers.format)
+    weights, kernel = _weights(layers, node, bias, parameters_of(x)), layers.graph[node.operands[1]]
+    if isinstance(node.attributes, ConvTranspose2dAttributes | TransposedConvolutionAttributes):
+
+        def convolve(image: Node, values: Int8, around: Sides) -> Node:
+            part = layers.constant(kernel.name, values, kernel.origin)
+            attributes = Conv((1, 1), around, parameters_of(x).zero_point, tail.epilogue())
+            shape = conv_shape(attributes, image.type.shape, values.shape)
+            operands = (image.name, part.name, *_constants(layers, node, part, weights.scales, bias, x, tail))
+            return layers.layer(node, "conv", operands, attributes, y, name=name, shape=shape)
+
+        return interleaved(layers, node, x, weights.make(), transposed_axes(node.attributes, x.type.shape, kernel.type.shape), convolve)
+    held = layers.shared(kernel.name, weights.scales.tobytes(), lambda: layers.constant(kernel.name, weights.make(), kernel.origin))
+    made = _constants(layers, node, held, weights.scales, bias, x, tail)
+    op, attributes = _kind(node, kernel, x, tail)
+    return layers.layer(node, op, (x.name, held.name, *made), attributes, y, name=name)
+
+
+def _constants(layers: LayerGraph, node: Node, weights: Node, scales: Float32, bias: AnyArray, x: Node, tail: Tail) -> Iterator[str]:
+    """The names of a layer's constants beside its weights: bias, multiplier, and a table if the tail has one."""
+    folded = requantisation(_columns(weights), scales, bias, parameters_of(x), tail.to, layers.format)
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
     if tail.table is not None:
         constants["table"] = tail.table
     origin = node.origin.merged(*(layers.graph[operand].origin for operand in node.operands[2:]))
-    made = (layers.constant(f"{name}.{part}", value, origin).name for part, value in constants.items())
-    op, attributes = _kind(node, layers.graph[node.operands[1]], x, tail)
-    return layers.layer(node, op, (x.name, weights.node.name, *made), attributes, y, name=name)
+    return (layers.constant(f"{layer_name(node)}.{part}", value, origin).name for part, value in constants.items())
 
 
 def layer_name(node: Node) -> str:
@@ -52,14 +73,16 @@ def _kind(node: Node, kernel: Node, x: Node, tail: Tail) -> tuple[str, Fc | Conv
     if windows is None:
         return "fc", Fc(tail.epilogue())
     height, width = windows(node.attributes, (x.type.shape, kernel.type.shape))
-    return "conv", Conv((height.stride, width.stride), sides(height, width), parameters_of(x).zero_point, tail.epilogue())
+    groups = x.type.shape[3] // kernel.type.shape[2]
+    stride, dilation = (height.stride, width.stride), (height.dilation, width.dilation)
+    return "conv", Conv(stride, sides(height, width), parameters_of(x).zero_point, tail.epilogue(), dilation, groups)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Weights:
-    """The int8 weights, [K, N] or [R, S, C, F], and the scales of their columns, float32 [N]."""
+    """How to make the int8 weights, [K, N] or [R, S, C, F], and the scales of their columns, float32 [N]."""
 
-    node: Node
+    make: Callable[[], Int8]
     scales: Float32
 
 
@@ -78,11 +101,7 @@ def _weights(layers: LayerGraph, node: Node, bias: AnyArray, x: Quantisation) ->
     scales = fitting_scales(real, bias, x, layers.per_channel, layers.format)
     if given is not None and given.zero_point == 0:
         scales = np.full_like(scales, given.scale)
-
-    def make() -> Node:
-        return layers.constant(source.name, quantise_weights(real, scales).reshape(whole.shape), source.origin)
-
-    return _Weights(layers.shared(source.name, scales.tobytes(), make), scales)
+    return _Weights(lambda: quantise_weights(real, scales).reshape(whole.shape), scales)
 
 
 def _columns(weights: Node) -> AnyArray:

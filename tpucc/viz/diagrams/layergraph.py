@@ -80,6 +80,8 @@ def _product(node: Node, graph: Graph) -> tuple[str, ...]:
         rows, columns, depth, _ = graph[node.operands[1]].type.shape
         words = [f"{rows}×{columns}×{depth:,} → {outputs:,}"]
         words += [f"stride {_pair(layer.stride)}"] if layer.stride != (1, 1) else []
+        words += [f"dilation {_pair(layer.dilation)}"] if layer.dilation != (1, 1) else []
+        words += [f"{layer.groups:,} groups"] if layer.groups > 1 else []
     if isinstance(layer, Fc) and layer.sources > 1:
         words.append(f"of {layer.sources} values")
     return (*words, "then table") if isinstance(layer, Fc | Conv) and looks_up(layer) else tuple(words)

@@ -1,0 +1,133 @@
+"""conv_transpose2d: a convolution the other way, which spreads each pixel over a window of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops import conv2d_input_gradient as back
+from tpucc.ops.axis import Axis
+from tpucc.ops.batch import images
+from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
+from tpucc.ops.facts import product
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
+from tpucc.ops.parts import Bounds, Part, Shape, all_of
+from tpucc.ops.rules import require_f32, require_pair, require_rank
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, sides_of
+
+
+@dataclass(frozen=True, slots=True)
+class ConvTranspose2dAttributes:
+    """`stride` is (height, width) or one integer for both; `padding` is "valid", "same", an integer, or (top, bottom, left, right)."""
+
+    stride: Pair = 1
+    padding: Padding = "valid"
+
+
+SWAPPED = (0, 1, 3, 2)
+"""A kernel with its channels exchanged: that of the convolution which goes from the result back to the image."""
+
+
+def infer(attributes: ConvTranspose2dAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[N, H, W, C]` with a kernel `[R, S, C, F]` becomes `[N, H', W', F]`."""
+    x, w = types
+    require_f32(types)
+    require_rank(x, 4, 0, "[batch, height, width, channels]")
+    require_rank(w, 4, 1, "[height, width, channels in, channels out]")
+    if x.shape[3] != w.shape[2]:
+        text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
+        keras = "; Keras's kernels have the filters first: transpose({1}, (0, 1, 3, 2)) makes one of them"
+        raise RuleError("E0311", "channels differ", about=(0, 1), help=text + keras * (x.shape[3] == w.shape[3]))
+    height, width = transposed_axes(attributes, x.shape, w.shape)
+    return f32(x.shape[0], height.size, width.size, w.shape[3])
+
+
+def transposed_axes(attributes: Any, x: Shape, w: Shape) -> tuple[Axis, Axis]:
+    """The axes of the result under the windows that the pixels of `x` spread over: they have the sizes of the result.
+
+    `attributes` may be those of the fused operator. Raises `RuleError` when the padding leaves nothing of the result.
+    """
+    stride = require_pair(attributes.stride, "stride", MAX_STEP)
+    whole = [(size - 1) * step + max(window, step) for size, window, step in zip(x[1:3], w[:2], stride, strict=True)]
+    if attributes.padding == "same":
+        height, width = (size * step for size, step in zip(x[1:3], stride, strict=True))
+    else:
+        top, bottom, left, right = sides_of(attributes.padding, whole, w[:2], stride)
+        height, width = whole[0] - top - bottom, whole[1] - left - right
+    if min(height, width) < 1:
+        raise RuleError("E0312", f"the padding leaves nothing of the result's {whole[0]}×{whole[1]} pixels", about=("padding",))
+    return axes((x[0], height, width, w[3]), (w[0], w[1]), stride, attributes.padding)
+
+
+def _backwards(attributes: ConvTranspose2dAttributes, operands: Sequence[Array]) -> tuple[Conv2dGradientAttributes, tuple[Array, Array]]:
+    """The same as the gradient of a convolution with respect to its image: attributes and operands."""
+    x, w = operands
+    height, width = transposed_axes(attributes, x.shape, w.shape)
+    shape = (x.shape[0], height.size, width.size, w.shape[3])
+    return Conv2dGradientAttributes(shape, attributes.stride, attributes.padding), (x, w.transpose(SWAPPED))
+
+
+def reference(attributes: ConvTranspose2dAttributes, operands: Sequence[Array]) -> Array:
+    return back.OP.reference(*_backwards(attributes, operands))
+
+
+def defined(attributes: ConvTranspose2dAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """As conv2d_input_gradient with the kernel's channels exchanged: one product for each phase."""
+    floats = back.OP.floats
+    assert isinstance(floats, Defined)
+    return floats.function(*_backwards(attributes, operands), arithmetic)
+
+
+def gradient(g: Backward) -> Gradients:
+    """dx = conv2d(dy, w'), dw' = conv2d_weight_gradient(dy, x), where w' is w with its channels exchanged."""
+    x, w = g.operands
+    steps = {"stride": g.attributes.stride, "padding": g.attributes.padding}
+    turned = tuple(w.shape[axis] for axis in SWAPPED)
+    return (
+        g.dy.call("conv2d", w.transposed(*SWAPPED), **steps) if g.wanted[0] else None,
+        g.dy.call("conv2d_weight_gradient", x, shape=turned, **steps).transposed(*SWAPPED) if g.wanted[1] else None,
+    )
+
+
+def _part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
+    """Filters of some images; a part of the pixels is not computed alone."""
+    if bounds[1:3] != all_of(result)[1:3]:
+        return None
+    x, *weights = shapes
+    return Part(((bounds[0], *all_of(x)[1:]), *((*all_of(shape)[:-1], bounds[3]) for shape in weights)), attributes)
+
+
+FACTS = replace(product(fuses_into="transposed_convolution"), part=_part, batch=images, terms=lambda shapes: prod(shapes[1][:3]))
+
+OP = OpDef(
+    name="conv_transpose2d",
+    summary="a transposed convolution: each pixel spreads over a window of the result",
+    documentation=(
+        "Pixel (i, j) of the image adds x[i, j] @ w[r, s] to pixel (i * stride + r, j * stride + s) of the result, less the padding at the "
+        "top and the left. Kernels are HWIO as those of conv2d, [height, width, channels in, filters]: those of Keras have the last two "
+        'exchanged. The sizes are Keras\'s: with "same" size * stride, with "valid" (size - 1) * stride + max(window, stride); padding in '
+        "numbers is cut off that. The device computes it as stride * stride convolutions of the image, one for each of so many "
+        "neighbouring pixels of the result, and puts their pixels between one another. TensorFlow: nn.conv2d_transpose. Keras: "
+        "Conv2DTranspose. ONNX: ConvTranspose (NCHW there)."
+    ),
+    operands=(Operand("x"), Operand("w")),
+    attributes=ConvTranspose2dAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=Matrix(),
+    facts=FACTS,
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=(
+        Example("one whole tile", ConvTranspose2dAttributes(2), (f32(1, 8, 8, 256), f32(2, 2, 256, 256))),
+        Example("ragged", ConvTranspose2dAttributes(2, "same"), (f32(2, 4, 5, 3), f32(3, 2, 3, 5))),
+        Example("padding by hand", ConvTranspose2dAttributes((1, 3), (2, 0, 1, 3)), (f32(1, 5, 3, 2), f32(3, 4, 2, 4))),
+        Example("pixels that no window meets", ConvTranspose2dAttributes((3, 2)), (f32(1, 2, 3, 3), f32(2, 1, 3, 2))),
+    ),
+)

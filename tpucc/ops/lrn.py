@@ -1,0 +1,102 @@
+"""lrn: local response normalisation, each value divided by a power of the squares of its neighbours along the channels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.floating.arithmetic import Arithmetic
+from tpucc.ir.constants import Constant
+from tpucc.ir.types import TensorType
+from tpucc.ops.axis import Axis
+from tpucc.ops.batch import Division, beside
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Defined
+from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import UNARY, require_axis, require_f32, require_integer, require_number
+from tpucc.ops.windows import MAX_STEP, reduce_axis
+
+
+@dataclass(frozen=True, slots=True)
+class LrnAttributes:
+    """`size` channels are summed over: (size - 1) // 2 before the value's own, and the rest from there on."""
+
+    size: int
+    alpha: float = 0.0001
+    beta: float = 0.75
+    bias: float = 1.0
+
+
+def infer(attributes: LrnAttributes, types: Sequence[TensorType]) -> TensorType:
+    require_f32(types)
+    require_axis(-1, types[0].rank)
+    require_integer(attributes.size, "size", 1, MAX_STEP)
+    require_number(attributes.beta, "beta")
+    if require_number(attributes.alpha, "alpha") < 0:
+        raise RuleError("E0307", "alpha must be at least 0", about=("alpha",), help="the sum of squares is added to bias")
+    if require_number(attributes.bias, "bias") <= 0:
+        raise RuleError("E0307", "bias must be more than 0", about=("bias",), help="a power of what may be 0 isn't finite")
+    return types[0].plain()
+
+
+def _sums(attributes: LrnAttributes, x: Array) -> Array:
+    """`bias + alpha / size * Σ x²`, the sum in ascending order of the channels, from 0 on."""
+    before = (attributes.size - 1) // 2
+    axis = Axis(x.shape[-1], attributes.size, 1, before, attributes.size - 1 - before)
+    squares = reduce_axis(x * x, x.ndim - 1, axis, np.add, 0.0)
+    return np.asarray(attributes.bias + attributes.alpha / attributes.size * squares)
+
+
+def reference(attributes: LrnAttributes, operands: Sequence[Array]) -> Array:
+    return np.asarray(operands[0] / _sums(attributes, operands[0]) ** attributes.beta)
+
+
+def defined(attributes: LrnAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
+    """The power is exp(beta * log(…)) of the arithmetic."""
+    return np.asarray(operands[0] / arithmetic.exp(np.float32(attributes.beta) * arithmetic.log(_sums(attributes, operands[0]))))
+
+
+def gradient(g: Backward) -> Gradients:
+    """With s = bias + alpha / size * Σ x² and p = s^-beta: dx = dy * p - 2 * alpha * beta / size * x * Σ' (dy * x * p / s).
+
+    Σ' goes over the channels in whose sums x's square is. Both sums are products with a matrix of zeros and ones.
+    """
+    attributes, channels = g.attributes, g.operands[0].shape[-1]
+    x = g.operands[0].reshape(g.operands[0].type.size // channels, channels)
+    dy = g.dy.reshape(*x.shape)
+    places = np.arange(channels) - np.arange(channels)[:, np.newaxis]  # how far the column is behind the row
+    before = (attributes.size - 1) // 2
+    summed = ((places >= before + 1 - attributes.size) & (places <= before)).astype(np.float32)
+    s = (x * x) @ x.builder.constant(Constant(summed)) * (attributes.alpha / attributes.size) + attributes.bias
+    power = (s.call("log") * -attributes.beta).call("exp")
+    back = (dy * x * power / s) @ x.builder.constant(Constant(summed.T.copy()))
+    dx = dy * power - back * x * (2 * attributes.alpha * attributes.beta / attributes.size)
+    return (dx.reshape(*g.operands[0].shape),)
+
+
+OP = OpDef(
+    name="lrn",
+    summary="local response normalisation along the channels",
+    documentation=(
+        "x / (bias + alpha / size * Σ x²)^beta, the sum over `size` neighbouring channels: the last axis. AlexNet and GoogLeNet have it; "
+        "batch_norm has taken its place. PyTorch's LocalResponseNorm has the larger half of an even size before the channel, ONNX's LRN "
+        "behind it, as here. ONNX: LRN. TensorFlow: nn.local_response_normalization, whose size is 2 * depth_radius + 1 and whose alpha "
+        "isn't divided by it."
+    ),
+    operands=(Operand("x"),),
+    attributes=LrnAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("the device has no sum along a row and no power"),
+    facts=whole(batch=lambda case: Division(beside(case, -1))),
+    gradient=Rule(gradient),
+    floats=Defined(defined),
+    examples=(
+        Example(UNARY[0].title, LrnAttributes(5), UNARY[0].operands),
+        Example("ragged, an even size", LrnAttributes(4, 0.5, 0.75, 2.0), (UNARY[1].operands[0],)),
+        Example("more than all channels", LrnAttributes(9, 1.0, 0.5), (TensorType("f32", (2, 3, 3, 5)),)),
+    ),
+)
