@@ -44,6 +44,7 @@ def static(expression: str, before: str = "") -> str:
         ("resnet", {"out": "f32[8, 10]"}),
         ("imdb_lstm", {"out": "f32[8, 1]"}),
         ("left_constants", {"out": "f32[17, 30]"}),
+        ("attention", {"out": "f32[2, 10]"}),
         ("host_only", {"x": "f32[8, 8]", "out1": "f32[8, 8]", "n": "i32[8]", "out3": "f32[2, 2]"}),
     ],
 )

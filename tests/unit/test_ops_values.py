@@ -25,6 +25,7 @@ from tpucc.ops.dequantize import DequantizeAttributes, explicit
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.full import FullAttributes
 from tpucc.ops.fused import activation_of, with_activation, without_activation
+from tpucc.ops.layer_norm import LayerNormAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.opdef import Array, Clamp, Table
@@ -57,6 +58,37 @@ def test_matmul_against_loops(shape: tuple[int, ...]) -> None:
     assert found.dtype == np.float32
     for place in np.ndindex(found.shape):
         assert found[place] == sum(float(a[(*place[:-1], k)] * b[k, place[-1]]) for k in range(3))
+
+
+BATCHES = [((2, 4, 3), (2, 3, 5)), ((1, 4, 3), (2, 3, 5)), ((2, 1, 4, 3), (5, 3, 2)), ((3,), (2, 3, 5)), ((4, 3), (2, 2, 3, 1))]
+
+
+@pytest.mark.parametrize(("left", "right"), BATCHES)
+def test_matmul_of_batches_against_loops(left: tuple[int, ...], right: tuple[int, ...]) -> None:
+    a, b = numbers(*left), numbers(*right)
+    rows, columns = np.atleast_2d(a), b.shape[-1]
+    batch = np.broadcast_shapes(rows.shape[:-2], b.shape[:-2])
+    wide, other = np.broadcast_to(rows, (*batch, *rows.shape[-2:])), np.broadcast_to(b, (*batch, 3, columns))
+    wanted = np.zeros((*batch, rows.shape[-2], columns))
+    for *item, m, n in np.ndindex(wanted.shape):
+        wanted[(*item, m, n)] = sum(float(wide[(*item, m, k)]) * float(other[(*item, k, n)]) for k in range(3))
+    found = run("matmul", NONE, a, b)
+    assert found.dtype == np.float32
+    assert np.array_equal(found, wanted.reshape(*batch, *a.shape[-2:-1], columns))
+    assert OPS["matmul"].infer(NONE, [f32(*left), f32(*right)]) == f32(*found.shape)
+
+
+@pytest.mark.parametrize("shape", [(3,), (4, 5), (2, 3, 7), (5, 1)])
+def test_layer_norm_against_loops(shape: tuple[int, ...]) -> None:
+    x, gamma, beta = numbers(*shape), numbers(shape[-1]) + 1, numbers(shape[-1]) - 7
+    found = run("layer_norm", LayerNormAttributes(0.5), x, gamma, beta)
+    assert found.dtype == np.float32
+    for row, place in zip(found.reshape(-1, shape[-1]), np.ndindex(shape[:-1]), strict=True):
+        values = [float(value) for value in x[place]]
+        mean = sum(values) / len(values)
+        variance = sum((value - mean) ** 2 for value in values) / len(values)
+        wanted = [(v - mean) / math.sqrt(variance + 0.5) * g + b for v, g, b in zip(values, gamma.tolist(), beta.tolist(), strict=True)]
+        np.testing.assert_allclose(row, wanted, rtol=1e-5, atol=1e-3)
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 3, 5)])

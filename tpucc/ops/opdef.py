@@ -74,8 +74,13 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """A product with constant weights: an FC layer, or a convolutional one."""
+class Matrix(Generic[A]):
+    """A product with constant weights: an FC layer, or a convolutional one.
+
+    `obstacle` says, of the operator's attributes and its operands' shapes, why the device can't; it is empty when it can.
+    """
+
+    obstacle: Callable[[A, Sequence[tuple[int, ...]]], str] = lambda _, __: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +132,7 @@ class Boundary:
     """`quantize` and `dequantize`: they say how a value is represented, and move nothing."""
 
 
-Legalisation = OnHost | Given | Matrix | Pooling | Table[Any] | Clamp | Arithmetic | View | Rearrangement[Any] | Boundary
+Legalisation = OnHost | Given | Matrix[Any] | Pooling | Table[Any] | Clamp | Arithmetic | View | Rearrangement[Any] | Boundary
 
 
 @dataclass(frozen=True, slots=True)

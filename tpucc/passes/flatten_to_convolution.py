@@ -10,12 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.ir.constants import Constant
+from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import needs_host
-from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_product, is_view
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, has_weights, is_pinned, is_product, is_view
 
 
 @dataclass(frozen=True)
@@ -46,14 +47,16 @@ def _multiplied(graph: Graph) -> set[str]:
 
 
 def _is_product(graph: Graph, node: Node) -> bool:
-    return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None
+    return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None and graph[node.operands[1]].type.rank == 2
 
 
 def _on_device(graph: Graph) -> set[str]:
-    """The products, and what the device can compute from them."""
+    """The products with weights, and what the device can compute from them."""
     found: set[str] = set()
+    constants = constant_values(graph)
     for node in graph:
-        if is_product(node) or (any(name in found for name in node.operands) and not needs_host(node, graph)):
+        from_device = any(name in found for name in node.operands) and not is_product(node)
+        if (from_device or has_weights(node, constants)) and not needs_host(node, graph):
             found.add(node.name)
     return found
 
