@@ -67,6 +67,14 @@ SOURCES = {
     h = softmax(relu(x @ w))
     return h @ w, h
 """,
+    "slices with steps": HEAD
+    + """x: f32[12, 6, 10]):
+    weight w: f32[10, 8]
+    weight v: f32[4, 5]
+    h = relu(x @ w)
+    a, b = split(h, [2, 4], axis=1)
+    return h[:, ::2, ::2] @ v, h[:, 1:6:3, ::-1] * 0.5, a[:, ::-1], b
+""",
     "attention": HEAD
     + """x: f32[12, 6, 10]):
     weight w: f32[10, 8]
@@ -296,6 +304,7 @@ def test_messages(name: str) -> None:
 REASONS = {
     "argmax works along axis 0, and that is the batch": "x: f32[8, 4]):\n    return argmax(x, axis=0)\n",
     "the slice takes 0:4 of axis 0, which is a part of the batch": "x: f32[8, 4]):\n    return x[0:4]\n",
+    "the slice takes axis 0 in steps of -1, and that is": "x: f32[8, 4]):\n    return x[::-1]\n",
     "the slice takes 3:4 of axis 0, which is a part of the batch": "x: f32[8, 4]):\n    return x[3] * 2.0\n",
     "the product adds up over the batch": "x: f32[8, 4]):\n    weight w: f32[3, 8]\n    return w @ x\n",
     "matmul brings different items": "x: f32[8, 8, 4]):\n    return x @ transpose(x, (1, 2, 0))\n",

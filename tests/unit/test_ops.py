@@ -28,7 +28,7 @@ LANGUAGE = [
     "concat", "pad", "embedding", "zeros", "ones", "full", "constant", "quantize", "dequantize",
     "sum", "mean", "max", "min", "exp", "log", "sqrt", "abs", "sign", "clip", "maximum", "minimum", "where", "div", "greater",
     "greater_equal", "less", "less_equal", "equal", "not_equal", "one_hot", "cross_entropy", "binary_cross_entropy",
-    "mean_squared_error", "dropout",
+    "mean_squared_error", "dropout", "layer_norm",
 ]  # fmt: skip
 
 

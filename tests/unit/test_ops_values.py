@@ -159,6 +159,7 @@ def test_pad_puts_zeros_around() -> None:
 def test_slice_takes_a_part_and_drops_axes() -> None:
     x = numbers(4, 5, 6)
     assert np.array_equal(run("slice", SliceAttributes((1, 0, 2), (3, 5, 4)), x), x[1:3, :, 2:4])
+    assert np.array_equal(run("slice", SliceAttributes((1, 4, 0), (4, -1, 6), (), (2, -3, 5)), x), x[1:4:2, ::-3, ::5])
     attributes = SliceAttributes((0, 3, 5), (4, 4, 6), (1, 2))
     assert np.array_equal(run("slice", attributes, x), x[:, 3, 5])
     assert OPS["slice"].infer(attributes, [f32(4, 5, 6)]) == f32(4)

@@ -126,6 +126,8 @@ def test_flatten_of_rows_and_columns_is_a_step_of_the_host() -> None:
         ("slice", {"starts": (0, 0, 1), "stops": (2, 3, 3)}, (2, 3, 4), True),
         ("slice", {"starts": (0, 1, 0), "stops": (2, 2, 4), "squeeze": (1,)}, (2, 3, 4), True),
         ("slice", {"starts": (0, 0, 1), "stops": (2, 3, 2), "squeeze": (2,)}, (2, 3, 4), False),
+        ("slice", {"starts": (0, 0, 3), "stops": (2, 3, -1), "steps": (1, 2, -1)}, (2, 3, 4), True),
+        ("slice", {"starts": (0, 2, 0), "stops": (2, -1, 4), "steps": (1, -1, 1)}, (2, 3, 4), False),
         ("pad", {"pads": ((0, 0), (1, 0), (0, 0))}, (2, 3, 4), True),
         ("pad", {"pads": ((0, 0), (0, 0), (0, 3))}, (2, 3, 4), True),
     ],

@@ -19,6 +19,7 @@ from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer
 from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
+from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 
 
@@ -169,7 +170,8 @@ def _is_walk(graph: Graph, node: Node) -> bool:
     shown = graph[node.operands[0]].type
     if isinstance(node.attributes, TransposeAttributes) and shown.rank:
         return node.attributes.perm[-1] % shown.rank == shown.rank - 1
-    return node.type.columns == shown.columns
+    lanes_turned = isinstance(node.attributes, SliceAttributes) and node.attributes.ranges[-1:] not in ((), (range(shown.columns),))
+    return node.type.columns == shown.columns and not lanes_turned
 
 
 def _times(graph: Graph, device: frozenset[str]) -> dict[str, int]:

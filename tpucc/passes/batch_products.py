@@ -107,9 +107,14 @@ def _is_matrix(weights: Node) -> bool:
 
 
 def _is_rows(attributes: SliceAttributes, x: Node) -> bool:
-    """Whether a slice takes whole rows."""
+    """Whether a slice takes whole rows, neighbours all."""
     last = x.type.rank - 1
-    return last > 0 and last not in attributes.squeeze and attributes.stops[-1] - attributes.starts[-1] == x.type.columns
+    return (
+        last > 0
+        and not attributes.steps
+        and last not in attributes.squeeze
+        and attributes.stops[-1] - attributes.starts[-1] == x.type.columns
+    )
 
 
 def _row_count(rows: SliceAttributes) -> int:

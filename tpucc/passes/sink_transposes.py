@@ -141,7 +141,8 @@ class _Sinker(Rewriter):
             self._keep(node)
             return
         inverse = _inverse(turned.perm)
-        moved = SliceAttributes(_permuted(attributes.starts, inverse), _permuted(attributes.stops, inverse))
+        steps = _permuted(attributes.steps, inverse) if attributes.steps else ()
+        moved = SliceAttributes(_permuted(attributes.starts, inverse), _permuted(attributes.stops, inverse), (), steps)
         self._put_turned(replace(node, attributes=moved), (turned.base,), turned.perm, node)
 
     def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation, original: Node | None = None) -> None:
