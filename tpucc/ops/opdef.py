@@ -98,11 +98,10 @@ class Table(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Clamp:
-    """A clamp of real values to low…high: of the quantised value, without another rounding."""
+class Clamp(Generic[A]):
+    """A clamp of real values to the bounds low…high, by the operator's attributes: of the quantised value, without another rounding."""
 
-    low: float
-    high: float
+    bounds: Callable[[A], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +131,7 @@ class Boundary:
     """`quantize` and `dequantize`: they say how a value is represented, and move nothing."""
 
 
-Legalisation = OnHost | Given | Matrix[Any] | Pooling | Table[Any] | Clamp | Arithmetic | View | Rearrangement[Any] | Boundary
+Legalisation = OnHost | Given | Matrix[Any] | Pooling | Table[Any] | Clamp[Any] | Arithmetic | View | Rearrangement[Any] | Boundary
 
 
 @dataclass(frozen=True, slots=True)

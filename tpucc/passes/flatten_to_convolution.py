@@ -10,13 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tpucc.ir.constants import Constant
-from tpucc.ir.dataflow import constant_values
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.place import needs_host
-from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, has_weights, is_pinned, is_product, is_view
+from tpucc.passes.place import device_values
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
@@ -50,17 +49,6 @@ def _is_product(graph: Graph, node: Node) -> bool:
     return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None and graph[node.operands[1]].type.rank == 2
 
 
-def _on_device(graph: Graph) -> set[str]:
-    """The products with weights, and what the device can compute from them."""
-    found: set[str] = set()
-    constants = constant_values(graph)
-    for node in graph:
-        from_device = any(name in found for name in node.operands) and not is_product(node)
-        if (from_device or has_weights(node, constants)) and not needs_host(node, graph):
-            found.add(node.name)
-    return found
-
-
 def _is_function(node: Node) -> bool:
     """Whether the node is a function of one value of one element, or says how a value is represented."""
     return facts_of(node.op).elementwise and len(node.operands) == 1
@@ -72,7 +60,7 @@ class _Flattener(Rewriter):
     def __init__(self, graph: Graph, by: str) -> None:
         super().__init__(graph, by)
         self._multiplied = _multiplied(graph)
-        self._on_device = _on_device(graph)
+        self._on_device = device_values(graph)
         self._maps: dict[str, str] = {}
         """For each flattened value the name of its map."""
 

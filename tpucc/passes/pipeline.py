@@ -14,6 +14,7 @@ from tpucc.passes.compose_tables import ComposeTables
 from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
+from tpucc.passes.device_forms import DeviceForms
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation
 from tpucc.passes.flatten_to_convolution import FlattenToConvolution
@@ -36,6 +37,7 @@ from tpucc.passes.split_maps import SplitMaps
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
+    DeviceForms(),
     DecomposeBatchNorm(),
     SinkTransposes(),
     FoldScales(),

@@ -8,13 +8,13 @@ the host stands around it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
 from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, counted, listed
-from tpucc.ir.dataflow import Relations
+from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
@@ -74,10 +74,9 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     return {node.name: "device" if node.name in device else "host" for node in graph}
 
 
-def needs_host(node: Node, graph: Graph) -> str:
+def needs_host(node: Node, operands: Sequence[Node]) -> str:
     """Why the device can't run the operator; empty when it can. That a product needs weights is another matter."""
     legalisation = OPS[node.op].legalisation
-    operands = graph.operands(node)
     if isinstance(legalisation, Matrix) and (why := obstacle(node, operands)):
         return why
     if isinstance(legalisation, OnHost):
@@ -92,6 +91,22 @@ def needs_host(node: Node, graph: Graph) -> str:
     if any(type_.dtype != "f32" for type_ in (node.type, *(operand.type for operand in operands))):
         return "the device computes with quantised f32 values"
     return ""
+
+
+def device_values(graph: Graph) -> frozenset[str]:
+    """The products with weights, and what the device can compute from them."""
+    found: set[str] = set()
+    constants = constant_values(graph)
+    for node in graph:
+        if is_devices(node, graph.operands(node), found, constants):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def is_devices(node: Node, operands: Sequence[Node], on_device: Container[str], constants: Container[str]) -> bool:
+    """Whether the node is a product with weights, which are `constants`, or what the device can compute from values that it has."""
+    from_device = any(name in on_device for name in node.operands) and not is_product(node)
+    return (from_device or has_weights(node, constants)) and not needs_host(node, operands)
 
 
 def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
@@ -116,7 +131,7 @@ class _Placing(Relations):
     def _why_host(self, node: Node) -> str:
         if is_product(node) and not has_weights(node, self.constants):
             return WEIGHTS
-        return needs_host(node, self.graph)
+        return needs_host(node, self.graph.operands(node))
 
 
 def _computes(node: Node) -> bool:
