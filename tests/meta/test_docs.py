@@ -13,6 +13,7 @@ import pytest
 
 import tpucc
 from tpucc.cli.main import group as command_line
+from tpucc.ops import INTERNAL, OPS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -34,6 +35,11 @@ def test_the_reference_is_up_to_date() -> None:
 @pytest.mark.soak
 def test_all_of_the_reference_is_up_to_date() -> None:
     assert stale_pages() == ""
+
+
+def test_the_page_of_the_language_has_all_operators() -> None:
+    table = (ROOT / "docs" / "language.md").read_text("utf-8").partition("\n## Operators\n")[2].partition("\n## ")[0]
+    assert set(OPS) - INTERNAL - set(re.findall(r"`(\w+)`", table)) == set()
 
 
 def test_links_lead_somewhere() -> None:
