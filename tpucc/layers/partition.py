@@ -170,8 +170,10 @@ def _is_walk(graph: Graph, node: Node) -> bool:
     shown = graph[node.operands[0]].type
     if isinstance(node.attributes, TransposeAttributes) and shown.rank:
         return node.attributes.perm[-1] % shown.rank == shown.rank - 1
-    lanes_turned = isinstance(node.attributes, SliceAttributes) and node.attributes.ranges[-1:] not in ((), (range(shown.columns),))
-    return node.type.columns == shown.columns and not lanes_turned
+    if isinstance(node.attributes, SliceAttributes) and shown.rank:
+        *rows, lanes = node.attributes.ranges
+        return lanes == range(shown.columns) and all(places.step > 0 for places in rows)
+    return node.type.columns == shown.columns
 
 
 def _times(graph: Graph, device: frozenset[str]) -> dict[str, int]:
