@@ -212,3 +212,17 @@ def test_batch_norm() -> None:
     variance = np.abs(drawn(4, 7))
     wanted = F.batch_norm(torch_models.nchw(tensor(x)), *map(tensor, (mean, variance, gamma, beta)), eps=0.001)
     assert error(reference("batch_norm", x, gamma, beta, mean, variance), torch_models.nhwc(wanted)) < 4
+
+
+def test_layer_norm() -> None:
+    x, gamma, beta = 3 * drawn(0, 3, 5, 57) + 2, drawn(1, 57), drawn(2, 57)
+    wanted = F.layer_norm(tensor(x), (57,), tensor(gamma), tensor(beta))
+    assert error(reference("layer_norm", x, gamma, beta), wanted) < 4
+
+
+def test_attention() -> None:
+    """Products of computed values, with batch dimensions that broadcast."""
+    q, k, v = drawn(0, 2, 3, 7, 5), drawn(1, 3, 5, 7), drawn(2, 2, 1, 7, 4)
+    weights = reference("softmax", reference("matmul", q, k))
+    wanted = torch.softmax(tensor(q) @ tensor(k), -1) @ tensor(v)
+    assert error(reference("matmul", weights, v), wanted) < 16

@@ -14,6 +14,7 @@ import pytest
 
 import tpucc
 from tpucc.cli.main import group as command_line
+from tpucc.ops import INTERNAL, OPS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -58,6 +59,11 @@ def test_only_the_machines_bits_are_the_same_everywhere() -> None:
     last = [re.findall(r"(\w{8})$", text, re.MULTILINE) for text in (here, page[page.index("kernel  ") : page.index("This was one")])]
     assert len(last[0]) == 12
     assert last[0] == last[1]
+
+
+def test_the_page_of_the_language_has_all_operators() -> None:
+    table = (ROOT / "docs" / "language.md").read_text("utf-8").partition("\n## Operators\n")[2].partition("\n## ")[0]
+    assert set(OPS) - INTERNAL - set(re.findall(r"`(\w+)`", table)) == set()
 
 
 def test_links_lead_somewhere() -> None:

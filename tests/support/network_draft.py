@@ -93,6 +93,7 @@ def rnn(x, h, name):
 ACTIVATIONS = (
     "relu({})", "relu({})", "relu6({})", "sigmoid({})", "tanh({})", "leaky_relu({}, alpha=0.2)", "elu({})", "gelu({})",
     "gelu({}, approximate=True)", "silu({})", "hard_sigmoid({})", "hard_swish({})", "{}", "{}",
+    "abs({})", "clip({}, -0.75, 1.5)", "maximum({}, 0.1)", "exp(clip({}, -2.0, 2.0))", "sqrt(abs({}) + 0.5)", "log(abs({}) + 0.5)",
 )  # fmt: skip
 
 

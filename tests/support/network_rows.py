@@ -48,8 +48,34 @@ def combine(draft: Draft) -> None:
 
 
 def soften(draft: Draft) -> None:
-    """A softmax in the middle: work for the host."""
-    draft.let(f"softmax({draft.value})", draft.shape)
+    """A softmax or a layer norm in the middle: work for the host."""
+    if draft.chance(0.5):
+        draft.let(f"softmax({draft.value})", draft.shape)
+    else:
+        draft.let(f"layer_norm({draft.value}, {draft.weight(draft.shape[-1])}, {draft.weight(draft.shape[-1])})", draft.shape)
+
+
+def compare_steps(draft: Draft) -> None:
+    """Attention of a sequence to itself: products of computed values."""
+    images, steps, features = draft.shape
+    turned = f"transpose({draft.value}, (0, 2, 1))"
+    draft.let(f"softmax({draft.value} @ {turned}) @ {draft.value}", draft.shape, 2 * images * steps * steps * features)
+
+
+def take_every(draft: Draft) -> None:
+    """Every other place, or fewer, of one axis, also backwards."""
+    axis, step = draft.integer(1, len(draft.shape) - 1), draft.one_of((-3, -2, -1, 2, 2, 3))
+    left = len(range(0, draft.shape[axis], abs(step)))
+    index = ", ".join([*[":"] * axis, f"::{step}"])
+    draft.let(f"{draft.value}[{index}]", (*draft.shape[:axis], left, *draft.shape[axis + 1 :]))
+
+
+def split_and_join(draft: Draft) -> None:
+    """Two parts along the last axis, of which the second comes first afterwards."""
+    first = draft.integer(1, draft.shape[-1] - 1)
+    a, b = draft.name(), draft.name()
+    draft.lines.append(f"{a}, {b} = split({draft.value}, [{first}, {draft.shape[-1] - first}], axis=-1)")
+    draft.let(f"concat([{b}, {a}])", draft.shape)
 
 
 def mix(draft: Draft) -> None:

@@ -67,6 +67,31 @@ SOURCES = {
     h = softmax(relu(x @ w))
     return h @ w, h
 """,
+    "slices with steps": HEAD
+    + """x: f32[12, 6, 10]):
+    weight w: f32[10, 8]
+    weight v: f32[4, 5]
+    h = relu(x @ w)
+    a, b = split(h, [2, 4], axis=1)
+    return h[:, ::2, ::2] @ v, h[:, 1:6:3, ::-1] * 0.5, a[:, ::-1], b
+""",
+    "attention": HEAD
+    + """x: f32[12, 6, 10]):
+    weight w: f32[10, 8]
+    weight v: f32[8, 5]
+    weight g: f32[8]
+    h = layer_norm(x @ w, g, g)
+    heads = transpose(reshape(h, (12, 6, 2, 4)), (0, 2, 1, 3))
+    mixed = softmax(heads @ transpose(heads, (0, 1, 3, 2))) @ heads
+    return reshape(transpose(mixed, (0, 2, 1, 3)), (12, 6, 8)) @ v, mixed
+""",
+    "products that broadcast": HEAD
+    + """x: f32[12, 6, 4]):
+    weight w: f32[4, 4]
+    h = x @ w
+    c = full([12, 4, 3], 0.25)
+    return h @ c, zeros([5]) + full([6], 0.5) @ h @ full([2, 4, 5], 0.5)[0], reshape(h, (12, 1, 6, 4)) @ full([3, 4, 2], 2.0)
+""",
     "lanes become rows on the host": HEAD
     + """x: f32[12, 6, 10]):
     weight w: f32[6, 6]
@@ -279,9 +304,11 @@ def test_messages(name: str) -> None:
 REASONS = {
     "argmax works along axis 0, and that is the batch": "x: f32[8, 4]):\n    return argmax(x, axis=0)\n",
     "the slice takes 0:4 of axis 0, which is a part of the batch": "x: f32[8, 4]):\n    return x[0:4]\n",
+    "the slice takes axis 0 in steps of -1, and that is": "x: f32[8, 4]):\n    return x[::-1]\n",
     "the slice takes 3:4 of axis 0, which is a part of the batch": "x: f32[8, 4]):\n    return x[3] * 2.0\n",
     "the product adds up over the batch": "x: f32[8, 4]):\n    weight w: f32[3, 8]\n    return w @ x\n",
-    "matmul needs a constant where": "x: f32[8, 8], y: f32[8, 8]):\n    return x @ y\n",
+    "matmul brings different items": "x: f32[8, 8, 4]):\n    return x @ transpose(x, (1, 2, 0))\n",
+    "layer_norm works along axis 0": "x: f32[8]):\n    g = ones([8])\n    return layer_norm(x, g, g)\n",
     "add brings different items of the batch together": "x: f32[8, 8]):\n    return x + transpose(x, (1, 0))\n",
     "mul brings different items of the batch together": "x: f32[8]):\n    return reshape(x, (8, 1)) * x\n",
     "concat joins the batch with a constant": "x: f32[8, 4]):\n    return concat([x, zeros([2, 4])], axis=0)\n",

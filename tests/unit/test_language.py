@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.networks import elaborated, results
 from tpucc.diagnostics import Source
 from tpucc.driver import front_end
 from tpucc.frontend.elaborate import Model
@@ -44,6 +45,7 @@ def static(expression: str, before: str = "") -> str:
         ("resnet", {"out": "f32[8, 10]"}),
         ("imdb_lstm", {"out": "f32[8, 1]"}),
         ("left_constants", {"out": "f32[17, 30]"}),
+        ("attention", {"out": "f32[2, 10]"}),
         ("host_only", {"x": "f32[8, 8]", "out1": "f32[8, 8]", "n": "i32[8]", "out3": "f32[2, 2]"}),
     ],
 )
@@ -331,3 +333,35 @@ def good(text: str, seed: int) -> bool:
         assert all(d.labels for d in error.diagnostics), f"seed {seed}"  # noqa: PT017
         return False
     return True
+
+
+INDICES = [
+    "::2, :, 1:4",
+    "::-1",
+    "1:-1:2, ::-1, -1",
+    "5:0:-2, 3, ::-3",
+    "-1::-4, -2:",
+    ":0:-1, ::3, 2:-9:-1",
+    "::9, ::-9, ::1",
+    "2:3:-1 + 2",
+]
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_slices_are_numpys(index: str) -> None:
+    x = np.arange(6 * 5 * 4, dtype=np.float32).reshape(6, 5, 4)
+    graph = elaborated(f"model m(x: f32[6, 5, 4]):\n    return x[{index}] * 1.0\n")
+    assert np.array_equal(results(graph, {"x": x})["out"], eval(f"x[{index}]", {"x": x}))
+
+
+def test_split_is_slices_side_by_side() -> None:
+    x = np.arange(24, dtype=np.float32).reshape(4, 6)
+    graph = elaborated(
+        "model m(x: f32[4, 6]):\n    a, b = split(x, 2, axis=0)\n    c, d, e = split(x, [1, 3, 2], axis=-1)\n"
+        "    return a, b, c, d, e, split(x, 1, axis=0)[0] * 1.0\n"
+    )
+    found = results(graph, {"x": x})
+    assert [node.name for node in graph if node.op == "slice"] == ["a", "b", "c", "d", "e"]
+    for name, wanted in zip("abcde", (x[:2], x[2:], x[:, :1], x[:, 1:4], x[:, 4:]), strict=True):
+        assert np.array_equal(found[name], wanted)
+    assert np.array_equal(found["out5"], x)

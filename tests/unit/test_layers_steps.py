@@ -164,6 +164,23 @@ def test_views_that_turn_lanes_into_rows_are_steps_and_others_walks() -> None:
     assert {"walked", "shown", "part"} <= {node.name for node in parts.device}
 
 
+@pytest.mark.parametrize(
+    ("bounds", "steps"),
+    [
+        ({"starts": (0, 0), "stops": (5, 4), "steps": (2, 1)}, 0),
+        ({"starts": (0, 3), "stops": (5, -1), "steps": (1, -1)}, 1),
+        ({"starts": (4, 0), "stops": (-1, 4), "steps": (-1, 1)}, 1),
+        ({"starts": (0, 0), "stops": (5, 4), "steps": (1, 2)}, 1),
+    ],
+)
+def test_slices_of_rows_forwards_are_walks_and_others_steps(bounds: dict[str, tuple[int, ...]], steps: int) -> None:
+    model = Mixed()
+    x = model.quantised(model.input("x", 5, 4))
+    part = model.op("slice", model.add("h", x, x), name="part", **bounds)
+    parts = checked(model.build(model.real(model.add("y", part, part))))
+    assert len(parts.middle) == steps
+
+
 def test_constants_are_copied_to_the_steps_that_read_them() -> None:
     model = Mixed()
     c = model.constant("c", [[1.0, 2.0, 3.0]])

@@ -19,12 +19,11 @@ from tpucc.numerics import AnyArray
 
 def sliced(data: st.DataObject, access: Access, numbers: AnyArray) -> tuple[Access, AnyArray]:
     parts = [sorted(data.draw(st.tuples(st.integers(0, size - 1), st.integers(1, size)))) for size in access.shape]
-    parts = [(first, max(last, first + 1)) for first, last in parts]
-    single = [axis for axis, (first, last) in enumerate(parts) if last - first == 1]
+    taken = [range(first, max(last, first + 1), data.draw(st.integers(1, 3))) for first, last in parts]
+    single = [axis for axis, each in enumerate(taken) if len(each) == 1]
     dropped = data.draw(st.lists(st.sampled_from(single), unique=True)) if single else []
-    places = tuple(first if axis in dropped else slice(first, last) for axis, (first, last) in enumerate(parts))
-    starts, stops = zip(*parts, strict=True) if parts else ((), ())
-    return access.sliced(starts, stops, dropped), np.asarray(numbers[places])
+    places = tuple(each.start if axis in dropped else slice(each.start, each.stop, each.step) for axis, each in enumerate(taken))
+    return access.taken(taken, dropped), np.asarray(numbers[places])
 
 
 def transposed(data: st.DataObject, access: Access, numbers: AnyArray) -> tuple[Access, AnyArray]:

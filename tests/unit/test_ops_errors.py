@@ -34,6 +34,7 @@ from tpucc.ops.elu import EluAttributes
 from tpucc.ops.embedding_gradient import EmbeddingGradientAttributes
 from tpucc.ops.full import FullAttributes
 from tpucc.ops.gelu import GeluAttributes
+from tpucc.ops.layer_norm import LayerNormAttributes
 from tpucc.ops.leaky_relu import LeakyReluAttributes
 from tpucc.ops.linear import LinearAttributes
 from tpucc.ops.lrn import LrnAttributes
@@ -67,7 +68,10 @@ CASES: list[Case] = [
     ("matmul", NONE, (f32(5, 4), f32(5, 3)), "E0301", (0, 1), "transpose({0}, (1, 0)) would fit"),
     ("matmul", NONE, (f32(), f32(5, 3)), "E0303", (0,), "scalar"),
     ("matmul", NONE, (f32(4, 3), f32(3)), "E0303", (1,), "reshape({1}, (3, 1))"),
-    ("matmul", NONE, (f32(2, 4, 3), f32(2, 3, 4)), "E0303", (1,), "only the left side"),
+    ("matmul", NONE, (f32(4, 3), f32()), "E0303", (1,), "write `*`"),
+    ("matmul", NONE, (f32(2, 4, 3), f32(3, 3, 4)), "E0302", (0, 1), "axis -3 are 2 and 3"),
+    ("matmul", NONE, (f32(2, 4, 3), f32(2, 5, 3)), "E0301", (0, 1), "last but one of {1}, and 3 is not 5; transpose({1}, (0, 2, 1))"),
+    ("linear", LinearAttributes(), (f32(2, 4, 3), f32(2, 3, 4)), "E0303", (1,), "[inputs, outputs]"),
     ("matmul", NONE, (I32, f32(3, 4)), "E0305", (0,), "only indices and labels are integers"),
     ("matmul", NONE, (f32(4, 4), I8), "E0305", (1,), "dequantize it first"),
     ("linear", LinearAttributes(), (f32(4, 3), f32(4, 5)), "E0301", (0, 1), "3 is not 4"),
@@ -110,6 +114,11 @@ CASES: list[Case] = [
     ("batch_norm", BatchNormAttributes(), (f32(), *CHANNELS), "E0303", (0,), "no channels"),
     ("batch_norm", BatchNormAttributes(-0.5), (IMAGE, *CHANNELS), "E0307", ("epsilon",), "found -0.5"),
     ("batch_norm", BatchNormAttributes(momentum=1.5), (IMAGE, *CHANNELS), "E0307", ("momentum",), "between 0 and 1, found 1.5"),
+    ("layer_norm", LayerNormAttributes(), (f32(4, 3), f32(3), f32(4)), "E0311", (0, 2), "f32[3], found f32[4]"),
+    ("layer_norm", LayerNormAttributes(), (f32(4, 3), f32(4, 3), f32(3)), "E0311", (0, 1), "one value a column"),
+    ("layer_norm", LayerNormAttributes(), (f32(), f32(), f32()), "E0303", (0,), "no last axis"),
+    ("layer_norm", LayerNormAttributes(-1.0), (f32(3), f32(3), f32(3)), "E0307", ("epsilon",), "found -1.0"),
+    ("layer_norm", LayerNormAttributes(), (I32, f32(3), f32(3)), "E0305", (0,), "f32"),
     ("flatten", NONE, (f32(),), "E0303", (0,), "reshape({0}, (1, 1))"),
     ("flatten", NONE, (f32(2, 2**20, 2**20),), "E0308", (0,), "larger than"),
     ("reshape", ReshapeAttributes((5, 3)), (f32(4, 3),), "E0309", (0, "shape"), "12 elements, which (5, 3)"),
@@ -136,6 +145,12 @@ CASES: list[Case] = [
     ("pad", PadAttributes(((2**31 - 1, 1),)), (f32(4),), "E0308", ("pads",), "larger than"),
     ("slice", SliceAttributes((0, 2), (4, 2)), (f32(4, 3),), "E0308", (0,), "nothing of axis 1"),
     ("slice", SliceAttributes((0, 0), (4, 4)), (f32(4, 3),), "E0313", (0,), "0:4 is outside axis 1"),
+    ("slice", SliceAttributes((0, 0), (4, 3), (), (1, 0)), (f32(4, 3),), "E0307", ("steps",), "must not be 0"),
+    ("slice", SliceAttributes((0, 0), (4, 3), (), (2,)), (f32(4, 3),), "E0303", (0,), "axes"),
+    ("slice", SliceAttributes((0, 0), (4, 3), (), (1, -1)), (f32(4, 3),), "E0308", (0,), "nothing of axis 1"),
+    ("slice", SliceAttributes((0, 2), (4, -2), (), (1, -1)), (f32(4, 3),), "E0313", (0,), "2:-2:-1 is outside axis 1"),
+    ("slice", SliceAttributes((0, 0), (5, 3), (), (2, 1)), (f32(4, 3),), "E0313", (0,), "0:5:2 is outside axis 0"),
+    ("slice", SliceAttributes((0, 0), (10**30, 3), (), (2, 1)), (f32(4, 3),), "E0313", (0,), "is outside axis 0"),
     ("slice", SliceAttributes((0,), (4,)), (f32(4, 3),), "E0303", (0,), "1 axes"),
     ("slice", SliceAttributes((0, 0), (4, 2), (1,)), (f32(4, 3),), "E0304", (0,), "can't be dropped"),
     ("slice", SliceAttributes((0, 0), (4, 1), (2,)), (f32(4, 3),), "E0304", (0,), "axis 2"),

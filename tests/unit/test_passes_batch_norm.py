@@ -7,11 +7,13 @@ import re
 import numpy as np
 import pytest
 
+import tpucc
 from tests.support.operator_graphs import Model, value_of
 from tests.support.rewrites import CONTEXT, assert_close, body, check, graph_of, lines, ran, results
 from tpucc.ir.graph import Graph
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
 from tpucc.passes.fold_scales import FoldScales
+from tpucc.runtime.check import compare_with_reference, float_reference, random_inputs
 
 PARAMETERS = """
     x = input : f32[3, 2]
@@ -20,6 +22,27 @@ PARAMETERS = """
     m = constant(value=f32[2]{0.5, 4}) : f32[2]
     v = constant(value=f32[2]{8.5, 3.5}) : f32[2]
 """
+
+
+def test_statistics_of_the_batch_itself() -> None:
+    """The host computes them: the device has the products before and after."""
+    exe = tpucc.compile_source("""
+weights random(seed=1)
+model m(x: f32[6, 5, 3]):
+    weight w: f32[3, 4]
+    weight gamma: f32[4]
+    weight beta: f32[4]
+    h = x @ w
+    m = mean(h, (0, 1))
+    y = batch_norm(h, gamma, beta, m, mean((h - m) * (h - m), (0, 1)))
+    return y @ ones([4, 2])
+""")
+    assert exe.compilation is not None
+    assert exe.compilation.layers is not None
+    inputs = random_inputs(exe.runtime, 2)
+    assert not any(c.unequal for c in compare_with_reference(exe.runtime, exe.compilation.layers, inputs))
+    exact = float_reference(exe.compilation.graph, inputs)["out"]
+    np.testing.assert_allclose(exe.run(inputs)["out"], exact, atol=0.3)
 
 
 def test_constant_parameters_become_a_scale_and_an_offset() -> None:

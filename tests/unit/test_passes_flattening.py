@@ -26,7 +26,7 @@ MAP = """
 
 def moving(graph: Graph) -> list[str]:
     """The reshapes that the device can't do as views."""
-    return [node.name for node in graph if isinstance(OPS[node.op].legalisation, View) and needs_host(node, graph)]
+    return [node.name for node in graph if isinstance(OPS[node.op].legalisation, View) and needs_host(node, graph.operands(node))]
 
 
 def test_a_product_of_a_flattened_map_is_a_convolution() -> None:

@@ -32,6 +32,8 @@ def slices(graph: Graph) -> int:
         "    weight w: f32[3, 2, 5, 7]\n    return conv2d(h[:, :, :, 3:8], w, stride=2, padding=1)\n",
         "    weight w: f32[5, 7]\n    p = h[:, :, :, 3:8]\n    return p @ w, relu(p @ w)\n",
         "    weight w: f32[1, 7]\n    return h[:, :, :, 11:] @ w\n",
+        "    weight w: f32[4, 7]\n    return h[:, :, :, 2::3] @ w\n",
+        "    weight w: f32[3, 2, 5, 7]\n    return conv2d(h[:, :, :, 9::-2], w)\n",
     ],
 )
 def test_lanes_are_read_where_they_lie(body: str) -> None:
@@ -52,6 +54,8 @@ def test_lanes_are_read_where_they_lie(body: str) -> None:
         ("    weight w: f32[100, 7]\n    return h[:, :, :, 200:300] @ w\n", 300),
         ("    return relu(h[:, :, :, 3:8])\n", 12),
         ("    weight w: f32[1, 1, 1, 5]\n    return conv2d(h[:, :, :, 3:8], w, groups=5)\n", 12),
+        ("    weight w: f32[12, 7]\n    return h[:, ::2] @ w\n", 12),
+        ("    weight w: f32[3, 7]\n    return h[:, :, :, ::256] @ w\n", 600),
     ],
 )
 def test_it_leaves_alone_what_would_cost_more(body: str, width: int) -> None:

@@ -27,6 +27,9 @@ STAY: dict[str, dict[str, float]] = {
     "leaky_relu": {"alpha": -0.5},
     "elu": {"alpha": -1.0},
     "softmax": {},
+    "abs": {},
+    "log": {},
+    "sqrt": {},
 }
 MOVE: dict[str, dict[str, float]] = {
     "relu": {},
@@ -36,6 +39,9 @@ MOVE: dict[str, dict[str, float]] = {
     "hard_sigmoid": {},
     "leaky_relu": {"alpha": 0.3},
     "elu": {"alpha": 0.5},
+    "clip": {"low": -0.5, "high": 0.5},
+    "exp": {},
+    "sign": {},
 }
 
 
@@ -73,7 +79,7 @@ def test_functions_that_never_fall_fuse_with_the_convolution(activation: str, bi
     result = HoistActivations().run(graph, CONTEXT)
     check(result)
     assert_close(graph, result)
-    if activation in ("relu", "relu6", "hard_sigmoid"):
+    if activation in ("relu", "relu6", "hard_sigmoid", "clip", "sign"):
         assert_equal(graph, result)
     fused = FuseActivation().run(FuseBias().run(result, CONTEXT), CONTEXT)
     assert [node.op for node in fused if node.op not in ("input", "constant")] == ["convolution", "max_pool"]

@@ -178,6 +178,8 @@ def test_attributes_that_say_something_are_written() -> None:
     )
     part = SliceAttributes((0, 4, 1), (2, 5, 9), (1,))
     assert attribute_label(Node("x", "slice", ("y",), part, kind, Origin())) == ("[0:2, 4, 1:9]",)
+    part = SliceAttributes((0, 4, 8), (9, 5, -1), (1,), (2, 1, -1))
+    assert attribute_label(Node("x", "slice", ("y",), part, kind, Origin())) == ("[0:9:2, 4, 8::-1]",)
 
 
 def test_a_constant_is_its_key_or_its_name_and_a_number_itself() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from tpucc.diagnostics import Label, Span, did_you_mean
-from tpucc.frontend import ast, builtins
+from tpucc.frontend import ast, builtins, splitting
 from tpucc.frontend.apply import Application, Operand, applied, inferred, operand, tensors_of
 from tpucc.frontend.attributes import converted, declared
 from tpucc.frontend.binding import Callee, bind
@@ -32,17 +32,14 @@ PYTHON_FUNCTIONS = {
     "super": "there are no classes: a def makes the layers of a model",
     "random": "weights random(seed=0), at the top level, draws the weights",
     "str": 'a string takes values in holes: "layer{i}"',
-    **dict.fromkeys(
-        ("layer_norm", "LayerNorm"),
-        "no operator normalises rows: their means are known only when the model runs; batch_norm takes constant ones",
-    ),
+    **dict.fromkeys(("LayerNorm", "LayerNormalization"), "layer_norm(x, gamma, beta) normalises rows, with weights for gamma and beta"),
     "depthwise_conv2d": "conv2d(x, w, groups=x.shape[3]), with a kernel [height, width, 1, filters]",
     "conv1d": "write it as conv2d of an image that is one pixel high",
     **dict.fromkeys(("lstm", "LSTM", "gru", "GRU"), "write it as a def of one step, called in a loop over x[:, t]"),
-    "attention": "TPU v1 multiplies by constants only, so there is no attention",
+    "attention": "write it out: softmax(q @ transpose(k, (0, 2, 1))) @ v; the host multiplies computed values",
     **dict.fromkeys(("squeeze", "unsqueeze", "expand_dims"), "reshape adds and removes axes of size 1"),
     "stack": "reshape adds the axis, and concat joins along it",
-    "split": "slices take the parts: x[:, 0:4]",
+    "chunk": "split(x, parts, axis) gives the parts as a tuple",
 }
 
 
@@ -54,9 +51,11 @@ def call(frame: Frame, node: ast.Call, hint: Hint) -> Value:
     name = function.text
     if name in frame.run.functions:
         return _call_defined(frame, frame.run.functions[name], node, hint)
-    if not is_operator(name) and name not in builtins.STATIC:
+    if not is_operator(name) and name not in builtins.STATIC and name != splitting.NAME:
         raise _unknown(frame, function, node.span)
     values = _read(frame, node.arguments)
+    if name == splitting.NAME:
+        return splitting.split(frame, node, values, hint)
     static = name in builtins.STATIC and not isinstance(next(iter(values.values()), None), Tensor)
     if static or not is_operator(name):
         return _call_static(name, node, values)

@@ -27,11 +27,10 @@ OPPOSITE = "1 - mask is the opposite of a mask"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The part of one axis that is taken: start to stop; `dropped` when the axis was indexed by an integer."""
+    """The places of one axis that are taken; `dropped` when the axis was indexed by an integer."""
 
-    start: int
-    stop: int
-    dropped: bool
+    places: range
+    dropped: bool = False
 
 
 class PoisonedIndex(Exception):
@@ -224,11 +223,12 @@ def _tensor_part(frame: Frame, tensor: Tensor, node: ast.Subscript, hint: Hint) 
         _part(index, place.span, axis, type_.shape[axis], name)
         for axis, (index, place) in enumerate(zip(indices, node.indices, strict=True))
     ]
-    parts += [Part(0, size, False) for size in type_.shape[len(parts) :]]
-    if all(part == Part(0, size, False) for part, size in zip(parts, type_.shape, strict=True)):
+    parts += [Part(range(size)) for size in type_.shape[len(parts) :]]
+    if all(part == Part(range(size)) for part, size in zip(parts, type_.shape, strict=True)):
         return tensor
     squeeze = tuple(axis for axis, part in enumerate(parts) if part.dropped)
-    attributes = SliceAttributes(tuple(part.start for part in parts), tuple(part.stop for part in parts), squeeze)
+    starts, stops, steps = zip(*((part.places.start, part.places.stop, part.places.step) for part in parts), strict=True)
+    attributes = SliceAttributes(starts, stops, squeeze, steps if set(steps) != {1} else ())
     operand = Operand(tensor, node.value.span, variable)
     return applied(Application(frame, "slice", (operand,), attributes, node.span), hint)
 
@@ -257,9 +257,9 @@ def _index(frame: Frame, node: ast.Expression | ast.Slice) -> int | slice:
         None if part is None else _integer(evaluate(frame, part), part.span, "the bound of a slice")
         for part in (node.start, node.stop, node.step)
     )
-    if step not in (None, 1):
-        raise Problem("E0226", "slices have steps of 1", node.step.span if node.step else node.span, f"found the step {step}")
-    return slice(start, stop)
+    if step == 0:
+        raise Problem("E0226", "the step of a slice can't be 0", node.step.span if node.step else node.span)
+    return slice(start, stop, step)
 
 
 def _integer(value: Value, span: Span, what: str) -> int:
@@ -272,12 +272,12 @@ def _part(index: int | slice, span: Span, axis: int, size: int, name: str) -> Pa
     if isinstance(index, int):
         if not -size <= index < size:
             raise Problem("E0313", f"index {index} is out of range for axis {axis} of {name}", span, _reach(f"axis {axis}", size))
-        return Part(index % size, index % size + 1, True)
-    start, stop, _ = index.indices(size)
-    if start >= stop:
+        return Part(range(index % size, index % size + 1), dropped=True)
+    places = range(*index.indices(size))
+    if not places:
         message = f"this slice takes nothing of axis {axis} of {name}"
         raise Problem("E0308", message, span, f"axis {axis} has {counted(size, 'element')}", "a tensor has at least one element")
-    return Part(start, stop, False)
+    return Part(places if len(places) > 1 else range(places[0], places[0] + 1))
 
 
 def _reach(name: str, size: int) -> str:

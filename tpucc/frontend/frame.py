@@ -18,7 +18,7 @@ from tpucc.ops import INTERNAL, OPS
 Hint = tuple[str, ...]
 """The names that the statement around an expression gives to its results; from them come the names of nodes."""
 
-STATIC_FUNCTIONS = ("len", "min", "max", "ceil_div", "range")
+STATIC_FUNCTIONS = ("len", "min", "max", "ceil_div", "range", "split")
 
 
 def is_operator(name: str) -> bool:

@@ -19,6 +19,7 @@ from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.layers.kinds import VIEWS, is_layer
 from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
+from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 
 
@@ -169,6 +170,9 @@ def _is_walk(graph: Graph, node: Node) -> bool:
     shown = graph[node.operands[0]].type
     if isinstance(node.attributes, TransposeAttributes) and shown.rank:
         return node.attributes.perm[-1] % shown.rank == shown.rank - 1
+    if isinstance(node.attributes, SliceAttributes) and shown.rank:
+        *rows, lanes = node.attributes.ranges
+        return lanes == range(shown.columns) and all(places.step > 0 for places in rows)
     return node.type.columns == shown.columns
 
 

@@ -67,8 +67,8 @@ class Reader:
                 return self._layer(node, node.attributes)
             case ConstantAttributes(value):
                 return whole(Tensor(node.name, node.type, data=value.data))
-            case SliceAttributes(starts, stops, squeeze):
-                return self._values[node.operands[0]].sliced(starts[:-1], stops[:-1], squeeze)
+            case SliceAttributes(squeeze=squeeze) as part:
+                return self._values[node.operands[0]].taken(part.ranges[:-1], squeeze)
             case TransposeAttributes(perm):
                 return self._values[node.operands[0]].transposed([axis % len(perm) for axis in perm[:-1]])
         return whole(Tensor(node.name, node.type, is_input=True)) if node.is_input else self._regrouped(node)

@@ -97,12 +97,16 @@ class Access:
         steps = regrouped(self.shape, self.steps, shape)
         return None if steps is None else replace(self, shape=shape, steps=steps)
 
-    def sliced(self, starts: Sequence[int], stops: Sequence[int], squeeze: Sequence[int] = ()) -> Access:
-        """The part `starts[i]:stops[i]` of each axis; the axes of `squeeze` are dropped."""
-        start = self.start + sum(first * step for first, step in zip(starts, self.steps, strict=True))
+    def sliced(self, starts: Sequence[int], stops: Sequence[int]) -> Access:
+        """The part `starts[i]:stops[i]` of each axis."""
+        return self.taken(tuple(map(range, starts, stops)))
+
+    def taken(self, places: Sequence[range], squeeze: Sequence[int] = ()) -> Access:
+        """The indices `places[i]` of each axis; the axes of `squeeze` are dropped."""
+        start = self.start + sum(taken.start * step for taken, step in zip(places, self.steps, strict=True))
         kept = [axis for axis in range(len(self.shape)) if axis not in squeeze]
-        sizes = [stop - first for first, stop in zip(starts, stops, strict=True)]
-        return Access(self.tensor, tuple(sizes[axis] for axis in kept), tuple(self.steps[axis] for axis in kept), start)
+        steps = tuple(self.steps[axis] * (places[axis].step if len(places[axis]) > 1 else 1) for axis in kept)
+        return Access(self.tensor, tuple(len(places[axis]) for axis in kept), steps, start)
 
     def transposed(self, perm: Sequence[int]) -> Access:
         """Axis `perm[i]` becomes axis i."""

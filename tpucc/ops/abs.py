@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ops.batch import each
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, unary
 
 
@@ -27,13 +26,13 @@ def gradient(g: Backward) -> Gradients:
 OP = OpDef(
     name="abs",
     summary="the distance from zero, element by element",
-    documentation="Its gradient at 0 is 0. NumPy: abs. ONNX: Abs.",
+    documentation="Its gradient at 0 is 0. On the device it is a table of 256 entries in the layer before it. NumPy: abs. ONNX: Abs.",
     operands=(Operand("x"),),
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=OnHost("the device's tables are for activations"),
-    facts=whole(batch=each),
+    legalisation=Table(lambda _, x: np.abs(x)),
+    facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(),
     examples=UNARY,

@@ -133,18 +133,32 @@ def aligned(case: Case, indices: Sequence[int]) -> Division:
 
 
 def product(case: Case) -> Division:
-    """Rows of the left side, or columns of the right one; never the axis that the product sums over."""
-    if case.batches[0] is None:
-        return Division(Batch(case.node.type.rank - 1, _kept(case, 1, 0).inner))
-    return Division(_kept(case, 0, case.operands[0].type.rank - 1))
+    """Rows of the left side, columns of the right one, or items of both sides; never the axis that the product sums over."""
+    left, right = (operand.type.shape for operand in case.operands[:2])
+    rank = case.node.type.rank
+    shifts = (rank - len(left), rank + (len(left) == 1) - len(right))
+    lying = (_kept(case, 0, len(left) - 1, shifts[0]), _kept(case, 1, len(right) - 2, shifts[1]), *case.divided[2:])
+    found = {batch for batch in lying if batch is not None}
+    if len(found) != 1:
+        raise MixedError(f"{case.node.op} brings different items of the batch together")
+    batch = found.pop()
+    constants = {}
+    for index, shape in enumerate((left, right)):
+        axis = batch.axis - shifts[index]
+        if case.batches[index] is None and 0 <= axis < len(shape) - 2 and shape[axis] != 1:
+            constants[index] = Batch(axis, batch.inner)
+    return Division(batch, constants)
 
 
-def _kept(case: Case, index: int, summed: int) -> Batch:
-    """The batch in operand `index`, whose axis `summed` the product sums over."""
-    batch = case.only(index)
+def _kept(case: Case, index: int, summed: int, shift: int) -> Batch | None:
+    """Where the batch in operand `index`, whose axis `summed` the product sums over, lies in the result."""
+    batch = case.divided[index]
+    if batch is None:
+        return None
     if batch.axis == summed:
         raise MixedError(SUMMED)
-    return batch
+    columns = index == 1 and batch.axis > summed
+    return replace(batch, axis=case.node.type.rank - 1 if columns else batch.axis + shift)
 
 
 def images(case: Case) -> Division:

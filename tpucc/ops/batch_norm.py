@@ -80,10 +80,11 @@ OP = OpDef(
     summary="gamma * (x - mean) / sqrt(variance + epsilon) + beta",
     documentation=(
         "The inference form of Ioffe and Szegedy, arXiv 1502.03167: the statistics are constants, one a channel (the last axis). It folds "
-        "into the layer before it. In training, the mean and the variance are those of the batch, and the constants move towards them: "
-        "`momentum * constant + (1 - momentum) * batch`. The batch's variance is the mean of the squares, divided by the number m of "
-        "values and not by m - 1; Ioffe and Szegedy use m / (m - 1) times as much in inference. Keras: BatchNormalization, with the same "
-        "epsilon, momentum and variance. ONNX: BatchNormalization (its epsilon is 1e-5, its momentum 0.9)."
+        "into the layer before it. With a computed variance it stays on the host, and the device waits for it. In training, the mean and "
+        "the variance are those of the batch, and the constants move towards them: `momentum * constant + (1 - momentum) * batch`. The "
+        "batch's variance is the mean of the squares, divided by the number m of values and not by m - 1; Ioffe and Szegedy use "
+        "m / (m - 1) times as much in inference. Keras: BatchNormalization, with the same epsilon, momentum and variance. ONNX: "
+        "BatchNormalization (its epsilon is 1e-5, its momentum 0.9)."
     ),
     operands=(Operand("x"), Operand("gamma"), Operand("beta"), Operand("mean"), Operand("variance")),
     attributes=BatchNormAttributes,

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.ir.types import TensorType, f32
-from tpucc.ops.batch import each
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number
 
 
@@ -49,13 +48,16 @@ def gradient(g: Backward) -> Gradients:
 OP = OpDef(
     name="clip",
     summary="min(max(x, low), high), element by element",
-    documentation="What is below `low` becomes `low`, what is above `high` becomes `high`. NumPy: clip. ONNX: Clip. PyTorch: clamp.",
+    documentation=(
+        "What is below `low` becomes `low`, what is above `high` becomes `high`. On the device it is a clamp of the quantised value in the "
+        "layer before it, and costs nothing. NumPy: clip. ONNX: Clip. PyTorch: clamp."
+    ),
     operands=(Operand("x"),),
     attributes=ClipAttributes,
     infer=infer,
     reference=reference,
-    legalisation=OnHost("the device clamps at the bounds of relu and relu6 only"),
-    facts=whole(batch=each),
+    legalisation=Clamp(lambda attributes: (attributes.low, attributes.high)),
+    facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(),
     examples=(

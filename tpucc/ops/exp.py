@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ops.batch import each
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, unary
 
 
@@ -29,13 +28,16 @@ def gradient(g: Backward) -> Gradients:
 OP = OpDef(
     name="exp",
     summary="e to the power of x, element by element",
-    documentation="Above about 88.7 it is infinite in float32. NumPy: exp. ONNX: Exp.",
+    documentation=(
+        "Above about 88.7 it is infinite in float32. On the device it is a table of 256 entries in the layer before it, whose results are "
+        "as far apart for small values as for large ones. NumPy: exp. ONNX: Exp."
+    ),
     operands=(Operand("x"),),
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=OnHost("the device's tables are for activations: 256 steps are too coarse for what grows so fast"),
-    facts=whole(batch=each),
+    legalisation=Table(lambda _, x: np.exp(x)),
+    facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(lambda _, operands, arithmetic: arithmetic.exp(operands[0])),
     examples=UNARY,

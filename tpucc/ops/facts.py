@@ -132,8 +132,8 @@ def whole(*, batch: BatchRule | None) -> Facts:
 
 
 def product(*, fuses_into: str) -> Facts:
-    """Rows times a matrix: `[..., K] @ [K, N]`."""
-    made = replace(_PLAIN, part=rows_and_columns, batch=rules.product, terms=lambda shapes: shapes[1][0])
+    """Rows times matrices: `[..., M, K] @ [..., K, N]`."""
+    made = replace(_PLAIN, part=rows_and_columns, batch=rules.product, terms=lambda shapes: shapes[1][-2])
     return replace(made, fuses_into=fuses_into)
 
 

@@ -14,6 +14,7 @@ from tpucc.ops.floats import Defined
 from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
+from tpucc.ops.rules import require_rank
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class LinearAttributes(Fused):
 
 def infer(attributes: LinearAttributes, types: Sequence[TensorType]) -> TensorType:
     """`[..., K] @ [K, N] + [N]` is `[..., N]`."""
+    require_rank(types[1], 2, 1, "[inputs, outputs]")
     return infer_fused(attributes, matmul.infer(NoAttributes(), types[:2]), types[2:])
 
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ops.batch import each
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import POSITIVE, unary
 
 
@@ -29,13 +28,16 @@ def gradient(g: Backward) -> Gradients:
 OP = OpDef(
     name="log",
     summary="the natural logarithm, element by element",
-    documentation="It is minus infinity at 0 and NaN below: `log(maximum(x, 1e-7))` is safe. NumPy: log. ONNX: Log.",
+    documentation=(
+        "It is minus infinity at 0 and NaN below: `log(maximum(x, 1e-7))` is safe. On the device it is a table of 256 entries in the layer "
+        "before it; the entries of 0 and of negative values are the smallest number. NumPy: log. ONNX: Log."
+    ),
     operands=(Operand("x"),),
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=OnHost("the device's tables are for activations: quantised values have a zero, and it has no logarithm"),
-    facts=whole(batch=each),
+    legalisation=Table(lambda _, x: np.log(np.maximum(x, 0))),
+    facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(lambda _, operands, arithmetic: arithmetic.log(operands[0])),
     examples=POSITIVE,

@@ -74,8 +74,13 @@ class Given:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
-    """A product with constant weights: an FC layer, or a convolutional one."""
+class Matrix(Generic[A]):
+    """A product with constant weights: an FC layer, or a convolutional one.
+
+    `obstacle` says, of the operator's attributes and its operands' shapes, why the device can't; it is empty when it can.
+    """
+
+    obstacle: Callable[[A, Sequence[tuple[int, ...]]], str] = lambda _, __: ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +98,10 @@ class Table(Generic[A]):
 
 
 @dataclass(frozen=True, slots=True)
-class Clamp:
-    """A clamp of real values to low…high: of the quantised value, without another rounding."""
+class Clamp(Generic[A]):
+    """A clamp of real values to the bounds low…high, by the operator's attributes: of the quantised value, without another rounding."""
 
-    low: float
-    high: float
+    bounds: Callable[[A], tuple[float, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,7 @@ class Boundary:
     """`quantize` and `dequantize`: they say how a value is represented, and move nothing."""
 
 
-Legalisation = OnHost | Given | Matrix | Pooling | Table[Any] | Clamp | Arithmetic | View | Rearrangement[Any] | Boundary
+Legalisation = OnHost | Given | Matrix[Any] | Pooling | Table[Any] | Clamp[Any] | Arithmetic | View | Rearrangement[Any] | Boundary
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,12 @@ def _aligned(shape: Shape, bounds: Bounds) -> Bounds:
 
 
 def product(attributes: Attributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part | None:
-    """Rows of the left operand, columns of the right one, and of the bias if there is one."""
-    depth, columns = (0, shapes[1][0]), bounds[-1]
-    operands: tuple[Bounds, ...] = ((*bounds[:-1], depth), (depth, columns), (columns,))
-    return Part(operands[: len(shapes)], attributes)
+    """Rows of the left operand, columns of the right one, and of the bias if there is one; of batch dimensions the same items of both."""
+    left, right = shapes[:2]
+    depth, columns = (0, left[-1]), bounds[-1]
+    if len(right) == 2:
+        operands: tuple[Bounds, ...] = ((*bounds[:-1], depth), (depth, columns), (columns,))
+        return Part(operands[: len(shapes)], attributes)
+    rows = bounds[-2:-1] if len(left) > 1 else ()
+    items = bounds[: len(bounds) - 1 - len(rows)]
+    return Part(((*_aligned(left[:-2], items), *rows, depth), (*_aligned(right[:-2], items), depth, columns)), attributes)

@@ -33,7 +33,7 @@ OP = OpDef(
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=Clamp(0.0, float("inf")),
+    legalisation=Clamp(lambda _: (0.0, float("inf"))),
     facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(),

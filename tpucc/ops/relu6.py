@@ -33,7 +33,7 @@ OP = OpDef(
     attributes=NoAttributes,
     infer=unary,
     reference=applied(function),
-    legalisation=Clamp(0.0, 6.0),
+    legalisation=Clamp(lambda _: (0.0, 6.0)),
     facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(),

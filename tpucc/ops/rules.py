@@ -62,8 +62,10 @@ def binary(_: Any, types: Sequence[TensorType]) -> TensorType:
     return TensorType("f32", broadcast(types[0].shape, types[1].shape))
 
 
-def broadcast(a: tuple[int, ...], b: tuple[int, ...], about: tuple[int | str, ...] = (0, 1)) -> tuple[int, ...]:
+def broadcast(a: tuple[int, ...], b: tuple[int, ...], about: tuple[int | str, ...] = (0, 1), last: int = -1) -> tuple[int, ...]:
     """The common shape of two operands, which `about` names: sizes are compared from the right; one that is 1 or missing repeats.
+
+    `last` is the operands' axis, counted from their end, that the last of these sizes belongs to.
 
     NumPy's rule, which is also ONNX's multidirectional broadcasting. Raises `RuleError`.
     """
@@ -71,7 +73,7 @@ def broadcast(a: tuple[int, ...], b: tuple[int, ...], about: tuple[int | str, ..
     left, right = (1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b
     for axis, (m, n) in enumerate(zip(left, right, strict=True)):
         if m != n and 1 not in (m, n):
-            mend = f"their sizes at axis {axis - rank} are {m} and {n}: these must be equal, or one of them 1"
+            mend = f"their sizes at axis {axis - rank + 1 + last} are {m} and {n}: these must be equal, or one of them 1"
             raise RuleError("E0302", "shapes don't broadcast", about=about, help=mend)
     return tuple(n if m == 1 else m for m, n in zip(left, right, strict=True))
 

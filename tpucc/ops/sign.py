@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ops.batch import each
 from tpucc.ops.comparisons import FLAT
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, unary
 
 
@@ -22,13 +21,16 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 OP = OpDef(
     name="sign",
     summary="-1.0, 0.0 or 1.0, element by element",
-    documentation="The sign of each value; its gradient is 0. NumPy: sign. ONNX: Sign.",
+    documentation=(
+        "The sign of each value; its gradient is 0. On the device it is a table of 256 entries in the layer before it. NumPy: sign. ONNX: "
+        "Sign."
+    ),
     operands=(Operand("x"),),
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=OnHost("the device's tables are for activations"),
-    facts=whole(batch=each),
+    legalisation=Table(lambda _, x: np.sign(x)),
+    facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=FLAT,
     floats=Ieee(),
     examples=UNARY,

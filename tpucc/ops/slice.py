@@ -1,6 +1,6 @@
 """slice: a rectangular part. Internal: `x[:, 0:4]` and `x[:, t]` make it.
 
-The front end has already clipped the bounds as NumPy does and resolved negative ones; what is left is one start and one stop an axis.
+The front end has already clipped the bounds as NumPy does and resolved negative ones; what is left is one range an axis.
 """
 
 from __future__ import annotations
@@ -13,78 +13,108 @@ from tpucc.ops.axis import Ends
 from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
-from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.gradient import Backward, Gradients, Rule, Value
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
-from tpucc.ops.parts import Bounds, Part, Shape
+from tpucc.ops.parts import Bounds, Part, Shape, shape_of
 from tpucc.ops.reshape import view
 from tpucc.ops.rules import reshaped
 
 
 @dataclass(frozen=True, slots=True)
 class SliceAttributes:
-    """`starts[i]:stops[i]` of each axis i, with 0 <= start < stop <= size; the axes of `squeeze`, each of extent 1, are dropped."""
+    """`starts[i]:stops[i]:steps[i]` of each axis i as Python's `range` has them; steps are 1 where `steps` is empty.
+
+    Every place lies within the axis, and there is at least one, so that a stop is -1 where a range runs down to 0. The axes of `squeeze`,
+    of each of which one element is taken, are dropped.
+    """
 
     starts: tuple[int, ...]
     stops: tuple[int, ...]
     squeeze: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+
+    @property
+    def ranges(self) -> tuple[range, ...]:
+        """The places that are taken of each axis."""
+        steps = self.steps or (1,) * len(self.starts)
+        return tuple(range(start, stop, step) for start, stop, step in zip(self.starts, self.stops, steps, strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The sizes of the part."""
         dropped = frozenset(self.squeeze)
-        bounds = enumerate(zip(self.starts, self.stops, strict=True))
-        return tuple(stop - start for axis, (start, stop) in bounds if axis not in dropped)
+        return tuple(len(places) for axis, places in enumerate(self.ranges) if axis not in dropped)
 
 
 def infer(attributes: SliceAttributes, types: Sequence[TensorType]) -> TensorType:
     x = types[0]
-    if len(attributes.starts) != x.rank or len(attributes.stops) != x.rank:
+    if len(attributes.starts) != x.rank or len(attributes.stops) != x.rank or len(attributes.steps) not in (0, x.rank):
         raise RuleError("E0303", f"the slice has {len(attributes.starts)} axes but {{0}} has {x.rank}", about=(0,))
-    for axis, (start, stop, size) in enumerate(zip(attributes.starts, attributes.stops, x.shape, strict=True)):
-        _require_part(axis, start, stop, size)
+    if 0 in attributes.steps:
+        raise RuleError("E0307", "a step of a slice must not be 0", about=("steps",))
+    for axis, (places, size) in enumerate(zip(attributes.ranges, x.shape, strict=True)):
+        _require_part(axis, places, size)
     for axis in attributes.squeeze:
         _require_single(attributes, axis, x.rank)
     return reshaped(x, attributes.shape)
 
 
-def _require_part(axis: int, start: int, stop: int, size: int) -> None:
-    if start == stop:
+def _require_part(axis: int, places: range, size: int) -> None:
+    if not places and (places.start == places.stop or places.step != 1):
         raise RuleError("E0308", f"the slice takes nothing of axis {axis}", about=(0,), help="every size must be at least 1")
-    if not 0 <= start < stop <= size:
-        raise RuleError("E0313", f"{start}:{stop} is outside axis {axis} of {{0}}, which has {size}", about=(0,))
+    low, high = (0, size) if places.step > 0 else (-1, size - 1)
+    if not places or not 0 <= places.start < size or not low <= places.stop <= high:
+        step = f":{places.step}" if places.step != 1 else ""
+        raise RuleError("E0313", f"{places.start}:{places.stop}{step} is outside axis {axis} of {{0}}, which has {size}", about=(0,))
 
 
 def _require_single(attributes: SliceAttributes, axis: int, rank: int) -> None:
-    if not 0 <= axis < rank or attributes.stops[axis] - attributes.starts[axis] != 1:
+    if not 0 <= axis < rank or len(attributes.ranges[axis]) != 1:
         raise RuleError("E0304", f"axis {axis} can't be dropped: only an axis of which one element is taken", about=(0,))
 
 
 def reference(attributes: SliceAttributes, operands: Sequence[Array]) -> Array:
     dropped = frozenset(attributes.squeeze)
-    bounds = zip(attributes.starts, attributes.stops, strict=True)
-    return operands[0][tuple(start if axis in dropped else slice(start, stop) for axis, (start, stop) in enumerate(bounds))]
+    taken = (places.start if axis in dropped else as_slice(places) for axis, places in enumerate(attributes.ranges))
+    return operands[0][tuple(taken)]
+
+
+def as_slice(places: range) -> slice:
+    """The places as Python's index: a stop below 0 is before the first one there, and would count from the end."""
+    return slice(places.start, places.stop if places.stop >= 0 else None, places.step)
 
 
 def _obstacle(attributes: SliceAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
-    """Rows are walked, lanes picked by a product. But when the last axis is dropped, rows would become lanes."""
+    """Rows are walked forwards, lanes picked by a product. But when the last axis is dropped, rows would become lanes."""
     last = len(shapes[0]) - 1
+    if any(step < 0 for step in attributes.steps[:-1]):
+        return "the device walks rows forwards only"
     turned = last in attributes.squeeze and attributes.shape[-1:] not in ((), (1,))
     return "one lane of many rows would have to become one row, and the device moves whole rows" if turned else ""
 
 
 def _part(attributes: SliceAttributes, shapes: Sequence[Shape], result: Shape, bounds: Bounds) -> Part:
-    """A part of the operand; an axis that was dropped is read where the slice reads it."""
+    """A part of the operand; an axis that was dropped is read where the slice reads it. With steps, all between is read too."""
     kept = iter(bounds)
     found: list[Ends] = []
-    for axis, (start, stop) in enumerate(zip(attributes.starts, attributes.stops, strict=True)):
-        low, high = (0, stop - start) if axis in attributes.squeeze else next(kept)
-        found.append((start + low, start + high))
-    return view(tuple(found), bounds)
+    taken: list[range] = []
+    for axis, places in enumerate(attributes.ranges):
+        low, high = (0, 1) if axis in attributes.squeeze else next(kept)
+        part = places[low:high]
+        found.append((min(part), max(part) + 1))
+        taken.append(range(part.start - found[-1][0], part.stop - found[-1][0], part.step))
+    if not attributes.steps:
+        return view(tuple(found), bounds)
+    starts, stops, steps = zip(*((part.start, max(part.stop, -1), part.step) for part in taken), strict=True)
+    read = tuple(found)
+    return Part((read,), SliceAttributes(starts, tuple(map(min, stops, shape_of(read))), attributes.squeeze, steps))
 
 
 def _batch(case: Case) -> Division:
     """Along the batch, a slice takes all items."""
     batch, attributes = case.only(0), case.attributes
+    if attributes.steps and attributes.steps[batch.axis] != 1:
+        raise MixedError(f"the slice takes axis {batch.axis} in steps of {attributes.steps[batch.axis]}, and that is the batch")
     bounds, whole = (attributes.starts[batch.axis], attributes.stops[batch.axis]), case.size * batch.inner
     if any(bound % whole for bound in bounds):
         raise MixedError(f"the slice takes {bounds[0]}:{bounds[1]} of axis {batch.axis}, which is a part of the batch")
@@ -94,18 +124,41 @@ def _batch(case: Case) -> Division:
 
 
 def gradient(g: Backward) -> Gradients:
-    """dx = dy where the part was, and zeros around it."""
-    bounds = list(zip(g.attributes.starts, g.attributes.stops, g.operands[0].shape, strict=True))
-    part = g.dy.reshape(*(stop - start for start, stop, _ in bounds))
-    return [part.call("pad", pads=tuple((start, size - stop) for start, stop, size in bounds))]
+    """dx = dy at the places that were taken, and zeros elsewhere."""
+    ranges, shape = g.attributes.ranges, g.operands[0].shape
+    part = _forwards(g.dy.reshape(*map(len, ranges)), ranges)
+    for axis, places in enumerate(ranges):
+        part = _spaced(part, axis, abs(places.step))
+    starts = [min(places) for places in ranges]
+    return [part.call("pad", pads=tuple((start, size - start - n) for start, size, n in zip(starts, shape, part.shape, strict=True)))]
+
+
+def _forwards(part: Value, ranges: Sequence[range]) -> Value:
+    """The part in ascending order of the places along all axes."""
+    if all(places.step > 0 for places in ranges):
+        return part
+    turned = [range(n) if places.step > 0 else range(n - 1, -1, -1) for n, places in zip(part.shape, ranges, strict=True)]
+    starts, stops, steps = zip(*((places.start, places.stop, places.step) for places in turned), strict=True)
+    return part.call("slice", starts=starts, stops=stops, steps=steps)
+
+
+def _spaced(part: Value, axis: int, step: int) -> Value:
+    """`step - 1` zeros between two neighbours along an axis."""
+    if step == 1:
+        return part
+    before, size, after = part.shape[:axis], part.shape[axis], part.shape[axis + 1 :]
+    pads = ((0, 0),) * (axis + 1) + ((0, step - 1),) + ((0, 0),) * len(after)
+    wide = part.reshape(*before, size, 1, *after).call("pad", pads=pads).reshape(*before, size * step, *after)
+    stops = (*before, (size - 1) * step + 1, *after)
+    return wide.call("slice", starts=(0,) * len(stops), stops=stops)
 
 
 OP = OpDef(
     name="slice",
-    summary="a rectangular part of a tensor: x[:, 0:4], x[:, t]",
+    summary="a rectangular part of a tensor: x[:, 0:4], x[:, t], x[::2]",
     documentation=(
-        "Made by `x[...]`, with NumPy's meaning: slices clip, and an index drops its axis. Steps are 1. A slice of a product's columns "
-        "becomes a slice of its weights. A slice of rows only changes which rows are read. Both cost nothing. ONNX: Slice, then "
+        "Made by `x[...]`, with NumPy's meaning: slices clip, steps may be negative, and an index drops its axis. A slice of a product's "
+        "columns becomes a slice of its weights. A slice of rows only changes which rows are read. Both cost nothing. ONNX: Slice, then "
         "Squeeze."
     ),
     operands=(Operand("x"),),
@@ -119,6 +172,8 @@ OP = OpDef(
     examples=(
         Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),
         Example("ragged", SliceAttributes((1, 3, 0), (2, 8, 257)), (f32(3, 9, 257),)),
+        Example("with steps, also backwards", SliceAttributes((1, 8, 2), (3, -1, 14), (), (1, -3, 5)), (f32(3, 9, 17),)),
+        Example("every other row", SliceAttributes((1, 0), (9, 7), (), (2, 1)), (f32(9, 7),)),
         Example("one step of a sequence", SliceAttributes((0, 2, 0), (4, 3, 32), (1,)), (f32(4, 5, 32),)),
     ),
 )

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tpucc.ir.graph import NoAttributes
-from tpucc.ops.batch import each
-from tpucc.ops.facts import whole
+from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
+from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import POSITIVE, unary
 
 
@@ -29,13 +28,16 @@ def gradient(g: Backward) -> Gradients:
 OP = OpDef(
     name="sqrt",
     summary="the square root, element by element",
-    documentation="It is NaN below 0. Its gradient is infinite at 0: add a small number first. NumPy: sqrt. ONNX: Sqrt.",
+    documentation=(
+        "It is NaN below 0. Its gradient is infinite at 0: add a small number first. On the device it is a table of 256 entries in the "
+        "layer before it; the entries of negative values are 0. NumPy: sqrt. ONNX: Sqrt."
+    ),
     operands=(Operand("x"),),
     attributes=NoAttributes,
     infer=unary,
     reference=reference,
-    legalisation=OnHost("the device's tables are for activations, and those are defined for negative values too"),
-    facts=whole(batch=each),
+    legalisation=Table(lambda _, x: np.sqrt(np.maximum(x, 0))),
+    facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(),
     examples=POSITIVE,

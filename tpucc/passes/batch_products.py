@@ -94,7 +94,7 @@ def _batches(graph: Graph) -> list[_Batch]:
             parts[node.name] = _Part(node.operands[0], graph[node.operands[0]].type.shape, node.attributes)
         elif part is not None and is_view(node) and node.type.columns == part.shape[-1] and node.type.rank:
             parts[node.name] = part
-        elif part is not None and node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None:
+        elif part is not None and node.op == "matmul" and _is_matrix(graph[node.operands[1]]):
             batch = found.setdefault((part.of, node.operands[1]), _Batch(part.of, part.shape, graph[node.operands[1]]))
             batch.members[node.name] = part.rows
             batch.origins.append(node.origin)
@@ -102,10 +102,19 @@ def _batches(graph: Graph) -> list[_Batch]:
     return list(found.values())
 
 
+def _is_matrix(weights: Node) -> bool:
+    return constant_of(weights) is not None and weights.type.rank == 2
+
+
 def _is_rows(attributes: SliceAttributes, x: Node) -> bool:
-    """Whether a slice takes whole rows."""
+    """Whether a slice takes whole rows, neighbours all."""
     last = x.type.rank - 1
-    return last > 0 and last not in attributes.squeeze and attributes.stops[-1] - attributes.starts[-1] == x.type.columns
+    return (
+        last > 0
+        and not attributes.steps
+        and last not in attributes.squeeze
+        and attributes.stops[-1] - attributes.starts[-1] == x.type.columns
+    )
 
 
 def _row_count(rows: SliceAttributes) -> int:

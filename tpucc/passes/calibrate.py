@@ -156,7 +156,7 @@ def _made_up_rounds(graph: Graph) -> Iterator[Checked]:
     """
     batch = largest_batch(graph.inputs)
     products = (node for node in graph if isinstance(OPS[node.op].legalisation, Matrix))
-    macs = sum(node.type.rows * graph[node.operands[1]].type.size for node in products)
+    macs = sum(node.type.size * OPS[node.op].facts.terms([operand.type.shape for operand in graph.operands(node)]) for node in products)
     affordable = max(1, MADE_UP_MACS // max(1, macs))
     most = MADE_UP_MACS // max(1, macs, sum(node.type.size for node in graph))
     return made_up_rounds(graph.inputs, min(MADE_UP_ROWS, batch * affordable), MADE_UP_VALUES, min(MADE_UP_VALUES, most))

@@ -14,8 +14,8 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.place import needs_host
-from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_product, is_view
+from tpucc.passes.place import device_values
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of, is_pinned, is_view
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,7 @@ def _multiplied(graph: Graph) -> set[str]:
 
 
 def _is_product(graph: Graph, node: Node) -> bool:
-    return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None
-
-
-def _on_device(graph: Graph) -> set[str]:
-    """The products, and what the device can compute from them."""
-    found: set[str] = set()
-    for node in graph:
-        if is_product(node) or (any(name in found for name in node.operands) and not needs_host(node, graph)):
-            found.add(node.name)
-    return found
+    return node.op == "matmul" and constant_of(graph[node.operands[1]]) is not None and graph[node.operands[1]].type.rank == 2
 
 
 def _is_function(node: Node) -> bool:
@@ -69,7 +60,7 @@ class _Flattener(Rewriter):
     def __init__(self, graph: Graph, by: str) -> None:
         super().__init__(graph, by)
         self._multiplied = _multiplied(graph)
-        self._on_device = _on_device(graph)
+        self._on_device = device_values(graph)
         self._maps: dict[str, str] = {}
         """For each flattened value the name of its map."""
 

@@ -13,14 +13,15 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.fused import Fused
-from tpucc.ops.slice import SliceAttributes
+from tpucc.ops.slice import SliceAttributes, as_slice
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, constant_of, is_pinned, is_product
 
 
 @dataclass(frozen=True)
 class FoldSlices(Pass):
-    """Rewrites `x[..., a:b] @ w` to `x @ w'`, and convolutions likewise, where w' has the rows of w from row a on and zeros elsewhere.
+    """Rewrites `x[..., a:b] @ w` to `x @ w'`, and convolutions likewise, where w' has the rows of w from row a on and zeros elsewhere;
+    `x[..., a:b:s]` too.
 
     Only values that follow a product are worth it, for the host slices its own for nothing; and only lanes that lie in no more column
     blocks of x than they would fill by themselves.
@@ -64,8 +65,8 @@ def _lanes(rewriter: Rewriter, part: Node, mxu: int) -> slice | None:
     if not isinstance(part.attributes, SliceAttributes) or is_pinned(part):
         return None
     (x,) = rewriter.operands(part)
-    start, stop = part.attributes.starts[-1:], part.attributes.stops[-1:]
-    if not start or part.type.shape[:-1] != x.type.shape[:-1] or part.attributes.squeeze:
+    *rows, lanes = part.attributes.ranges or (range(0),)
+    if not lanes or rows != [range(size) for size in x.type.shape[:-1]] or part.attributes.squeeze:
         return None
-    blocks = (stop[0] - 1) // mxu - start[0] // mxu + 1
-    return slice(start[0], stop[0]) if blocks <= -(-(stop[0] - start[0]) // mxu) else None
+    blocks = max(lanes) // mxu - min(lanes) // mxu + 1
+    return as_slice(lanes) if blocks <= -(-len(lanes) // mxu) else None

@@ -11,7 +11,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.fused import Fused, fused_form
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product, obstacle
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
 
 def is_open_product(rewriter: Rewriter, node: Node) -> bool:
     """Whether something may be fused into the node: a product with constant weights, without activation, read once, and not pinned."""
-    if not is_product(node):
+    if not is_product(node) or obstacle(node, rewriter.operands(node)):
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False

@@ -15,6 +15,7 @@ from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.copy_pixels import CopyPixels
 from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
+from tpucc.passes.device_forms import DeviceForms
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation
 from tpucc.passes.flatten_to_convolution import FlattenToConvolution
@@ -38,6 +39,7 @@ from tpucc.passes.split_maps import SplitMaps
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
     CopyPixels(),
+    DeviceForms(),
     DecomposeBatchNorm(),
     SinkTransposes(),
     FoldScales(),

@@ -1,23 +1,29 @@
 """Which operators run on the device and which on the host, and the errors of models for which there is no answer.
 
-Products always go on the device, and operators that the device lacks on the host: before the device starts, after it has finished, or in
-the middle, where the device stops and waits. At the edges, an operator of the host pulls all before it, or all after it, to the host. In
-the middle, what the device can compute goes there, unless nothing but operators of the host stands around it.
+Products with weights always go on the device. Operators that the device lacks, and products of two computed values, go on the host:
+before the device starts, after it has finished, or in the middle, where the device stops and waits. At the edges, an operator of the host
+pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
+the host stands around it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
-from tpucc.ir.dataflow import Relations
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, counted, listed
+from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
-from tpucc.ops import OPS
+from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.rewriter import has_weights, is_product, obstacle
 
+WEIGHTS = "TPU v1 reads weights only from weight memory"
+NAMED = 3
+"""Products that a note names; the others are counted."""
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
@@ -34,7 +40,8 @@ class Place(Pass):
         places = placement(graph)
         if all(node.place == places[node.name] for node in graph):
             return graph
-        return graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
+        placed = graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
+        return placed.noting(*_notes(graph))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -51,8 +58,8 @@ def placement(graph: Graph) -> Mapping[str, Side]:
 
     Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
 
-    Raises `CompileError` with every `E0802` (a product of two computed operands), in the order of the graph; `ProgramError` E0806 for a
-    layer graph.
+    Raises `CompileError` with every `E0802` (a convolution whose kernel is computed), in the order of the graph; `ProgramError` E0806 for
+    a layer graph.
     """
     for node in graph:
         if node.op not in OPS:
@@ -67,10 +74,11 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     return {node.name: "device" if node.name in device else "host" for node in graph}
 
 
-def needs_host(node: Node, graph: Graph) -> str:
-    """Why the device can't run the operator; empty when it can. A product of two computed values is another matter."""
+def needs_host(node: Node, operands: Sequence[Node]) -> str:
+    """Why the device can't run the operator; empty when it can. That a product needs weights is another matter."""
     legalisation = OPS[node.op].legalisation
-    operands = graph.operands(node)
+    if isinstance(legalisation, Matrix) and (why := obstacle(node, operands)):
+        return why
     if isinstance(legalisation, OnHost):
         return legalisation.why
     if isinstance(legalisation, Boundary | Given):
@@ -85,6 +93,22 @@ def needs_host(node: Node, graph: Graph) -> str:
     return ""
 
 
+def device_values(graph: Graph) -> frozenset[str]:
+    """The products with weights, and what the device can compute from them."""
+    found: set[str] = set()
+    constants = constant_values(graph)
+    for node in graph:
+        if is_devices(node, graph.operands(node), found, constants):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def is_devices(node: Node, operands: Sequence[Node], on_device: Container[str], constants: Container[str]) -> bool:
+    """Whether the node is a product with weights, which are `constants`, or what the device can compute from values that it has."""
+    from_device = any(name in on_device for name in node.operands) and not is_product(node)
+    return (from_device or has_weights(node, constants)) and not needs_host(node, operands)
+
+
 def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     """Whether two shapes of one size have the same rows and columns on the device."""
     return (before[-1:] or (1,)) == (after[-1:] or (1,))
@@ -95,13 +119,19 @@ class _Placing(Relations):
 
     @cached_property
     def products(self) -> frozenset[str]:
-        return frozenset(node.name for node in self.computed if isinstance(OPS[node.op].legalisation, Matrix))
+        """The products with weights, which the device computes."""
+        return frozenset(node.name for node in self.computed if is_product(node) and node.name not in self.host_only)
 
     @cached_property
     def host_only(self) -> Mapping[str, str]:
         """The operators that the device lacks, and why."""
-        reasons = {node.name: needs_host(node, self.graph) for node in self.computed}
+        reasons = {node.name: self._why_host(node) for node in self.computed}
         return {name: why for name, why in reasons.items() if why}
+
+    def _why_host(self, node: Node) -> str:
+        if is_product(node) and not has_weights(node, self.constants):
+            return WEIGHTS
+        return needs_host(node, self.graph.operands(node))
 
 
 def _computes(node: Node) -> bool:
@@ -161,17 +191,29 @@ def _errors(relations: _Placing) -> Collection[Diagnostic]:
     """One message for each place in the source: an unrolled loop repeats its mistake in every round."""
     found: dict[object, Diagnostic] = {}
     for node in relations.computed:
-        if node.name in relations.products and not any(name in relations.constants for name in node.operands):
-            error = _two_computed(relations, node)
+        if relations.host_only.get(node.name) == WEIGHTS and facts_of(node.op).windows is not None:
+            error = _computed_kernel(relations, node)
             found.setdefault(error.span or node.name, error)
     return found.values()
 
 
-def _two_computed(relations: _Placing, node: Node) -> Diagnostic:
-    left, right = relations.graph.operands(node)
+def _computed_kernel(relations: _Placing, node: Node) -> Diagnostic:
+    image, kernel = relations.graph.operands(node)[:2]
     help = (
-        "TPU v1 reads weights only from weight memory, which the host fills before the program starts: one operand must be constant",
-        f"make {left.name} or {right.name} a weight or a constant",
+        f"{WEIGHTS}, which the host fills before the program starts: a kernel must be constant",
+        f"make {kernel.name} a weight or a constant",
     )
-    message = f"both operands of this product are computed: {left.name} is {left.type.brief} and {right.name} is {right.type.brief}"
+    message = f"the kernel of this convolution is computed: {image.name} is {image.type.brief} and {kernel.name} is {kernel.type.brief}"
     return Diagnostic("E0802", message, node.origin.trail(), help)
+
+
+def _notes(graph: Graph) -> Iterator[str]:
+    """For each reason one note that names the products of the host: those of an unrolled loop once."""
+    relations = _Placing(graph)
+    named: dict[str, dict[object, str]] = {}
+    for node in relations.computed:
+        if is_product(node) and (why := relations.host_only.get(node.name)):
+            named.setdefault(why, {}).setdefault(node.origin.spans[:1] or node.name, " @ ".join(node.operands))
+    for why, products in named.items():
+        shown = [*islice(products.values(), NAMED), *([counted(len(products) - NAMED, "other")] if len(products) > NAMED else [])]
+        yield f"{why}: {listed(shown)} {'is' if len(products) == 1 else 'are'} computed on the host"

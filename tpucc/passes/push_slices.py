@@ -54,7 +54,8 @@ class PushSlices(Pass):
 
 
 def _is_slice(node: Node) -> bool:
-    return isinstance(node.attributes, SliceAttributes)
+    """Whether the node is a slice of neighbours: parts have no steps."""
+    return isinstance(node.attributes, SliceAttributes) and not node.attributes.steps
 
 
 def _takes_columns(graph: Graph, node: Node) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from dataclasses import replace
 from operator import is_
 from typing import Self, TypeVar, cast
@@ -191,8 +191,20 @@ def is_view(node: Node) -> bool:
 
 
 def is_product(node: Node) -> bool:
-    """Whether the node is computed by the matrix unit, weights and all."""
+    """Whether the node is an operator that the matrix unit computes if its weights are constant."""
     return isinstance(legalisation_of(node.op), Matrix)
+
+
+def has_weights(node: Node, constants: Container[str]) -> bool:
+    """Whether the node is a product whose right side is one of `constants`, which depend on no input."""
+    return is_product(node) and node.operands[1] in constants
+
+
+def obstacle(node: Node, operands: Sequence[Node]) -> str:
+    """Why the matrix unit can't compute a product, whatever its weights; empty when it can."""
+    legalisation = legalisation_of(node.op)
+    assert isinstance(legalisation, Matrix)
+    return legalisation.obstacle(node.attributes, [operand.type.shape for operand in operands])
 
 
 def is_function(node: Node) -> bool:

@@ -63,7 +63,7 @@ class _Sinker(Rewriter):
         turned = any(name in self._turned for name in node.operands)
         if is_product(node) or any(name in self._below for name in node.operands):
             self._below.add(node.name)
-        if node.op == "matmul" and self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1]):
+        if node.op == "matmul" and self._has_left_constant(node):
             self._turn_product(node)
         elif node.op == "matmul" and self._turns_rows_only(node):
             self._put_turned(node, (self._turned[node.operands[0]].base, *node.operands[1:]), self._turned[node.operands[0]].perm)
@@ -83,6 +83,11 @@ class _Sinker(Rewriter):
             attributes = TransposeAttributes(turned.perm)
             self.put(replace(turned.node, op="transpose", operands=(turned.base,), attributes=attributes))
 
+    def _type(self, name: str) -> TensorType:
+        """The type of a value, turned or not."""
+        turned = self._turned.get(name)
+        return self.nodes[name].type if turned is None else turned.node.type
+
     def _keep(self, node: Node) -> None:
         for name in node.operands:
             self.straight(name)
@@ -95,18 +100,26 @@ class _Sinker(Rewriter):
         """Whether a product's rows come in another order, and nothing else is turned: its result is then turned likewise."""
         turned = self._turned.get(node.operands[0])
         columns = node.type.rank - 1
-        return turned is not None and turned.perm[-1] == columns and not any(name in self._turned for name in node.operands[1:])
+        if turned is None or turned.perm[-1] != columns or any(name in self._turned for name in node.operands[1:]):
+            return False
+        return self.nodes[node.operands[1]].type.rank == 2
+
+    def _has_left_constant(self, node: Node) -> bool:
+        """Whether a product has a constant on its left only, and batch dimensions on one side at most: those of rows, or of a matrix."""
+        left, right = (self._type(name).rank for name in node.operands)
+        return self._is_constant(node.operands[0]) and not self._is_constant(node.operands[1]) and (left == 2 or right == 2)
 
     def _turn_product(self, node: Node) -> None:
-        """`C @ x` [R, N] as the transpose of `transpose(x) @ transpose(C)` [N, R]; other ranks of C are reshaped to two."""
+        """`C @ x` [R, N] as the transpose of `transpose(x) @ transpose(C)` [N, R], each item of x alone; other ranks of C, where x is a
+        matrix, are reshaped to two."""
         left = self.nodes[node.operands[0]]
-        rows, columns = node.type.rows, node.type.columns
         weights = self._turned_constant(left, (left.type.rows, left.type.columns))
-        x = self.turn(node.operands[1], SWAPPED)
-        type_ = replace(node.type, shape=(columns, rows))
+        swapped = _swapped(self._type(node.operands[1]).rank)
+        x = self.turn(node.operands[1], swapped)
+        type_ = replace(node.type, shape=(*self.nodes[x].type.shape[:-1], left.type.rows))
         product = self.put(Node(self.fresh(node.name), "matmul", (x, weights), NoAttributes(), type_, node.origin))
-        if node.type.rank == 2:
-            self._turned[node.name] = _Turned(node, product.name, SWAPPED)
+        if node.type.rank == len(swapped):
+            self._turned[node.name] = _Turned(node, product.name, swapped)
             return
         back = self.turn(product.name, SWAPPED)
         self.put(as_reshape(node, back))
@@ -128,7 +141,8 @@ class _Sinker(Rewriter):
             self._keep(node)
             return
         inverse = _inverse(turned.perm)
-        moved = SliceAttributes(_permuted(attributes.starts, inverse), _permuted(attributes.stops, inverse))
+        steps = _permuted(attributes.steps, inverse) if attributes.steps else ()
+        moved = SliceAttributes(_permuted(attributes.starts, inverse), _permuted(attributes.stops, inverse), (), steps)
         self._put_turned(replace(node, attributes=moved), (turned.base,), turned.perm, node)
 
     def _put_turned(self, node: Node, operands: tuple[str, ...], perm: Permutation, original: Node | None = None) -> None:
@@ -188,6 +202,11 @@ class _Sinker(Rewriter):
             value = Constant(attributes.value.data.reshape(shape).transpose(perm))
             self._turns[node.name, perm] = self.constant(node.name, value, node.origin).name
         return self._turns[node.name, perm]
+
+
+def _swapped(rank: int) -> Permutation:
+    """The axes with the last two exchanged."""
+    return (*range(rank - 2), rank - 1, rank - 2)
 
 
 def _permuted(values: tuple[int, ...], perm: Permutation) -> tuple[int, ...]:

@@ -86,8 +86,8 @@ def _activation(node: Node) -> RealFunction:
         return _identity
     operator, parameters = fused
     match operator.legalisation:
-        case Clamp(low, high):
-            return lambda x: np.clip(x, low, high)
+        case Clamp(bounds):
+            return lambda x: np.clip(x, *bounds(parameters))
         case Table(real):
             return lambda x: np.asarray(real(parameters, x))
     raise AssertionError(f"{operator.name} isn't an activation")

@@ -36,8 +36,8 @@ def _computed(layers: LayerGraph, node: Node) -> Node:
             return _pool(layers, node, kind)
         case Table(real):
             return function(layers, node, lambda x: real(node.attributes, x))
-        case Clamp(low, high):
-            return clamp(layers, node, low, high)
+        case Clamp(bounds):
+            return clamp(layers, node, *bounds(node.attributes))
         case Arithmetic():
             return arithmetic(layers, node)
         case View():

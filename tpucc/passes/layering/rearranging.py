@@ -22,8 +22,8 @@ from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.layering.elementwise import requantised
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 
-Placed = tuple[Node, int, int]
-"""A value, the first of its lanes that are taken, and the lane of the result at which they begin."""
+Placed = tuple[Node, range, int]
+"""A value, the lanes of it that are taken, and the lane of the result at which they begin."""
 
 
 def rearranged(layers: LayerGraph, node: Node) -> Node:
@@ -44,14 +44,13 @@ def rearranged(layers: LayerGraph, node: Node) -> Node:
 def _sliced(layers: LayerGraph, node: Node, attributes: SliceAttributes) -> Node:
     """Rows first, then lanes, then the axes that are dropped."""
     x = layers.for_device(node.operands[0])
-    starts, stops = (*attributes.starts[:-1], 0), (*attributes.stops[:-1], x.type.columns)
-    shape = tuple(stop - start for start, stop in zip(starts, stops, strict=True))
-    held = parameters_of(x)
-    if shape != x.type.shape:
-        x = layers.layer(node, "slice", (x.name,), SliceAttributes(starts, stops), held, shape=shape)
-    first, last = attributes.starts[-1], attributes.stops[-1]
-    if (first, last) != (0, x.type.columns):
-        x = _placed(layers, node, [(x, first, 0)], (*shape[:-1], last - first), held)
+    steps = (*attributes.steps[:-1], 1) if any(step != 1 for step in attributes.steps[:-1]) else ()
+    rows = SliceAttributes((*attributes.starts[:-1], 0), (*attributes.stops[:-1], x.type.columns), (), steps)
+    held, lanes = parameters_of(x), attributes.ranges[-1]
+    if rows.shape != x.type.shape:
+        x = layers.layer(node, "slice", (x.name,), rows, held, shape=rows.shape)
+    if lanes != range(x.type.columns):
+        x = _placed(layers, node, [(x, lanes, 0)], (*rows.shape[:-1], len(lanes)), held)
     return reshaped(layers, node, x) if node.type.shape != x.type.shape else x
 
 
@@ -60,7 +59,9 @@ def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
     values = [_value(layers, name, y) for name in node.operands]
     if axis == node.type.rank - 1:
         offsets = np.cumsum([0, *(value.type.columns for value in values)]).tolist()
-        return _placed(layers, node, [(value, 0, at) for value, at in zip(values, offsets, strict=False)], node.type.shape, y)
+        return _placed(
+            layers, node, [(value, range(value.type.columns), at) for value, at in zip(values, offsets, strict=False)], node.type.shape, y
+        )
     alike = [requantised(layers, node, value, y) for value in values]
     return layers.layer(node, "move", tuple(value.name for value in alike), Move("concat", axis), y)
 
@@ -68,7 +69,7 @@ def _joined(layers: LayerGraph, node: Node, axis: int) -> Node:
 def _padded(layers: LayerGraph, node: Node, pads: Sequence[tuple[int, int]]) -> Node:
     x, y = layers.for_device(node.operands[0]), layers.quantisation_of(node)
     if pads and pads[-1] != (0, 0):
-        x = _placed(layers, node, [(x, 0, pads[-1][0])], (*x.type.shape[:-1], node.type.columns), y)
+        x = _placed(layers, node, [(x, range(x.type.columns), pads[-1][0])], (*x.type.shape[:-1], node.type.columns), y)
     x = requantised(layers, node, x, y)
     if not any(map(any, pads[:-1])):
         return x
@@ -89,9 +90,9 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
     width = shape[-1]
     bias, multiplier = np.zeros(width, np.int32), np.ones(width, np.float32)
     matrices = []
-    for x, first, at in sources:
-        lanes = slice(at, at + min(x.type.columns - first, width - at))
-        matrices.append(_selection(layers, node, x.type.columns, width, first, lanes))
+    for x, taken, at in sources:
+        lanes = slice(at, at + len(taken))
+        matrices.append(_selection(layers, node, (x.type.columns, width), taken, at))
         bias[lanes] = -parameters_of(x).zero_point
         multiplier[lanes] = scaling(parameters_of(x).scale, 1.0, y.scale)
     constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
@@ -100,9 +101,8 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
     return layers.layer(node, "fc", tuple(o.name for o in operands), layer, y, shape=shape)
 
 
-def _selection(layers: LayerGraph, node: Node, depth: int, width: int, first: int, lanes: slice) -> Node:
-    """The matrix [depth, width] that puts lane `first` and those after it at `lanes`."""
-    matrix: Int8 = np.zeros((depth, width), np.int8)
-    columns = np.arange(lanes.start, lanes.stop)
-    matrix[first + columns - lanes.start, columns] = 1
+def _selection(layers: LayerGraph, node: Node, shape: tuple[int, int], taken: range, at: int) -> Node:
+    """The matrix [depth, width] that puts the lanes `taken` side by side, from lane `at` on."""
+    matrix: Int8 = np.zeros(shape, np.int8)
+    matrix[np.asarray(taken), np.arange(at, at + len(taken))] = 1
     return layers.constant(f"{node.name}.lanes", matrix, node.origin)

@@ -37,8 +37,8 @@ def tail_of(layers: LayerGraph, node: Node, y: Quantisation) -> Tail:
         return Tail(y)
     operator, parameters = fused
     match operator.legalisation:
-        case Clamp(low, high):
-            return Tail(y, *clamp_bounds(low, high, y, held))
+        case Clamp(bounds):
+            return Tail(y, *clamp_bounds(*bounds(parameters), y, held))
         case Table(function) if node.attributes.pre is not None:
             before = layers.covering(*node.attributes.pre)
             return Tail(before, table=function_table(lambda x: function(parameters, x), before, y, held))

@@ -217,5 +217,12 @@ def _written(value: object) -> str:
 def _slice_label(node: Node) -> str:
     starts, stops = getattr(node.attributes, "starts", ()), getattr(node.attributes, "stops", ())
     squeezed = getattr(node.attributes, "squeeze", ())
-    parts = [str(a) if axis in squeezed else f"{a}:{b}" for axis, (a, b) in enumerate(zip(starts, stops, strict=False))]
+    steps = getattr(node.attributes, "steps", ()) or (1,) * len(starts)
+    parts = [str(a) if axis in squeezed else _range_text(a, b, s) for axis, (a, b, s) in enumerate(zip(starts, stops, steps, strict=False))]
     return f"[{', '.join(parts)}]"
+
+
+def _range_text(start: int, stop: int, step: int) -> str:
+    """`0:4`, `0:9:2`, or `8::-1` where a range runs down to 0."""
+    last = str(stop) if stop >= 0 else ""
+    return f"{start}:{last}" if step == 1 else f"{start}:{last}:{step}"

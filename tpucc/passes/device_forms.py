@@ -1,0 +1,113 @@
+"""What the device lacks under one name, and has under another: divisions by constants, bounds, means of pixels.
+
+The device multiplies, clamps and averages over windows, but it doesn't divide, compare, or add up along an axis.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+import numpy as np
+
+from tpucc.ir.constants import Constant
+from tpucc.ir.dataflow import constant_values
+from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.types import f32
+from tpucc.ops.clip import ClipAttributes
+from tpucc.ops.reductions import ReductionAttributes, axes_of
+from tpucc.ops.rules import FLOAT32_MAX, FLOAT32_NORMAL
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.place import is_devices
+from tpucc.passes.rewriter import Rewriter, as_reshape, constant_of
+from tpucc.target import Target
+
+
+@dataclass(frozen=True)
+class DeviceForms(Pass):
+    """Rewrites operators that only the host has as ones that the device has, too.
+
+    | before | after |
+    |---|---|
+    | `x / c` | `x * (1 / c)`, which may differ in the last bit |
+    | `maximum(x, 0.1)`, `minimum(x, 0.9)` | `clip`, with the largest float32 number as the other bound |
+    | `mean` over neighbouring axes, from the second at most to the last but one | `global_avg_pool` of rows as pixels |
+
+    Only values that the device computes are worth it, for the host has no other way with its own; and of these only images of at most a
+    quarter of the unified buffer.
+    """
+
+    name = "device-forms"
+    summary = "rewrites divisions by constants, constant bounds and means of pixels as what the device has"
+    level = 1
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        rewriter, constants = Rewriter(graph, self.name), constant_values(graph)
+        on_device: set[str] = set()
+        for node in rewriter:
+            if any(name in on_device for name in node.operands) and _rewrite(rewriter, node, context.target):
+                on_device.add(node.name)
+                continue
+            rewriter.put(node)
+            if is_devices(node, rewriter.operands(node), on_device, constants):
+                on_device.add(node.name)
+        return rewriter.build()
+
+
+def _rewrite(rewriter: Rewriter, node: Node, target: Target) -> bool:
+    match node.op:
+        case "div":
+            return _multiply(rewriter, node)
+        case "maximum" | "minimum":
+            return _clip(rewriter, node)
+        case "mean":
+            return _pool(rewriter, node, target)
+    return False
+
+
+def _multiply(rewriter: Rewriter, node: Node) -> bool:
+    """Puts a quotient as a product, where every reciprocal is a normal float32 number."""
+    x, divisor = rewriter.operands(node)
+    value = constant_of(divisor)
+    if value is None:
+        return False
+    with np.errstate(all="ignore"):
+        factors = np.asarray(1 / value.data, np.float32)
+    if not (np.isfinite(factors).all() and (np.abs(factors) >= FLOAT32_NORMAL).all()):
+        return False
+    made = rewriter.once(divisor.name, lambda: rewriter.constant(divisor.name, Constant(factors), divisor.origin))
+    rewriter.put(replace(node, op="mul", operands=(x.name, made.name)))
+    return True
+
+
+def _clip(rewriter: Rewriter, node: Node) -> bool:
+    """Puts the larger or the smaller of a value and a number as a clamp."""
+    for x, other in (rewriter.operands(node), rewriter.operands(node)[::-1]):
+        number = constant_of(other)
+        if number is not None and number.data.size == 1 and node.type.shape == x.type.shape and np.isfinite(number.data).all():
+            bound = float(number.data.reshape(()))
+            bounds = (bound, FLOAT32_MAX) if node.op == "maximum" else (-FLOAT32_MAX, bound)
+            rewriter.put(replace(node, op="clip", operands=(x.name,), attributes=ClipAttributes(*bounds)))
+            return True
+    return False
+
+
+def _pool(rewriter: Rewriter, node: Node, target: Target) -> bool:
+    """Puts a mean as a pool of images: the sizes before the axes are their number, the averaged ones their pixels, the last one their
+    channels."""
+    (x,) = rewriter.operands(node)
+    assert isinstance(node.attributes, ReductionAttributes)
+    axes, shape = axes_of(node.attributes, x.type.rank), x.type.shape
+    if 0 in axes or not axes or axes != tuple(range(axes[0], len(shape) - 1)):
+        return False
+    images, pixels = prod(shape[: axes[0]]), shape[axes[0] : -1]
+    if 4 * prod(pixels) * -(-shape[-1] // target.mxu) > target.unified_buffer_rows:
+        return False
+    height, width = pixels if len(pixels) == 2 else (prod(pixels), 1)
+    image = x if shape == (images, height, width, shape[-1]) else rewriter.reshape(x, (images, height, width, shape[-1]))
+    pool = Node(node.name, "global_avg_pool", (image.name,), NoAttributes(), f32(images, shape[-1]), node.origin)
+    if node.type.shape == pool.type.shape:
+        rewriter.put(replace(pool, type=node.type))
+    else:
+        rewriter.put(as_reshape(node, rewriter.make(pool).name))
+    return True
