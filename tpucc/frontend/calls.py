@@ -37,6 +37,8 @@ PYTHON_FUNCTIONS = {
         "no operator normalises rows: their means are known only when the model runs; batch_norm takes constant ones",
     ),
     "depthwise_conv2d": "conv2d(x, w, groups=x.shape[3]), with a kernel [height, width, 1, filters]",
+    **dict.fromkeys(("upsample", "interpolate", "UpSampling2D"), "resize(x, (height, width)) makes images larger"),
+    "Conv2DTranspose": "conv_transpose2d(x, w), with a kernel [height, width, channels in, filters]",
     "conv1d": "write it as conv2d of an image that is one pixel high",
     **dict.fromkeys(("lstm", "LSTM", "gru", "GRU"), "write it as a def of one step, called in a loop over x[:, t]"),
     "attention": "TPU v1 multiplies by constants only, so there is no attention",
