@@ -192,6 +192,8 @@ CASES: list[Case] = [
     ("conv2d", Conv2dAttributes(groups=3), (IMAGE, f32(3, 3, 1, 4)), "E0311", ("groups", 1), "3 groups don't divide the 4 filters of {1}"),
     ("conv2d", Conv2dAttributes(groups=3), (IMAGE, f32(3, 3, 3, 6)), "E0311", (0, 1), "the third size of {1} must be 1"),
     ("conv2d", Conv2dAttributes(), (IMAGE, f32(3, 3, 1, 6)), "E0311", (0, 1), "known as depthwise"),
+    ("conv2d", Conv2dAttributes(), (f32(2, 1, 6, 8), f32(3, 3, 1, 8)), "E0311", (0, 1), "NHWC"),
+    ("conv2d", Conv2dAttributes(), (IMAGE, f32(3, 3, 1, 5)), "E0311", (0, 1), "3 is not 1"),
     ("conv2d", Conv2dAttributes(1, 2**40), (IMAGE, KERNEL), "E0307", ("padding",), "65,535"),
     ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6)), (f32(2, 6, 4, 4), KERNEL), "E0303", ("shape",), "found 3"),  # type: ignore[arg-type]
     ("conv2d_input_gradient", Conv2dGradientAttributes((2, 8, 6, 3)), (f32(2, 6, 4, 4), f32(3)), "E0303", (1,), "channels out"),

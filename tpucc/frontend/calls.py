@@ -34,6 +34,8 @@ PYTHON_FUNCTIONS = {
     "str": 'a string takes values in holes: "layer{i}"',
     **dict.fromkeys(("LayerNorm", "LayerNormalization"), "layer_norm(x, gamma, beta) normalises rows, with weights for gamma and beta"),
     "depthwise_conv2d": "conv2d(x, w, groups=x.shape[3]), with a kernel [height, width, 1, filters]",
+    **dict.fromkeys(("upsample", "interpolate", "UpSampling2D"), "resize(x, (height, width)) makes images larger"),
+    "Conv2DTranspose": "conv_transpose2d(x, w), with a kernel [height, width, channels in, filters]",
     "conv1d": "write it as conv2d of an image that is one pixel high",
     **dict.fromkeys(("lstm", "LSTM", "gru", "GRU"), "write it as a def of one step, called in a loop over x[:, t]"),
     "attention": "write it out: softmax(q @ transpose(k, (0, 2, 1))) @ v; the host multiplies computed values",

@@ -59,7 +59,7 @@ def _channels_help(x: TensorType, w: TensorType, groups: int) -> str:
     if groups > 1:
         each = x.shape[3] // groups
         return f"{groups:,} groups of the {x.shape[3]:,} channels of {{0}} have {each:,} each: the third size of {{1}} must be {each:,}"
-    if w.shape[2] == 1:
+    if w.shape[2] == 1 != x.shape[1] and w.shape[3] % x.shape[3] == 0:
         return "the third size of {1} is 1: with groups={0}.shape[3] it has a kernel for each channel of {0}, which is known as depthwise"
     text = f"the last size of {{0}} must be the third of {{1}}, and {x.shape[3]} is not {w.shape[2]}"
     if x.shape[1] == w.shape[2]:
