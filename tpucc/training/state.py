@@ -63,14 +63,20 @@ def digest(graph: Graph) -> str:
     return hashlib.sha256(print_graph(graph, origins=False).encode()).hexdigest()
 
 
+def is_state(path: Path) -> bool:
+    """Whether an archive has states. Raises `InputError` for a file that is no archive."""
+    with Archive(path) as archive:
+        return any(key.startswith(STATE) for key in archive.members)
+
+
 def read_state(path: Path, graph: Graph, steps: int) -> State:
     """The state in a file, for the step `graph` and epochs of so many steps.
 
     Raises `InputError` E0943 for a file that isn't a state, and for one whose states aren't the graph's in key and shape.
     """
+    if not is_state(path):
+        raise _refused(path, "it has no states, so it isn't a state of a training", "train writes state.npz; --weights takes weights.npz")
     with Archive(path) as archive:
-        if not any(key.startswith(STATE) for key in archive.members):
-            raise _refused(path, "it has no states, so it isn't a state of a training", "train writes state.npz, which has")
         wanted = {STATE + key_of(node): f"float32{list(node.type.shape)}" for node in states(graph)}
         if problem := _misfit(archive.members, wanted):
             raise _refused(path, problem, "a state goes with the source, the optimizer and the params that it was trained with")
