@@ -164,13 +164,19 @@ def test_fixed_weights_stay(tmp_path: Path) -> None:
     assert "fc1.w" in made.state.values
 
 
-def test_fixed_weights_are_drawn_from_the_seed_of_the_state(tmp_path: Path) -> None:
-    """The state has only weights that are trained."""
+def test_fixed_weights_are_those_of_the_state(tmp_path: Path) -> None:
+    """They were drawn from its seed, or read from an archive."""
     text = NETWORK.replace('= "{name}.w"', '= "{name}.w" fixed').replace("weights random(seed=0)\n", "")
     path = source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)"))
     first = trained(path, steps=1, seed=5)
     first.save(tmp_path / "out")
-    assert same(first.weights, trained(path, steps=0, resume=tmp_path / "out" / "state.npz").weights)
+    state = tmp_path / "out" / "state.npz"
+    assert same(first.weights, trained(path, steps=0, resume=state).weights)
+    others: dict[str, Any] = {key: value + 1 for key, value in first.weights.items()}
+    np.savez(tmp_path / "given.npz", **others)
+    given = trained(path, steps=2, weights=tmp_path / "given.npz")
+    trained(path, steps=1, weights=tmp_path / "given.npz").save(tmp_path / "out")
+    assert trained(path, steps=1, resume=state).state.to_bytes() == given.state.to_bytes()
 
 
 def test_the_first_value_that_is_not_finite_is_named(tmp_path: Path) -> None:

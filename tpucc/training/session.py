@@ -81,8 +81,11 @@ class Session:
         self.arithmetic = arithmetic_of(settings.target)
         self.step: Step = make_step(model.training, self.parts)
         self.examples: Examples = read_examples(model, folder, settings.examples)
-        begun = None if settings.resume is None else read_state(settings.resume, self.step.graph, self.examples.steps)
+        begun = None
+        if settings.resume is not None:
+            begun = read_state(settings.resume, self.step.graph, self._untrained(), self.examples.steps)
         self.weights = _initial(model, settings, begun.seed if begun else settings.seed or 0)
+        self.weights.update(begun.fixed if begun else {})
         self.held_out, missing = HeldOut.find(model.graph, folder / f"{stem}_test.npz", settings.held_out, self.arithmetic)
         self.notes = [*self.step.notes, *self.examples.notes, *missing]
         self._states = {node.name: key_of(node) for node in states(self.step.graph)}
@@ -184,7 +187,8 @@ class Session:
             assert isinstance(node.attributes, StateAttributes)
             key, initial = node.attributes.key, node.attributes.initial
             values[key] = self.weights[key] if initial is None else np.full(node.type.shape, initial, np.float32)
-        begun = State(values, self.settings.seed or 0, graph=digest(self.step.graph))
+        fixed = {key: self.weights[key] for key in self._untrained()}
+        begun = State(values, self.settings.seed or 0, graph=digest(self.step.graph), fixed=fixed)
         return replace(begun, until=self._until(begun))
 
     def _resumed(self, state: State) -> State:
@@ -193,7 +197,14 @@ class Session:
             self.notes.append(
                 f"{self.settings.resume.name} is of another step than this one: the source, the optimizer or the options differ"
             )
-        return replace(state, until=self._until(state), graph=digest(self.step.graph))
+        fixed = {key: self.weights[key] for key in self._untrained()}
+        return replace(state, until=self._until(state), graph=digest(self.step.graph), fixed=fixed)
+
+    def _untrained(self) -> dict[str, Node]:
+        """The weights by key that are no states: fixed ones, and those that the loss doesn't depend on."""
+        trained = {key_of(node) for node in states(self.step.graph)}
+        found = weights_of(self.training.graph) | weights_of(self.model.graph)
+        return {key: node for key, node in found.items() if key not in trained}
 
     def _until(self, state: State) -> int:
         """The step at which the training ends: the one that was asked for, or the one that a state was on its way to.

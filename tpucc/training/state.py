@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,13 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, InputError, counted, printable
 from tpucc.interop.archive import Archive, Member, npz_bytes
-from tpucc.ir.graph import Graph
+from tpucc.ir.graph import Graph, Node
 from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.training.names import key_of, states
 
-STATE = "state/"
-"""Before the keys of states in the file; other keys are those of the training."""
+STATE, FIXED = "state/", "fixed/"
+"""Before the keys of states in the file, and of weights that aren't trained; other keys are those of the training."""
 NUMBERS = ("seed", "step", "until")
 LARGEST = 2**31 - 1
 """Of these numbers: dropout draws from seed and step, as int32."""
@@ -44,10 +44,13 @@ class State:
     epochs: tuple[Mapping[str, Any], ...] = ()
     graph: str = field(default="", compare=False)
     """The digest of the step graph that made it."""
+    fixed: Mapping[str, AnyArray] = field(default_factory=dict, compare=False)
+    """The weights by key that aren't trained."""
 
     def to_bytes(self) -> bytes:
         """An npz archive, equal for equal states."""
         arrays: dict[str, AnyArray] = {STATE + key: value for key, value in self.values.items()}
+        arrays |= {FIXED + key: value for key, value in self.fixed.items()}
         arrays["seed"], arrays["step"], arrays["until"] = (np.asarray(n, np.int64) for n in (self.seed, self.step, self.until))
         arrays["losses"] = np.asarray(self.losses, np.float32)
         text = json.dumps({"epochs": self.epochs, "graph": self.graph}, separators=(",", ":"))
@@ -55,7 +58,7 @@ class State:
 
     def after(self, values: Mapping[str, AnyArray], loss: float) -> State:
         """The state one step later."""
-        return State(values, self.seed, self.step + 1, self.until, (*self.losses, loss), self.epochs, self.graph)
+        return replace(self, values=values, step=self.step + 1, losses=(*self.losses, loss))
 
 
 def digest(graph: Graph) -> str:
@@ -69,21 +72,24 @@ def is_state(path: Path) -> bool:
         return any(key.startswith(STATE) for key in archive.members)
 
 
-def read_state(path: Path, graph: Graph, steps: int) -> State:
-    """The state in a file, for the step `graph` and epochs of so many steps.
+def read_state(path: Path, graph: Graph, fixed: Mapping[str, Node], steps: int) -> State:
+    """The state in a file, for the step `graph`, weights that aren't trained, and epochs of so many steps.
 
-    Raises `InputError` E0943 for a file that isn't a state, and for one whose states aren't the graph's in key and shape.
+    Of the `fixed` weights the file may lack some: the source may have more by now. Raises `InputError` E0943 for a file that isn't a state,
+    and for one whose states aren't the graph's in key and shape.
     """
     if not is_state(path):
         raise _refused(path, "it has no states, so it isn't a state of a training", "train writes state.npz; --weights takes weights.npz")
     with Archive(path) as archive:
-        wanted = {STATE + key_of(node): f"float32{list(node.type.shape)}" for node in states(graph)}
+        kept = {FIXED + key: node for key, node in fixed.items() if FIXED + key in archive.members}
+        nodes = {STATE + key_of(node): node for node in states(graph)} | kept
+        wanted = {key: f"float32{list(node.type.shape)}" for key, node in nodes.items()}
         if problem := _misfit(archive.members, wanted):
             raise _refused(path, problem, "a state goes with the source, the optimizer and the params that it was trained with")
         arrays = {key: archive.read(key) for key in archive.members}
     for key in (*wanted, "losses"):
         if not np.isfinite(arrays[key]).all():
-            raise _refused(path, f"{printable(key.removeprefix(STATE))} has values that are infinite or not a number")
+            raise _refused(path, f"{_called(key)} has values that are infinite or not a number")
     for name in NUMBERS:
         if not 0 <= arrays[name] <= LARGEST:
             raise _refused(path, f"{name} is {arrays[name]:,}, expected 0 to {LARGEST:,}")
@@ -92,9 +98,16 @@ def read_state(path: Path, graph: Graph, steps: int) -> State:
         raise _refused(path, problem, "go on with the batch and the examples that it was trained with")
     if (history := _history(arrays["history"].tobytes())) is None:
         raise _refused(path, "its history isn't one of a training")
-    values = {key.removeprefix(STATE): np.asarray(arrays[key], np.float32) for key in wanted}
+    values, weights = (
+        {key.removeprefix(kind): np.asarray(arrays[key], np.float32) for key in wanted if key.startswith(kind)} for kind in (STATE, FIXED)
+    )
     numbers = {name: int(arrays[name]) for name in NUMBERS}
-    return State(values, losses=tuple(arrays["losses"].tolist()), epochs=tuple(history["epochs"]), graph=history["graph"], **numbers)
+    losses, epochs = tuple(arrays["losses"].tolist()), tuple(history["epochs"])
+    return State(values, losses=losses, epochs=epochs, graph=history["graph"], fixed=weights, **numbers)
+
+
+def _called(key: str) -> str:
+    return printable(key.removeprefix(STATE).removeprefix(FIXED))
 
 
 def _refused(path: Path, problem: str, mend: str = "") -> InputError:
@@ -105,11 +118,11 @@ def _misfit(members: Mapping[str, Member], wanted: Mapping[str, str]) -> str:
     """What is wrong with the arrays of a state, by their headers; `wanted` are its states."""
     others = dict.fromkeys(NUMBERS, "int64[]") | {"losses": "float32[…]", "history": "uint8[…]"}
     for key in sorted(members.keys() ^ (wanted.keys() | others.keys())):
-        return f"{printable(key.removeprefix(STATE))} is {'not a state of this training' if key in members else 'missing'}"
+        return f"{_called(key)} is {'not a state of this training' if key in members else 'missing'}"
     for key, kind in {**wanted, **others}.items():
         found = members[key]
         if str(found) != kind.replace("…", str(math.prod(found.shape))):
-            return f"{printable(key.removeprefix(STATE))} is {found}, expected {kind}"
+            return f"{_called(key)} is {found}, expected {kind}"
     return ""
 
 
