@@ -176,7 +176,10 @@ def _move(folder: Path) -> None:
 
 
 def _make_folder(folder: Path, contents: Mapping[str, bytes]) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+    except FileExistsError as error:
+        raise NotADirectoryError(errno.ENOTDIR, "not a directory", error.filename) from None
     with tempfile.TemporaryDirectory(prefix=PREFIX, dir=folder.parent, ignore_cleanup_errors=True) as fresh:
         inner = Path(fresh) / "files"
         inner.mkdir()

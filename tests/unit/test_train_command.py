@@ -143,7 +143,7 @@ def test_what_is_asked_for_in_vain(written: Path, capsys: pytest.CaptureFixture[
     assert command(written, "-o", "net.tpu") == 2
     assert "error E0505" in capsys.readouterr().err
     assert command(written, "--cores", "8", "-D", "batch=6") == 2
-    assert "batch 6 can't be divided among 8 cores: 8 and 16 can" in capsys.readouterr().err
+    assert "batch 6 can't be divided into 8 parts: 8 and 16 can" in capsys.readouterr().err
 
 
 def test_a_training_that_fails_shows_the_line(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +194,7 @@ def test_compile_train_writes_a_graph_that_reads_back_and_a_picture(written: Pat
         (["--print-after", "logts"], "did you mean logits?"),
         (["-O1"], "-O has no effect on a step of training"),
         (["--cores", "3"], "cores must be a power of two"),
-        (["--cores", "8", "-D", "batch=6"], "batch 6 can't be divided among 8 cores: 8 and 16 can"),
+        (["--cores", "8", "-D", "batch=6"], "batch 6 can't be divided into 8 parts: 8 and 16 can"),
     ],
 )
 def test_compile_train_refuses(arguments: list[str], message: str, written: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -423,3 +423,18 @@ def test_files_are_written_though_nobody_reads_what_is_printed(written: Path, mo
     monkeypatch.setattr("click.echo", closed)
     assert command(written, "-o", "out", "--epochs", "2", "-D", "batch=30") == 0
     assert len(json.loads(Path("out/history.json").read_text())["epochs"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--batch", "8"), "train has no option --batch: the batch is a param of the source: -D batch="),
+        (("--lr", "0.1"), "train has no option --lr: the source says it: optimizer adam(rate="),
+        (("--cores", str(2**4000)), "cores is at most 2,147,483,647, found a number of 4,001 bits"),
+        (("--steps", str(10**19)), "at most 2,147,483,647 steps"),
+        (("-o", "net.tpu/out"), "can't write net.tpu: not a directory"),
+    ],
+)
+def test_what_cannot_be_asked(written: Path, options: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(written, *options) == 2
+    assert words in capsys.readouterr().err

@@ -175,13 +175,19 @@ def test_a_state_has_the_fixed_weights_too(tmp_path: Path) -> None:
     assert (whole.weights["fc1.b"] == 0.25).all()
 
 
-def test_fixed_weights_are_drawn_from_the_seed_of_the_state(tmp_path: Path) -> None:
-    """The state has only weights that are trained."""
+def test_fixed_weights_are_those_of_the_state(tmp_path: Path) -> None:
+    """They were drawn from its seed, or read from an archive."""
     text = NETWORK.replace('= "{name}.w"', '= "{name}.w" fixed').replace("weights random(seed=0)\n", "")
     path = source(tmp_path, text=text.replace("BODY", HIDDEN).replace("OPTIMIZER", "sgd(rate=0.1)"))
     first = trained(path, steps=1, seed=5)
     first.save(tmp_path / "out")
-    assert same(first.weights, trained(path, steps=0, resume=tmp_path / "out" / "state.npz").weights)
+    state = tmp_path / "out" / "state.npz"
+    assert same(first.weights, trained(path, steps=0, resume=state).weights)
+    others: dict[str, Any] = {key: value + 1 for key, value in first.weights.items()}
+    np.savez(tmp_path / "given.npz", **others)
+    given = trained(path, steps=2, weights=tmp_path / "given.npz")
+    trained(path, steps=1, weights=tmp_path / "given.npz").save(tmp_path / "out")
+    assert trained(path, steps=1, resume=state).state.to_bytes() == given.state.to_bytes()
 
 
 def test_the_first_value_that_is_not_finite_is_named(tmp_path: Path) -> None:
@@ -424,6 +430,7 @@ def test_a_measure_that_is_not_finite_is_left_out(tmp_path: Path) -> None:
 
 RAGGED = {"x": [[1.0], [1.0, 2.0]]}
 NO_COUNTS: tuple[Any, ...] = ("3", 2.0, 1.5, True, -1, np.nan, 2**4000)
+NO_PATHS: tuple[Any, ...] = (5, {})
 NO_ARRAYS: tuple[Any, ...] = (5, np.ones((50, 4)), RAGGED, {3: np.ones(50)})
 
 
@@ -432,7 +439,7 @@ NO_ARRAYS: tuple[Any, ...] = (5, np.ones((50, 4)), RAGGED, {3: np.ones(50)})
     [
         *((name, value) for name in ("steps", "epochs", "seed", "cores", "microbatches") for value in NO_COUNTS),
         *((name, None) for name in ("target", "cores", "microbatches")),
-        *((name, value) for name in ("weights", "resume") for value in (5, {})),
+        *((name, value) for name in ("weights", "resume") for value in NO_PATHS),
         *((name, value) for name in ("examples", "held_out") for value in NO_ARRAYS),
         ("target", 5),
     ],
@@ -449,3 +456,66 @@ def test_arguments_are_as_arrays_are(tmp_path: Path) -> None:
     assert repr(made).endswith(" % on held-out examples>")
     assert made.state.seed == 3
     assert refused(InputError, source(tmp_path), held_out={"x": held["x"]}) == "E0441"
+
+
+COLUMN = """
+weights random(seed=0)
+optimizer sgd(rate=0.1)
+model net(x: f32[4, 2]) -> f32[4, 1]:
+    weight w: f32[2, 1]
+    return x @ w
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"label": np.eye(3)[examples()["label"]]}, "train takes i32[16]; the first size may be another\nhelp: label.argmax(axis=1) makes"),
+        ({"label": examples()["label"][:, None]}, "help: label.reshape(-1) has that shape"),
+        ({"label": examples()["label"].astype(np.float32)}, 'label.astype("int32") makes integers'),
+        ({"labels": np.zeros(50)}, "but train has no such input\nhelp: train takes x and label"),
+        ({"label": None}, "no array label, which train takes as i32[16]\nhelp: train takes x and label"),
+        ({"x": None, "label": None, "y": np.zeros(50)}, "no array x, which train takes as f32[16, 4]\nhelp: "),
+    ],
+)
+def test_what_mends_examples_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    given = {name: array for name, array in (examples() | changes).items() if array is not None}
+    with pytest.raises(InputError) as caught:
+        trained(source(tmp_path), examples=given)
+    assert words in str(caught.value)
+
+
+def test_a_column_of_labels_is_reshaped(tmp_path: Path) -> None:
+    path = tmp_path / "column.tpu"
+    path.write_text(f"{COLUMN}\ntrain(x: f32[4, 2], y: f32[4, 1]) -> f32[]:\n    return mean_squared_error(net(x), y)\n")
+    with pytest.raises(InputError, match=r"help: train takes f32\[4, 1\].*\nhelp: y.reshape\(-1, 1\) has that shape"):
+        trained(path, examples={"x": np.ones((8, 2)), "y": np.ones(8)})
+
+
+def test_a_model_of_one_column_is_told_of_the_squared_error(tmp_path: Path) -> None:
+    path = tmp_path / "column.tpu"
+    path.write_text(COLUMN)
+    with pytest.raises(CompileError, match=r"`train\(x: f32\[4, 2\], y: f32\[4, 1\]\) -> f32\[\]:`.*mean_squared_error\(net\(x\), y\)"):
+        trained(path)
+
+
+def test_a_label_that_is_no_class_is_named_before_the_first_step(tmp_path: Path) -> None:
+    text = source(tmp_path).read_text().replace(" in [0, 2]", "")
+    given = examples()
+    given["label"][49] = 3
+    with pytest.raises(InputError, match=r"net\.tpu:16:12: .*E0454: label 3 at \[49\] is outside the 3 classes of cross_entropy"):
+        trained(source(tmp_path, text=text), examples=given, steps=0)
+
+
+def test_parts_that_do_not_divide_a_batch_are_no_cores(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="E0508: batch 16 is not divisible by 32 parts"):
+        trained(source(tmp_path), microbatches=32)
+
+
+def test_a_state_is_no_archive_of_weights_and_weights_are_no_state(tmp_path: Path) -> None:
+    path = source(tmp_path)
+    trained(path, steps=1).save(tmp_path / "out")
+    with pytest.raises(InputError, match=r"E0424: .*state\.npz is a state of a training, not weights\nhelp: weights\.npz, .*--resume"):
+        trained(path, weights=tmp_path / "out" / "state.npz")
+    with pytest.raises(InputError, match=r"E0943: .*it has no states.*\nhelp: .*--weights takes weights\.npz"):
+        trained(path, resume=tmp_path / "out" / "weights.npz")

@@ -100,7 +100,7 @@ def divisions(graph: Graph, cores: int, *, means: bool = False) -> Divisions:
     """
     size = batch_of(graph)
     if size % cores:
-        raise UsageError(_indivisible(graph, size, cores))
+        raise UsageError(_indivisible(graph, size, cores, means))
     left = needed_values(graph) - constant_values(graph)
     found = {node.name: Division(Batch(0)) for node in graph.inputs}
     errors: list[Diagnostic] = []
@@ -207,11 +207,13 @@ def _means(graph: Graph, found: Divisions, cores: int) -> Iterator[Diagnostic]:
             yield _mixed(node, f"the {output.name} isn't a mean over the batch", cores, means=True)
 
 
-def _indivisible(graph: Graph, size: int, cores: int) -> Diagnostic:
+def _indivisible(graph: Graph, size: int, cores: int, means: bool) -> Diagnostic:
+    """With `means` it is of parts, which may also be microbatches of one core."""
     below = max(size // cores, 1) * cores
-    near = f"batch {size:,} can't be divided among {counted(cores, 'core')}: {below:,} and {below + cores:,} can"
+    what, into = (counted(cores, "part"), "into") if means else (counted(cores, "core"), "among")
+    near = f"batch {size:,} can't be divided {into} {what}: {below:,} and {below + cores:,} can"
     labels = tuple(label for node in graph.inputs[:1] for label in node.origin.labels())
-    return Diagnostic("E0508", f"batch {size:,} is not divisible by {counted(cores, 'core')}", labels, (near,))
+    return Diagnostic("E0508", f"batch {size:,} is not divisible by {what}", labels, (near,))
 
 
 def _mixed(node: Node, why: str, cores: int, means: bool = False) -> Diagnostic:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean
+from tpucc.diagnostics import Diagnostic, InputError, counted, did_you_mean, listed
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray, place_of_largest
@@ -20,14 +20,15 @@ REPORTED = 20
 """Problems that one error shows."""
 
 
-def checked(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Checked:
-    """The arrays in the data types of the model's inputs; `what` names them in messages ("calibration").
+def checked(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str = "the model") -> Checked:
+    """The arrays in the data types of the inputs of the model, or of another `taker`; `what` names them in messages ("calibration").
 
     Each array has its input's shape, or another leading size: then it goes in rounds. Floating-point inputs take real numbers of any type,
     integer inputs only integers. Raises `InputError` with all that is wrong: E0441 missing, E0442 unknown, E0443 shape, E0444 data type,
     E0445 NaN or infinity, E0446 integers out of range, E0447 inputs that need different numbers of rounds.
     """
-    found = [*_names(inputs, arrays, what), *(d for node in inputs if node.name in arrays for d in _array(node, arrays[node.name], what))]
+    found = list(_names(inputs, arrays, what, taker))
+    found += (d for node in inputs if node.name in arrays for d in _array(node, arrays[node.name], what, taker))
     found = found or list(_round_counts(inputs, arrays, what))
     if found:
         raise InputError(found[:REPORTED])
@@ -101,33 +102,47 @@ def distribution(type_: TensorType) -> str:
     return "standard normal" if type_.dtype == "f32" else "0"
 
 
-def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str) -> Iterator[Diagnostic]:
+def _names(inputs: Sequence[Node], arrays: Mapping[str, AnyArray], what: str, taker: str) -> Iterator[Diagnostic]:
     wanted = {node.name for node in inputs}
+    takes = f"{taker} takes {listed([node.name for node in inputs])}" if inputs else ""
     for node in inputs:
         if node.name not in arrays:
-            near = did_you_mean(node.name, arrays.keys() - wanted)
-            yield Diagnostic("E0441", f"the {what} has no array {node.name}, which the model takes as {node.type.brief}", help=(near,))
+            near = did_you_mean(node.name, arrays.keys() - wanted) or takes
+            yield Diagnostic("E0441", f"the {what} has no array {node.name}, which {taker} takes as {node.type.brief}", help=(near,))
     for name in sorted(arrays.keys() - wanted):
-        near = did_you_mean(name, wanted - arrays.keys())
-        yield Diagnostic("E0442", f"the {what} has an array {name}, but the model has no such input", help=(near,))
+        near = did_you_mean(name, wanted - arrays.keys()) or takes
+        yield Diagnostic("E0442", f"the {what} has an array {name}, but {taker} has no such input", help=(near,))
 
 
-def _array(node: Node, array: AnyArray, what: str) -> Iterator[Diagnostic]:
+def _array(node: Node, array: AnyArray, what: str, taker: str) -> Iterator[Diagnostic]:
     about = f"the {what}'s {node.name}"
     fits = array.shape[1:] == node.type.shape[1:] and array.ndim == node.type.rank and array.size > 0
     if array.ndim and not len(array):
         yield Diagnostic("E0443", f"{about} has no rows", help=("one example at least is needed",))
     elif not fits:
         rest = f"{node.type.brief}; the first size may be another" if node.type.rank else node.type.brief
-        yield Diagnostic("E0443", f"{about} has shape {list(array.shape)}", help=(f"the model takes {rest}",))
+        yield Diagnostic("E0443", f"{about} has shape {list(array.shape)}", help=(f"{taker} takes {rest}", _reshaped(node, array)))
     elif array.dtype.kind not in ("iub" if node.type.dtype != "f32" else "fiub"):
-        yield Diagnostic("E0444", f"{about} is of type {array.dtype}", help=(f"the model takes {node.type.brief}",))
+        mend = f'{node.name}.astype("int32") makes integers of them' if array.dtype.kind == "f" else ""
+        yield Diagnostic("E0444", f"{about} is of type {array.dtype}", help=(f"{taker} takes {node.type.brief}", mend))
     elif node.type.dtype == "f32":
         yield from _at_first(_not_finite(array), "E0445", lambda index: f"{about} is {array[index]} at {list(index)}")
     else:
         low, high = _integer_limits(node.type)
         outside = (array < low) | (array > high)
         yield from _at_first(outside, "E0446", lambda index: f"{about} is {array[index]} at {list(index)}, outside {low:,}…{high:,}")
+
+
+def _reshaped(node: Node, array: AnyArray) -> str:
+    """What makes an array fit that has a column too few or too many, or one-hot rows in place of numbers of classes; else empty."""
+    if array.ndim == node.type.rank - 1 and array.shape[1:] == node.type.shape[1:-1] and node.type.shape[-1] == 1:
+        return f"{node.name}.reshape({', '.join(map(str, (-1, *node.type.shape[1:])))}) has that shape"
+    if array.ndim == node.type.rank + 1 and array.shape[1:-1] == node.type.shape[1:]:
+        if array.shape[-1] == 1:
+            return f"{node.name}.reshape({', '.join(map(str, (-1, *node.type.shape[1:])))}) has that shape"
+        if node.type.dtype != "f32":
+            return f"{node.name}.argmax(axis={array.ndim - 1}) makes numbers of classes of one-hot rows"
+    return ""
 
 
 def _not_finite(array: AnyArray) -> AnyArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from tpucc.interop.sources import beside, named_at
 from tpucc.ir.graph import Node
 from tpucc.ir.types import TensorType
 from tpucc.numerics import AnyArray
+from tpucc.ops.one_hot import require_labels
 from tpucc.passes.divide_batch import batch_of
 from tpucc.passes.model_inputs import checked, made_up
 from tpucc.runtime.quality import notices
@@ -73,9 +74,22 @@ def read_examples(model: Model, folder: Path, given: Path | Arrays | None) -> Ex
 
 def _fitting(model: Model, training: Training, arrays: Arrays, batch: int) -> Examples:
     inputs = training.graph.inputs
-    fitting = checked(inputs, arrays, "training set")
+    fitting = checked(inputs, arrays, "training set", "train")
+    _require_classes(training, fitting)
     count = _count(inputs, fitting, batch)
     return Examples(fitting, count, batch, notes=(*_left_out(count, batch), *notices(_ranged(model, inputs), fitting)))
+
+
+def _require_classes(training: Training, arrays: Arrays) -> None:
+    """Raises `InputError` E0454 for a label that isn't one of the classes that the loss compares it with."""
+    for node in training.graph:
+        if node.op in ("cross_entropy", "softmax_cross_entropy"):
+            values, label = training.graph.operands(node)
+            if label.name in arrays:
+                try:
+                    require_labels(arrays[label.name], values.type.shape[-1], node.op)
+                except InputError as error:
+                    raise InputError(replace(found, labels=node.origin.trail()) for found in error.diagnostics) from None
 
 
 def _ranged(model: Model, inputs: Sequence[Node]) -> dict[str, TensorType]:

@@ -7,16 +7,24 @@ from pathlib import Path
 
 import numpy as np
 
+from tpucc.diagnostics import Diagnostic, InputError
 from tpucc.interop.weights import bind_archive, weights_of
 from tpucc.ir.constants import Random, random_array
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops.constant import ConstantAttributes
+from tpucc.training.state import is_state
 
 
 def given_weights(graph: Graph, archive: Path) -> dict[str, AnyArray]:
-    """The weights of a graph by key, from an archive. Raises `InputError` as `bind_archive` does."""
-    bound = bind_archive(graph, archive)
+    """The weights of a graph by key, from an archive. Raises `InputError` as `bind_archive` does, and E0424 for a state."""
+    try:
+        bound = bind_archive(graph, archive)
+    except InputError as error:
+        if archive.suffix == ".npz" and is_state(archive):
+            mend = "weights.npz, which is written beside it, has the weights; --resume goes on from a state"
+            raise InputError(Diagnostic("E0424", f"{archive} is a state of a training, not weights", help=(mend,))) from error
+        raise
     return {key: _value(bound[node.name]) for key, node in weights_of(graph).items()}
 
 

@@ -202,8 +202,8 @@ class Session:
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes of a state's values by key."""
-        slots = {key_of(node): node.type.shape for node in states(self.step.graph)}
-        return slots | {key: value.shape for key, value in self.weights.items()}
+        weights = {key: value.shape for key, value in self.weights.items()}
+        return weights | {key_of(node): node.type.shape for node in states(self.step.graph)}
 
     def _resumed(self, state: State) -> State:
         assert self.settings.resume is not None

@@ -53,7 +53,12 @@ def _require_training(model: Model, name: str) -> None:
         inputs = [f"{node.name}: {node.type.brief}" for node in model.graph.inputs]
         batch = next((str(node.type.shape[0]) for node in model.graph.inputs if node.type.shape), "")
         call = f"{model.graph.name}({', '.join(node.name for node in model.graph.inputs)})"
-        mend = f"write `train({', '.join([*inputs, f'label: i32[{batch}]'])}) -> f32[]:`, and in it `return cross_entropy({call}, label)`"
+        output = model.graph[model.graph.outputs[0].node].type
+        value = output.dtype == "f32" and output.shape[1:] in ((), (1,))
+        label, loss = (
+            (f"y: {output.brief}", f"mean_squared_error({call}, y)") if value else (f"label: i32[{batch}]", f"cross_entropy({call}, label)")
+        )
+        mend = f"write `train({', '.join([*inputs, label])}) -> f32[]:`, and in it `return {loss}`"
         raise CompileError(Diagnostic("E0945", f"{printable(name)} has no `train`, which says what the loss is", help=(mend,)))
     if model.training.optimizer is None:
         mend = "write `optimizer sgd(rate=0.01)`, or adam(rate=0.001)"

@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from tpucc.ir.printer import print_graph
 from tpucc.numerics import AnyArray
 
 STATE = "state/"
-"""Before the keys of states in the file; other keys are those of the training."""
+"""Before the keys of values in the file; other keys are those of the training."""
 NUMBERS = ("seed", "step", "until")
 LARGEST = 2**31 - 1
 """Of these numbers: dropout draws from seed and step, as int32."""
@@ -54,7 +54,7 @@ class State:
 
     def after(self, values: Mapping[str, AnyArray], loss: float) -> State:
         """The state one step later."""
-        return State(values, self.seed, self.step + 1, self.until, (*self.losses, loss), self.epochs, self.graph)
+        return replace(self, values=values, step=self.step + 1, losses=(*self.losses, loss))
 
 
 def digest(graph: Graph) -> str:
@@ -62,21 +62,27 @@ def digest(graph: Graph) -> str:
     return hashlib.sha256(print_graph(graph, origins=False).encode()).hexdigest()
 
 
+def is_state(path: Path) -> bool:
+    """Whether an archive has states. Raises `InputError` for a file that is no archive."""
+    with Archive(path) as archive:
+        return any(key.startswith(STATE) for key in archive.members)
+
+
 def read_state(path: Path, shapes: Mapping[str, tuple[int, ...]], steps: int) -> State:
     """The state in a file; `shapes` are those of its values by key, and an epoch has so many steps.
 
     Raises `InputError` E0943 for a file that isn't a state, and for one with other values.
     """
+    if not is_state(path):
+        raise _refused(path, "it has no states, so it isn't a state of a training", "train writes state.npz; --weights takes weights.npz")
     with Archive(path) as archive:
-        if not any(key.startswith(STATE) for key in archive.members):
-            raise _refused(path, "it has no states, so it isn't a state of a training", "train writes state.npz, which has")
         wanted = {STATE + key: f"float32{list(shape)}" for key, shape in shapes.items()}
         if problem := _misfit(archive.members, wanted):
             raise _refused(path, problem, "a state goes with the source, the optimizer and the params that it was trained with")
         arrays = {key: archive.read(key) for key in archive.members}
     for key in (*wanted, "losses"):
         if not np.isfinite(arrays[key]).all():
-            raise _refused(path, f"{printable(key.removeprefix(STATE))} has values that are infinite or not a number")
+            raise _refused(path, f"{_called(key)} has values that are infinite or not a number")
     for name in NUMBERS:
         if not 0 <= arrays[name] <= LARGEST:
             raise _refused(path, f"{name} is {arrays[name]:,}, expected 0 to {LARGEST:,}")
@@ -87,7 +93,12 @@ def read_state(path: Path, shapes: Mapping[str, tuple[int, ...]], steps: int) ->
         raise _refused(path, "its history isn't one of a training")
     values = {key.removeprefix(STATE): np.asarray(arrays[key], np.float32) for key in wanted}
     numbers = {name: int(arrays[name]) for name in NUMBERS}
-    return State(values, losses=tuple(arrays["losses"].tolist()), epochs=tuple(history["epochs"]), graph=history["graph"], **numbers)
+    losses, epochs = tuple(arrays["losses"].tolist()), tuple(history["epochs"])
+    return State(values, losses=losses, epochs=epochs, graph=history["graph"], **numbers)
+
+
+def _called(key: str) -> str:
+    return printable(key.removeprefix(STATE))
 
 
 def _refused(path: Path, problem: str, mend: str = "") -> InputError:
@@ -98,11 +109,11 @@ def _misfit(members: Mapping[str, Member], wanted: Mapping[str, str]) -> str:
     """What is wrong with the arrays of a state, by their headers; `wanted` are its states."""
     others = dict.fromkeys(NUMBERS, "int64[]") | {"losses": "float32[…]", "history": "uint8[…]"}
     for key in sorted(members.keys() ^ (wanted.keys() | others.keys())):
-        return f"{printable(key.removeprefix(STATE))} is {'not a state of this training' if key in members else 'missing'}"
+        return f"{_called(key)} is {'not a state of this training' if key in members else 'missing'}"
     for key, kind in {**wanted, **others}.items():
         found = members[key]
         if str(found) != kind.replace("…", str(math.prod(found.shape))):
-            return f"{printable(key.removeprefix(STATE))} is {found}, expected {kind}"
+            return f"{_called(key)} is {found}, expected {kind}"
     return ""
 
 
