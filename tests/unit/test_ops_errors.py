@@ -215,6 +215,7 @@ CASES: list[Case] = [
     ("conv_transpose2d", ConvTranspose2dAttributes(), (f32(8, 6, 3), KERNEL), "E0303", (0,), "[batch, height, width, channels], found 3"),
     ("conv_transpose2d", ConvTranspose2dAttributes(2), (IMAGE, f32(3, 3, 4, 3)), "E0311", (0, 1), "Keras's kernels have the filters first"),
     ("conv_transpose2d", ConvTranspose2dAttributes(1, 5), (IMAGE, f32(3, 3, 3, 4)), "E0312", ("padding",), "the result's 10×8 pixels"),
+    ("conv_transpose2d", ConvTranspose2dAttributes((1, 65)), (IMAGE, f32(3, 3, 3, 4)), "E0307", ("stride",), "at most 64"),
     ("conv_transpose2d", ConvTranspose2dAttributes(1, "full"), (IMAGE, f32(3, 3, 3, 4)), "E0306", ("padding",), "found 'full'"),
     ("resize", ResizeAttributes(4), (f32(8, 6, 3),), "E0303", (0,), "[batch, height, width, channels], found 3"),
     ("resize", ResizeAttributes((4, 0)), (IMAGE,), "E0307", ("size",), "at least 1, found 0"),

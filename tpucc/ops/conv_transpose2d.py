@@ -19,7 +19,7 @@ from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_pair, require_rank
-from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, sides_of
+from tpucc.ops.windows import Padding, Pair, axes, sides_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class ConvTranspose2dAttributes:
     padding: Padding = "valid"
 
 
+MAX_STRIDE = 64
+"""On the device each phase of the stride is a layer."""
 SWAPPED = (0, 1, 3, 2)
 """A kernel with its channels exchanged: that of the convolution which goes from the result back to the image."""
 
@@ -53,7 +55,7 @@ def transposed_axes(attributes: Any, x: Shape, w: Shape) -> tuple[Axis, Axis]:
 
     `attributes` may be those of the fused operator. Raises `RuleError` when the padding leaves nothing of the result.
     """
-    stride = require_pair(attributes.stride, "stride", MAX_STEP)
+    stride = require_pair(attributes.stride, "stride", MAX_STRIDE)
     whole = [(size - 1) * step + max(window, step) for size, window, step in zip(x[1:3], w[:2], stride, strict=True)]
     if attributes.padding == "same":
         height, width = (size * step for size, step in zip(x[1:3], stride, strict=True))

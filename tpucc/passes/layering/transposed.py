@@ -51,9 +51,8 @@ def _phases(axis: Axis) -> list[Phase]:
 def _phase(layers: LayerGraph, node: Node, x: Node, weights: Int8, phases: tuple[Phase, Phase], convolve: Convolve) -> Node:
     """The convolution of one phase: of zeros where no position of the kernel meets its pixels."""
     (r, lines), (s, beside) = phases
-    kernel = (
-        weights[r, s] if r is not None and s is not None else np.zeros((lines.window, beside.window, *weights.shape[2:]), weights.dtype)
-    )
+    met = r is not None and s is not None
+    kernel = weights[r, s] if met else np.zeros((lines.window, beside.window, *weights.shape[2:]), weights.dtype)
     seen = tuple((max(0, -axis.before), axis.size - max(0, -axis.after)) for axis in (lines, beside))
     part = _part(layers, node, x, seen)
     top, bottom, left, right = (max(0, side) for side in sides(lines, beside))
