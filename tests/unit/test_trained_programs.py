@@ -15,6 +15,8 @@ import pytest
 import tpucc
 from tpucc.interop.archive import npz_bytes
 
+pytestmark = pytest.mark.filterwarnings("ignore::tpucc.api.InputWarning")  # made-up examples, and those that no batch takes
+
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = ROOT / "programs"
 COMMANDS: dict[str, str] = runpy.run_path(str(PROGRAMS / "train.py"))["COMMANDS"]
