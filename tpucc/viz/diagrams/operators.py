@@ -158,9 +158,10 @@ def _layer_name(graph: Graph, first: str, members: Iterable[str]) -> str:
 
 
 def weights_name(graph: Graph, members: Iterable[str]) -> str:
-    """The common part of the keys of the weights and states that these nodes read: `fc1` of `fc1.w` and `fc1.b`; empty without one."""
+    """The common part of the keys of the weights and states that these nodes read: `fc1` of `fc1.w` and `fc1.b`; empty without one. Scalars
+    are numbers of the source."""
     operands = dict.fromkeys(operand for name in members for operand in graph.operands(graph[name]))
-    keys = [_key(operand) for operand in operands if operand.op in CONSTANTS and not hasattr(operand.attributes, "value")]
+    keys = [_key(operand) for operand in operands if operand.op in CONSTANTS and operand.type.rank]
     levels = zip(*(key.split(".")[:-1] for key in keys), strict=False)
     return printable(".".join(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels)))
 
