@@ -1,7 +1,7 @@
 """Regenerates what in docs/ is made from the code: reference pages, outputs, pictures. `make docs` runs it.
 
 `python docs/generate.py --check` writes nothing, and fails when a page is not what the code says. It takes some minutes, for it
-compiles every program in many ways, and trains some. With `--quick` it takes seconds: of the pages of measured figures it makes only what
+compiles every program in many ways; with `--trained` it trains them too. With `--quick` it takes seconds: of the pages of measured figures it makes only what
 is soon computed.
 """
 
@@ -128,10 +128,10 @@ CHARTED = {
 """Programs with charts in the book, and what there is to see."""
 
 
-def pages(trained_on_host: Mapping[str, str]) -> Mapping[str, str]:
-    """The generated pages by path below docs/, and those with outputs in them."""
+def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
+    """The generated pages by path below docs/, and those with outputs in them; without that of training, which takes minutes, for None."""
     beside = {PAPER: f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
-    measured = {MEASURED: programs_page(), TRAINED: training_page(trained_on_host)}
+    measured = {MEASURED: programs_page()} | ({} if trained_on_host is None else {TRAINED: training_page(trained_on_host)})
     written = {page: with_outputs(text_of(page)) for page in (*TRAINING, GRADED)}
     return beside | quick_pages() | written | {path: f"{MADE}\n{text}" for path, text in measured.items()}
 
@@ -231,7 +231,8 @@ def stale_rows() -> Iterator[str]:
 
 def main() -> int:
     if "--check" in sys.argv[1:]:
-        found = [*stale(quick_pages()), *stale_rows()] if "--quick" in sys.argv[1:] else list(stale(pages(host_cells(text_of(TRAINED)))))
+        known = host_cells(text_of(TRAINED)) if "--trained" in sys.argv[1:] else None
+        found = [*stale(quick_pages()), *stale_rows()] if "--quick" in sys.argv[1:] else list(stale(pages(known)))
         print("\n".join(f"docs/{path} is not what the code says; run make docs" for path in found))
         return 1 if found else 0
     quick = "--quick" in sys.argv[1:]
