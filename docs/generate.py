@@ -1,8 +1,8 @@
 """Regenerates what in docs/ is made from the code: reference pages, outputs, pictures. `make docs` runs it.
 
 `python docs/generate.py --check` writes nothing, and fails when a page is not what the code says. It takes some minutes, for it
-compiles every program in many ways; with `--trained` it trains them too. With `--quick` it takes seconds: of the pages of measured figures it makes only what
-is soon computed.
+compiles every program in many ways; with `--trained` it trains them, too. With `--quick` it takes seconds: of the pages of measured
+figures it makes only what is soon computed.
 """
 
 from __future__ import annotations

@@ -129,13 +129,13 @@ def test_the_parts_of_the_breakdown_lie_side_by_side() -> None:
 
 
 def test_the_card_has_the_legend_s_figure() -> None:
-    """5.549 % alone would be 5.5; the tenths of all rows add up to 100 with 5.6."""
+    """5.549 % is 5.5; that the tenths of all rows add up to 100 is made good by the largest."""
     found = Breakdown(
         array_active=5.549, raw_stall=13.171, input_stall=37.347, output=37.347, activation=1.85, idle=4.736, non_matrix=94.451
     )
     root = parsed(summary(statistics(breakdown=msgspec.to_builtins(found)), None, (), ""))
-    assert "array active in 5.6 % of cycles" in {remark.text for remark in root.iter("small")}
-    assert bars(found)[0][2] == "array active, 5.6 %"
+    assert "array active in 5.5 % of cycles" in {remark.text for remark in root.iter("small")}
+    assert bars(found)[0][2] == "array active, 5.5 %"
 
 
 def bars(found: Breakdown) -> list[tuple[float, float, str]]:

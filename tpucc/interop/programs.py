@@ -23,7 +23,7 @@ class Example:
 
     @property
     def data(self) -> tuple[Path, ...]:
-        """Its weights, calibration inputs, training examples and held-out set, as far as it has them."""
+        """Its weights, calibration inputs, held-out set and training examples in this order, as far as it has them."""
         return tuple(path for path in sorted(self.source.parent.glob("*.npz")) if re.match(rf"{self.source.stem}[._]", path.name))
 
     def written_as(self, name: str) -> dict[str, bytes]:

@@ -97,7 +97,7 @@ def decibels(meant: AnyArray, found: AnyArray) -> float:
 @cache
 def _data() -> tuple[dict[str, Float32], Float32, Float32]:
     """Weights, calibration images and held-out images of the digits."""
-    weights, calibration, held_out = example("digits_mlp").data
+    weights, calibration, held_out = example("digits_mlp").data[:3]
     with np.load(weights) as of_layers, np.load(calibration) as first, np.load(held_out) as second:
         return dict(of_layers), first["image"], second["image"]
 
