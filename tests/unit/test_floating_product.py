@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import subprocess
-import sys
 from fractions import Fraction
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.support.kernels import KERNELS, printed
 from tpucc.floating import NUMPY, Machine, exact, round_to_bfloat16
 from tpucc.numerics import Float32
 
@@ -246,14 +243,6 @@ def test_rounding_to_bfloat16() -> None:
     assert round_to_bfloat16(np.zeros((0, 2), np.float32)).shape == (0, 2)
 
 
-BITS = """
-import sys
-sys.path[:0] = sys.argv[1:]
-from tests.unit.test_floating_product import fingerprint
-print(fingerprint())
-"""
-
-
 def fingerprint() -> str:
     """A digest of the bits of products whose float64 sums depend on the order of the additions, and of all functions."""
     random = np.random.default_rng(0)
@@ -270,21 +259,6 @@ def fingerprint() -> str:
     return digest.hexdigest()
 
 
-KERNELS = [
-    *[("Prescott", 2), ("Haswell", 1)],
-    *[(kernel, threads) for kernel in ("Nehalem", "Sandybridge", "SkylakeX") for threads in (1, 2)],
-    *[("Prescott", 1), ("Haswell", 2)],
-]
-"""The first two in every run, the others in `make soak`."""
-
-
-@pytest.mark.parametrize(
-    ("kernel", "threads"), [pytest.param(*pair, marks=() if place < 2 else pytest.mark.soak) for place, pair in enumerate(KERNELS)]
-)
+@KERNELS
 def test_same_bits_with_every_kernel_of_the_blas_and_any_threads(kernel: str, threads: int) -> None:
-    """A kernel that the processor can't run becomes the one that NumPy would choose."""
-    chosen = os.environ | {"OPENBLAS_CORETYPE": kernel, "OPENBLAS_NUM_THREADS": str(threads)}
-    if kernel == "Prescott":
-        chosen["NPY_DISABLE_CPU_FEATURES"] = "AVX2 FMA3 AVX512F AVX512_SKX AVX512_ICL X86_V3 X86_V4"  # names of all versions of NumPy
-    command = [sys.executable, "-W", "ignore", "-c", BITS, str(Path(__file__).parents[2])]
-    assert subprocess.run(command, env=chosen, capture_output=True, text=True, check=True).stdout.strip() == fingerprint()
+    assert printed(__file__, fingerprint.__name__, kernel, threads) == fingerprint()

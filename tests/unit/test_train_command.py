@@ -143,7 +143,7 @@ def test_what_is_asked_for_in_vain(written: Path, capsys: pytest.CaptureFixture[
     assert command(written, "-o", "net.tpu") == 2
     assert "error E0505" in capsys.readouterr().err
     assert command(written, "--cores", "8", "-D", "batch=6") == 2
-    assert "batch 6 can't be divided into 8 parts: 8 and 16 can" in capsys.readouterr().err
+    assert "batch 6 can't be divided among 8 cores: 8 and 16 can" in capsys.readouterr().err
 
 
 def test_a_training_that_fails_shows_the_line(written: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +194,7 @@ def test_compile_train_writes_a_graph_that_reads_back_and_a_picture(written: Pat
         (["--print-after", "logts"], "did you mean logits?"),
         (["-O1"], "-O has no effect on a step of training"),
         (["--cores", "3"], "cores must be a power of two"),
-        (["--cores", "8", "-D", "batch=6"], "batch 6 can't be divided into 8 parts: 8 and 16 can"),
+        (["--cores", "8", "-D", "batch=6"], "batch 6 can't be divided among 8 cores: 8 and 16 can"),
     ],
 )
 def test_compile_train_refuses(arguments: list[str], message: str, written: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import math
 import re
@@ -13,6 +14,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.kernels import KERNELS, printed
 from tpucc.interop.archive import npz_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::tpucc.api.InputWarning")
@@ -61,6 +63,19 @@ def test_committed_weights_are_those_of_the_program(name: str) -> None:
     new = trained(name, steps=0)
     with np.load(PROGRAMS / f"{name}.npz") as archive:
         assert {key: archive[key].shape for key in archive} == {key: value.shape for key, value in new.weights.items()}
+
+
+def digest_of_a_training() -> str:
+    """Of the states after four steps of the network with batch norm, the recurrent one and the convolutional one with dropout and Adam."""
+    found = hashlib.sha256()
+    for name, cores in (("05_digits_cnn", 1), ("06_digits_lstm", 4), ("14_digits_resnet", 2)):
+        found.update(trained(name, params={"batch": 16}, steps=4, cores=cores, target="tpu_v2").state.to_bytes())
+    return found.hexdigest()
+
+
+@KERNELS
+def test_a_training_has_the_same_bits_with_every_kernel_of_the_blas_and_any_threads(kernel: str, threads: int) -> None:
+    assert printed(__file__, digest_of_a_training.__name__, kernel, threads) == digest_of_a_training()
 
 
 NETWORKS: dict[str, tuple[str, str, tuple[object, ...]]] = {

@@ -507,9 +507,17 @@ def test_a_label_that_is_no_class_is_named_before_the_first_step(tmp_path: Path)
         trained(source(tmp_path, text=text), examples=given, steps=0)
 
 
-def test_parts_that_do_not_divide_a_batch_are_no_cores(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="E0508: batch 16 is not divisible by 32 parts"):
-        trained(source(tmp_path), microbatches=32)
+@pytest.mark.parametrize(
+    ("batch", "cores", "microbatches", "words"),
+    [
+        (6, 8, 1, "batch 6 can't be divided among 8 cores: 8 and 16 can"),
+        (16, 1, 32, "batch 16 can't be divided among 32 microbatches: 32 and 64 can"),
+        (20, 4, 2, "batch 20 can't be divided among 4 cores of 2 microbatches: 16 and 24 can"),
+    ],
+)
+def test_a_batch_that_cannot_be_divided_says_among_what(tmp_path: Path, batch: int, cores: int, microbatches: int, words: str) -> None:
+    with pytest.raises(UsageError, match=f"E0508: .*\n(.*\n)*help: {words}"):
+        trained(source(tmp_path), cores=cores, microbatches=microbatches, params={"batch": batch})
 
 
 def test_a_state_is_no_archive_of_weights_and_weights_are_no_state(tmp_path: Path) -> None:

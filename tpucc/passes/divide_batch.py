@@ -40,20 +40,20 @@ class DivideBatch(Pass):
         return graph if context.cores == 1 else divided(graph, context.cores, self.name)
 
 
-def divided(graph: Graph, parts: int, by: str, *, means: bool = False) -> Graph:
+def divided(graph: Graph, parts: int, by: str, *, among: str = "", means: bool = False) -> Graph:
     """The graph of one of `parts` equal parts of the batch, made by the pass `by`. The outputs are divided, or else `means` over the batch.
-    Raises as `divisions` does."""
-    return _Parts(graph, parts, by, means).rewrite(_Parts.divide)
+    `among` and the errors are as in `divisions`."""
+    return _Parts(graph, parts, by, divisions(graph, parts, among=among, means=means)).rewrite(_Parts.divide)
 
 
 class _Parts(Rewriter):
     """The graph of one core in the making."""
 
-    def __init__(self, graph: Graph, cores: int, by: str, means: bool) -> None:
+    def __init__(self, graph: Graph, cores: int, by: str, divisions: Divisions) -> None:
         super().__init__(graph, by)
         self._cores = cores
         self._size = batch_of(graph)
-        self._divisions: Divisions = divisions(graph, cores, means=means)
+        self._divisions = divisions
 
     def divide(self, node: Node) -> bool:
         """Puts one core's part of a node, if its batch is divided."""
@@ -91,16 +91,17 @@ class _Parts(Rewriter):
         return self.once((name, batch), make)
 
 
-def divisions(graph: Graph, cores: int, *, means: bool = False) -> Divisions:
+def divisions(graph: Graph, cores: int, *, among: str = "", means: bool = False) -> Divisions:
     """For each node that depends on an input and leads to an output how its batch is divided, in the order of the graph.
 
     The graph is one of operators or of layers. With `means`, a value may be the mean over the batch, and every output must be one: cores
-    can take the mean of their means. Raises `UsageError` E0508 for a batch that isn't divisible, `CompileError` E0830 when the
-    inputs have no batch in common, and E0831 with each operator that mixes its items.
+    can take the mean of their means. Messages say what the batch is divided `among`, if it isn't just cores. Raises `UsageError` E0508
+    for a batch that isn't divisible, `CompileError` E0830 when the inputs have no batch in common, and E0831 with each operator that mixes
+    its items.
     """
-    size = batch_of(graph)
+    size, among = batch_of(graph), among or counted(cores, "core")
     if size % cores:
-        raise UsageError(_indivisible(graph, size, cores, means))
+        raise UsageError(_indivisible(graph, size, cores, among))
     left = needed_values(graph) - constant_values(graph)
     found = {node.name: Division(Batch(0)) for node in graph.inputs}
     errors: list[Diagnostic] = []
@@ -113,8 +114,8 @@ def divisions(graph: Graph, cores: int, *, means: bool = False) -> Divisions:
         try:
             found[node.name] = _divided(graph, Case(node, operands, batches, size, cores), means)
         except MixedError as error:
-            errors.append(_mixed(node, str(error), cores, means))
-    if errors := errors or list(_means(graph, found, cores) if means else _outputs(graph, found, size, cores)):
+            errors.append(_mixed(node, str(error), among, means))
+    if errors := errors or list(_means(graph, found, among) if means else _outputs(graph, found, size, among)):
         raise CompileError(tuple({(error.span or error.message): error for error in reversed(errors)}.values())[::-1])
     return found
 
@@ -188,36 +189,34 @@ def _of_constants(graph: Graph, node: Node, batch: Batch, size: int, cores: int)
     return None
 
 
-def _outputs(graph: Graph, found: Divisions, size: int, cores: int) -> Iterator[Diagnostic]:
+def _outputs(graph: Graph, found: Divisions, size: int, among: str) -> Iterator[Diagnostic]:
     """Outputs are joined along their first axis."""
     for output in graph.outputs:
         node = graph[output.node]
         if node.name not in found:
-            yield _mixed(node, f"the output {output.name} depends on no input", cores)
+            yield _mixed(node, f"the output {output.name} depends on no input", among)
         elif (batch := found[node.name].batch) != Batch(0, node.type.shape[0] // size):
-            yield _mixed(node, f"in the output {output.name}, {node.type.brief}, it is not the first axis but axis {batch.axis}", cores)
+            yield _mixed(node, f"in the output {output.name}, {node.type.brief}, it is not the first axis but axis {batch.axis}", among)
 
 
-def _means(graph: Graph, found: Divisions, cores: int) -> Iterator[Diagnostic]:
+def _means(graph: Graph, found: Divisions, among: str) -> Iterator[Diagnostic]:
     for output in graph.outputs:
         node = graph[output.node]
         if node.name not in found:
-            yield _mixed(node, f"the {output.name} depends on no input", cores, means=True)
+            yield _mixed(node, f"the {output.name} depends on no input", among, means=True)
         elif not isinstance(found[node.name].result, Averaged):
-            yield _mixed(node, f"the {output.name} isn't a mean over the batch", cores, means=True)
+            yield _mixed(node, f"the {output.name} isn't a mean over the batch", among, means=True)
 
 
-def _indivisible(graph: Graph, size: int, cores: int, means: bool) -> Diagnostic:
-    """With `means` it is of parts, which may also be microbatches of one core."""
+def _indivisible(graph: Graph, size: int, cores: int, among: str) -> Diagnostic:
     below = max(size // cores, 1) * cores
-    what, into = (counted(cores, "part"), "into") if means else (counted(cores, "core"), "among")
-    near = f"batch {size:,} can't be divided {into} {what}: {below:,} and {below + cores:,} can"
+    near = f"batch {size:,} can't be divided among {among}: {below:,} and {below + cores:,} can"
     labels = tuple(label for node in graph.inputs[:1] for label in node.origin.labels())
-    return Diagnostic("E0508", f"batch {size:,} is not divisible by {what}", labels, (near,))
+    return Diagnostic("E0508", f"batch {size:,} is not divisible by {among}", labels, (near,))
 
 
-def _mixed(node: Node, why: str, cores: int, means: bool = False) -> Diagnostic:
+def _mixed(node: Node, why: str, among: str, means: bool = False) -> Diagnostic:
     mend = "every core runs the same program on its own items of the batch; cores don't talk to each other"
     if means:
         mend = "a loss that is divided is a mean over the examples, as cross_entropy and mean(…) are, or a sum of such means and of weights"
-    return Diagnostic("E0831", f"{UNDIVIDED} {counted(cores, 'core')}: {why}", node.origin.trail(), (mend,))
+    return Diagnostic("E0831", f"{UNDIVIDED} {among}: {why}", node.origin.trail(), (mend,))

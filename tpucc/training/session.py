@@ -80,7 +80,7 @@ class Session:
             )
         self.model, self.source, self.settings, self.parts = model, source, settings, parts_for(settings.cores, settings.microbatches)
         self.arithmetic = arithmetic_of(settings.target)
-        self.step: Step = make_step(model.training, self.parts)
+        self.step: Step = make_step(model.training, settings.cores, settings.microbatches)
         self.examples: Examples = read_examples(model, folder, settings.examples)
         self.weights = _initial(model, settings, settings.seed or 0)
         begun = None if settings.resume is None else read_state(settings.resume, self._shapes(), self.examples.steps)

@@ -11,7 +11,7 @@ from tpucc.passes.running import run_pass, verify_stage
 from tpucc.passes.training.differentiate import Differentiate
 from tpucc.passes.training.names import NEXT, key_of, values_of
 from tpucc.passes.training.pipeline import training_passes
-from tpucc.target import Target, load_target
+from tpucc.target import load_target
 
 
 @dataclass(frozen=True)
@@ -58,22 +58,22 @@ class Step:
         return frozenset(key_of(graph[name]) for name in values_of(graph, NEXT))
 
 
-def make_step(training: Training, parts: int, target: Target | None = None) -> Step:
-    """The step of a source's `train`, for a batch in `parts` equal parts.
+def make_step(training: Training, cores: int = 1, microbatches: int = 1) -> Step:
+    """The step of a source's `train`, for a batch that cores share, each of which makes several microbatches of its share.
 
     Raises `CompileError` E0831 where the parts of the batch can't be computed apart, E0940 for an operator without a gradient, and E0941
     for a batch normalisation whose averages are no weights; `UsageError` E0508 for a batch that isn't divisible.
     """
-    context = Context(target or load_target("tpu_v2"))
+    context = Context(load_target("tpu_v2"))
     graph = training.graph
     verify_stage(graph)
     stages = [Stage("train", "the loss, as it is written", graph, changed=True)]
     notes: list[str] = []
     assert training.optimizer is not None
-    for step in training_passes(training.fixed, parts, training.optimizer.name, training.optimizer.parameters):
+    for step in training_passes(training.fixed, cores, microbatches, training.optimizer.name, training.optimizer.parameters):
         made = run_pass(step, graph, context)
         notes += made.notes
         made = made.without_notes()
         stages.append(Stage(step.name, step.summary, made, changed=made != graph))
         graph = made
-    return Step(graph, parts, tuple(stages), tuple(notes))
+    return Step(graph, cores * microbatches, tuple(stages), tuple(notes))

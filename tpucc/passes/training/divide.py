@@ -18,7 +18,9 @@ class DivideExamples(Pass):
     level = 0
 
     parts: int = 1
+    among: str = ""
+    """What the parts are, in messages: `4 cores of 2 microbatches`."""
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `UsageError` E0508 for a batch that isn't divisible, `CompileError` E0830 and E0831: see `divide_batch.divisions`."""
-        return graph if self.parts == 1 else divided(graph, self.parts, self.name, means=True)
+        return graph if self.parts == 1 else divided(graph, self.parts, self.name, among=self.among, means=True)

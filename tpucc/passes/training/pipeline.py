@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from tpucc.diagnostics import counted
 from tpucc.passes.base import Pass
 from tpucc.passes.common_subexpressions import CommonSubexpressions
 from tpucc.passes.dead_code import DeadCode
@@ -18,12 +19,15 @@ from tpucc.passes.training.reduce import AllReduce
 from tpucc.passes.training.states import States
 
 
-def training_passes(fixed: Set[str], parts: int, optimizer: str, parameters: tuple[tuple[str, float], ...]) -> tuple[Pass, ...]:
-    """The passes from a loss to a step: without the weights of the keys `fixed`, for a batch in `parts` parts, with this optimizer."""
+def training_passes(
+    fixed: Set[str], cores: int, microbatches: int, optimizer: str, parameters: tuple[tuple[str, float], ...]
+) -> tuple[Pass, ...]:
+    """The passes from a loss to a step: without the weights of the keys `fixed`, for a batch in so many parts, with this optimizer."""
+    parts = cores * microbatches
     return (
         States(frozenset(fixed)),
         FoldExact(),
-        DivideExamples(parts),
+        DivideExamples(parts, _among(cores, microbatches)),
         BatchStatistics(),
         DrawDropout(),
         Logits(),
@@ -37,5 +41,13 @@ def training_passes(fixed: Set[str], parts: int, optimizer: str, parameters: tup
     )
 
 
-TRAINING_PASSES = training_passes(frozenset(), 1, "sgd", (("rate", 0.01),))
+def _among(cores: int, microbatches: int) -> str:
+    """What shares the batch."""
+    small = counted(microbatches, "microbatch", "microbatches")
+    if cores == 1 or microbatches == 1:
+        return counted(cores, "core") if microbatches == 1 else small
+    return f"{counted(cores, 'core')} of {small}"
+
+
+TRAINING_PASSES = training_passes(frozenset(), 1, 1, "sgd", (("rate", 0.01),))
 """The passes as they are listed."""
