@@ -53,7 +53,7 @@ def infer_labelled(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
         raise RuleError("E0305", f"expected i32 labels, found {label.brief}", about=(1,), help=mend)
     if label.shape != values.shape[:-1]:
         wanted = TensorType("i32", values.shape[:-1]).brief
-        raise RuleError("E0302", f"expected one label for each row, {wanted}", about=(0, 1), help="the last axis of {0} are the classes")
+        raise RuleError("E0302", f"expected one label for each row, {wanted}", about=(0, 1), help=f"declare {{1}} as {wanted}")
     return f32()
 
 

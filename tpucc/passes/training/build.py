@@ -54,9 +54,7 @@ class Growing:
 
     def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
         """The result of an operator, whose rule gives its type. Raises `RuleError`."""
-        operator = OPS[op]
-        given = operator.attributes() if attributes is None else attributes
-        type_ = operator.infer(given, [value.type for value in operands]).plain()
+        given, type_ = _inferred(op, operands, attributes)
         return self._add(op, tuple(value.name for value in operands), given, type_)
 
     def constant(self, value: Constant) -> Value:
@@ -102,9 +100,7 @@ class Within:
         return Value(name, self._rewriter.nodes[name].type, self)
 
     def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
-        operator = OPS[op]
-        given = operator.attributes() if attributes is None else attributes
-        type_ = operator.infer(given, [value.type for value in operands]).plain()
+        given, type_ = _inferred(op, operands, attributes)
         names = tuple(value.name for value in operands)
         return self.value(self._rewriter.make(Node(f"{self._node.name}.{op}", op, names, given, type_, self._node.origin)).name)
 
@@ -124,12 +120,10 @@ class Apart:
 
     def call(self, op: str, operands: Sequence[Value], attributes: Attributes | None = None) -> Value:
         """The result of an operator, whose rule gives its type. Raises `ValueError` for what it refuses."""
-        operator, types = OPS[op], [value.type for value in operands]
-        given = operator.attributes() if attributes is None else attributes
         try:
-            type_ = operator.infer(given, types).plain()
+            given, type_ = _inferred(op, operands, attributes)
         except RuleError as error:
-            names = [type_.brief for type_ in types]
+            names = [value.type.brief for value in operands]
             raise ValueError(f"{op}({', '.join(names)}): {error.named(names)[0]}") from None
         return self._add(self._fresh(), op, tuple(value.name for value in operands), given, type_)
 
@@ -150,3 +144,10 @@ class Apart:
     def _add(self, name: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType) -> Value:
         self._nodes[name] = Node(name, op, operands, attributes, type_, Origin(made_by="rule"))
         return Value(name, type_, self)
+
+
+def _inferred(op: str, operands: Sequence[Value], attributes: Attributes | None) -> tuple[Attributes, TensorType]:
+    """The attributes of a call, which are those of the operator's defaults if none are given, and the type of its result."""
+    operator = OPS[op]
+    given: Attributes = operator.attributes() if attributes is None else attributes
+    return given, operator.infer(given, [value.type for value in operands]).plain()
