@@ -58,14 +58,20 @@ def points(jail: Jail, shared: Path, text: str, lab: Lab = LAB) -> float:
         return sum(run(test, submission).score for test in (*lab.public(AS_WRITTEN), *lab.hidden(AS_WRITTEN, SEED)))
 
 
+def written_as(mark: str, path: Path) -> str:
+    """An exploit whose files in shared folders bear `mark`: tests that run beside each other don't see each other's."""
+    return path.read_text("utf-8").replace("tpucc-lab-filler", mark)
+
+
 @posix
 @pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
 def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child, "CALL", 1.0)
     monkeypatch.setattr(child, "PATIENCE", 1)
-    assert points(jail, shared, path.read_text("utf-8")) == 0
+    mark = f"tpucc-filler-alone-{os.getpid()}"
+    assert points(jail, shared, written_as(mark, path)) == 0
     assert left_behind() == []
-    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+    assert not list(Path("/tmp").glob(f"{mark}*"))
 
 
 @pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
@@ -99,10 +105,10 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
         monkeypatch.setattr(grading, "workshop", lambda _: nullcontext(shared))
         monkeypatch.setattr(lab_command, "isolated", lambda: jail)
         monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
-    folder, into = tmp_path / "class", tmp_path / "results"
+    folder, into, mark = tmp_path / "class", tmp_path / "results", f"tpucc-filler-class-{os.getpid()}"
     folder.mkdir()
     for name, source in TEN.items():
-        text = (FOLDER.parent / source).read_text("utf-8") if source else LAB.material("skeleton.py", AS_WRITTEN)
+        text = written_as(mark, FOLDER.parent / source) if source else LAB.material("skeleton.py", AS_WRITTEN)
         place = folder / name if name.endswith(".py") else folder / name / LAB.file
         place.parent.mkdir(exist_ok=True)
         place.write_text("def allocate(:" if name == "syntax.py" else LAB.filled(text, AS_WRITTEN))
@@ -121,7 +127,7 @@ def test_ten_submissions_in_one_class(whole: bool, jail: Jail, shared: Path, tmp
         assert json.loads((into / f"{name}.json").read_text("utf-8"))["extra_data"]["complete"]
     assert "SyntaxError" in rows["syntax.py"]["problem"]
     assert left_behind() == []
-    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+    assert not list(Path("/tmp").glob(f"{mark}*"))
 
 
 def left_behind() -> list[str]:
@@ -247,20 +253,17 @@ def test_another_user_keeps_secrets_where_the_graders_folder_is_closed(tmp_path:
     closed.chmod(0o700)
     (tmp_path / "solution.py").write_text(LAB.filled((SOLUTIONS / LAB.name / "reference.py").read_text("utf-8"), AS_WRITTEN))
     names = ("leaves_children", "four_gigabytes_of_files", "reads_the_reference", "fork_bomb")
-    words = [
-        sys.executable,
-        "-c",
-        AS_OTHER_USER,
-        str(tmp_path / "solution.py"),
-        *(str(EXPLOITS[0].with_name(f"{name}.py")) for name in names),
-    ]
+    mark = f"tpucc-filler-other-{os.getpid()}"
+    for name in names:
+        (tmp_path / f"{name}.py").write_text(written_as(mark, EXPLOITS[0].with_name(f"{name}.py")))
+    words = [sys.executable, "-c", AS_OTHER_USER, str(tmp_path / "solution.py"), *(str(tmp_path / f"{name}.py") for name in names)]
     environment = {**os.environ, "PYTHONPATH": str(closed)}
     done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=200, cwd=tmp_path)
     if done.stderr.startswith("skip: "):
         pytest.skip(done.stderr[6:])
     assert done.returncode == 0, done.stderr
     assert [float(line) for line in done.stdout.split()] == [10, 0, 0, 0, 0]
-    assert not list(Path("/tmp").glob("tpucc-lab-filler*"))
+    assert not list(Path("/tmp").glob(f"{mark}*"))
 
 
 @pytest.mark.parametrize(
