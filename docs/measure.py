@@ -24,6 +24,12 @@ VARIANTS: tuple[tuple[str, Mapping[str, str]], ...] = (
     ("11_resnet50", {"batch": "8"}),
 )
 """Programs of the table, with the params that aren't their defaults."""
+GALLERY: tuple[tuple[str, Mapping[str, str]], ...] = tuple((f"gallery/{path.stem}", {}) for path in sorted(PROGRAMS.glob("gallery/*.tpu")))
+"""Those of the gallery."""
+COLUMNS = (
+    *("program", "layers", "weights", "MACs", "tiles", "fetches", "fill", "instructions", "host steps", "peak buffer", "cycles", "TOPS"),
+    "bottleneck",
+)
 SAVINGS: tuple[tuple[str, Mapping[str, str], tuple[str, ...]], ...] = (
     ("05_digits_cnn", {}, ("pack-patches", "fuse-activation compose-tables")),
     ("08_fashion_cnn", {}, ("pack-patches", "hoist-activations", "flatten-to-convolution")),
@@ -84,13 +90,14 @@ def _compiled(name: str, options: Options) -> Compilation:
 
 
 def _named(name: str, params: Mapping[str, str]) -> str:
+    name = name.removeprefix("gallery/")
     words = ", ".join(f"{key}={value}" for key, value in params.items())
     return f"{name} ({words})" if words else name
 
 
 def programs_page() -> str:
     """The tables of all programs, of the passes, and of several cores."""
-    return "\n".join([*_programs(), "", *_savings(), "", *_scaling()]) + "\n"
+    return "\n".join([*_programs(), "", *_gallery(), "", *_savings(), "", *_scaling()]) + "\n"
 
 
 def quick_rows() -> Iterator[str]:
@@ -106,7 +113,7 @@ def quick_rows() -> Iterator[str]:
 
 def row_heads() -> Iterator[str]:
     """How the rows of all programs begin."""
-    yield from (f"| {_named(name, params)} | " for name, params, *_ in (*VARIANTS, *SAVINGS, *SCALED))
+    yield from (f"| {_named(name, params)} | " for name, params, *_ in (*VARIANTS, *GALLERY, *SAVINGS, *SCALED))
 
 
 def _programs() -> Iterator[str]:
@@ -115,9 +122,22 @@ def _programs() -> Iterator[str]:
         "Every program of `programs/` as it stands, on `tpu_v1` with all passes. *Fill* is the share of the matrix unit's cells that do "
         "work of the model in the cycles in which it multiplies; *fetches* counts tiles as often as they are loaded.\n"
     )
-    yield "| program | layers | weights | MACs | tiles | fetches | fill | instructions | peak buffer | cycles | TOPS | bottleneck |"
-    yield "|---|---|---|---|---|---|---|---|---|---|---|---|"
-    for name, params in VARIANTS:
+    yield from _table(VARIANTS)
+
+
+def _gallery() -> Iterator[str]:
+    yield "## The gallery\n"
+    yield (
+        "The programs of `programs/gallery/`: [networks that people have](../networks.md#the-gallery), as they were published, with random "
+        "weights.\n"
+    )
+    yield from _table(GALLERY)
+
+
+def _table(rows: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[str]:
+    yield f"| {' | '.join(COLUMNS)} |"
+    yield f"|{'---|' * len(COLUMNS)}"
+    for name, params in rows:
         yield _program_row(name, params)
 
 
@@ -126,7 +146,7 @@ def _program_row(name: str, params: Mapping[str, str]) -> str:
     numbers = found.stats
     cells = (
         *(found.name, f"{found.layers:,}", f"{found.weights:,}", f"{numbers['macs']:,}", f"{numbers['tiles']:,}"),
-        *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}"),
+        *(f"{numbers['tile_fetches']:,}", f"{found.fill:.1f} %", f"{numbers['instructions']:,}", f"{numbers['host_steps']}"),
         *(f"{numbers['ub_peak_bytes'] / 2**20:.2f} MiB", f"{numbers['cycles']:,}", f"{numbers['tops']:.2f}", numbers["bottleneck"]),
     )
     return f"| {' | '.join(cells)} |"

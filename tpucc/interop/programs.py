@@ -43,8 +43,9 @@ def folder() -> Path:
 
 
 def examples() -> dict[str, Example]:
-    """All programs by name, in the order of their numbers; none where only the package's code was installed."""
-    return {example.name: example for path in sorted(folder().glob("*.tpu")) for example in [_example(path)]}
+    """All programs by name, in the order of their numbers, then the gallery; none where only the package's code was installed."""
+    paths = (*sorted(folder().glob("*.tpu")), *sorted(folder().glob("gallery/*.tpu")))
+    return {example.name: example for path in paths for example in [_example(path)]}
 
 
 def example(name: str) -> Example:

@@ -1,0 +1,42 @@
+"""The gallery: every program runs as its references do, here at small sizes, and is listed with a word on what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+import tpucc
+from tpucc.interop.programs import examples, folder
+
+SMALL: Mapping[str, Mapping[str, int]] = {
+    "bert_tiny": {"batch": 2, "length": 9, "width": 24, "heads": 3, "words": 40},
+    "dlrm": {"batch": 3, "categories": 3, "entries": 20, "width": 5},
+    "gpt2_block": {"length": 7, "width": 24, "heads": 3},
+    "gru": {"batch": 3, "time": 5, "features": 7, "units": 9},
+    "mlperf_autoencoder": {"batch": 2},
+    "mlperf_ds_cnn": {"filters": 20},
+    "mlperf_mobilenet": {},
+    "mlperf_resnet8": {"batch": 2},
+    "mobilenet_v2": {"size": 32},
+    "shufflenet": {"size": 32},
+    "tcn": {"batch": 2, "time": 21, "features": 3, "filters": 10},
+    "unet": {"size": 16, "filters": 5},
+}
+"""Their params, where they run fast."""
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_a_program_of_the_gallery_runs_as_its_references_do(name: str) -> None:
+    executable = tpucc.compile(folder() / "gallery" / f"{name}.tpu", params=SMALL[name])
+    verdict = tpucc.judge(executable, seed=3)
+    assert verdict.equal, verdict
+
+
+def test_the_page_of_networks_names_all_of_the_gallery() -> None:
+    gallery = {path.stem for path in (folder() / "gallery").glob("*.tpu")}
+    assert gallery == set(SMALL)
+    assert gallery <= set(examples())
+    page = (Path(__file__).resolve().parents[2] / "docs" / "networks.md").read_text("utf-8")
+    assert [name for name in sorted(gallery) if f"`{name}`" not in page] == []
