@@ -122,8 +122,8 @@ def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtur
     assert [line for line in printed.split("\n") if len(line) > 80] == []
     assert "stops at layer fc2\nstops at line 12" in printed
     assert "at layer fc2" in printed
-    assert re.search(r"waits [\d,]+ cycles for tile 1, which is asked for in cycle", printed)
-    assert "row 0 of measurements" in printed
+    assert "waits 479 cycles for tile 1, which is asked for in cycle 1,349 and arrives in 2,698" in " ".join(printed.split())
+    assert "ub 0 (row 0 of x.i8.0)" in " ".join(printed.split())
 
 
 @pytest.mark.parametrize(
