@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpucc import labs as lab
-    from tpucc.api import Executable, InputWarning, Training, compile, compile_source, judge, load, resume, train
+    from tpucc.api import Executable, InputWarning, Training, compare, compile, compile_source, judge, load, resume, train
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -34,13 +34,14 @@ if TYPE_CHECKING:
     from tpucc.ir.graph import Graph, GraphBuilder, Node
     from tpucc.isa.program import Program
     from tpucc.passes.base import Context, Pass
+    from tpucc.runtime.compare import Comparison
     from tpucc.runtime.judge import Verdict
     from tpucc.schedule.allocate import TooLarge
     from tpucc.stages import Stages
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "InputWarning", "Training", "compile", "compile_source", "judge", "load", "resume", "train"),
+    "tpucc.api": ("Executable", "InputWarning", "Training", "compare", "compile", "compile_source", "judge", "load", "resume", "train"),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
         "ProgramError", "Source", "Span", "TrainingError", "UsageError",
@@ -48,6 +49,7 @@ _HOMES = {
     "tpucc.ir.graph": ("Graph", "GraphBuilder", "Node"),
     "tpucc.isa.program": ("Program",),
     "tpucc.passes.base": ("Context", "Pass"),
+    "tpucc.runtime.compare": ("Comparison",),
     "tpucc.runtime.judge": ("Verdict",),
     "tpucc.schedule.allocate": ("TooLarge",),
     "tpucc.stages": ("Stages",),
@@ -59,6 +61,7 @@ _PACKAGES = {"lab": "tpucc.labs"}
 __version__ = "0.1.0"
 __all__ = [
     "CheckError",
+    "Comparison",
     "CompileError",
     "Context",
     "Diagnostic",
@@ -86,6 +89,7 @@ __all__ = [
     "UsageError",
     "Verdict",
     "__version__",
+    "compare",
     "compile",
     "compile_source",
     "judge",

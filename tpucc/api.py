@@ -20,6 +20,8 @@ from tpucc.isa.assembler import disassemble
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
+from tpucc.runtime.compare import Comparison
+from tpucc.runtime.compare import compare as compared
 from tpucc.runtime.judge import Verdict
 from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.quality import notices
@@ -371,6 +373,11 @@ def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, se
     It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`.
     """
     return verdict_on(exe.runtime, exe.compilation, inputs, seed)
+
+
+def compare(a: Executable, b: Executable) -> Comparison:
+    """b beside a: how many cycles it takes more, on what they are spent, in which layers, and why. See `tpucc.runtime.compare`."""
+    return compared(a.runtime, b.runtime)
 
 
 def _executable(compilation: Compilation) -> Executable:

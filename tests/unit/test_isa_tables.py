@@ -21,7 +21,7 @@ FUNCTION_FILE, OPCODE_FILE, FLAG_FILE = "tpucc/isa/functions.py", "tpucc/isa/ins
 ADD_ROW = "        FunctionSpec(Function.ADD, "
 SUBTRACT_ROW = "        FunctionSpec(Function.SUBTRACT, "
 SECOND = '        FunctionSpec(Function.ADD, Place.UB, "something else", lambda x: x.a),\n'
-NOP_ROW = '        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time),\n'
+NOP_ROW = '        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time, lambda _: "does nothing"),\n'
 ELSEWHERE = """
 
 from tpucc.isa.functions import FUNCTIONS, Function, FunctionSpec

@@ -24,6 +24,8 @@ COMMANDS = {
     "run": "Execute a model or a program; optionally check it.",
     "train": "Train a model; write its weights, its state and its history.",
     "judge": "One verdict: are the values right, is the program valid, how fast is it.",
+    "compare": "Two compiles side by side: how many cycles more, where, and why.",
+    "debug": "The machine step by step: forwards, back, breakpoints, memories.",
     "profile": "Where the cycles go, per layer and in all, without executing.",
     "viz": "Draw one picture.",
     "report": "Write the self-contained page.",

@@ -67,7 +67,7 @@ def command(
         require(backend)
         exe = executable_from(model, given, quiet, progress).with_backend(backend)
         runtime = exe.runtime
-        given_inputs, labels, origin = _inputs(exe, input_file)
+        given_inputs, labels, origin = inputs_of(exe, input_file)
         if input_file is not None and labels is None:
             told(notices(runtime.inputs, given_inputs), progress, quiet)
         inputs = runtime.accepted(given_inputs)
@@ -91,7 +91,7 @@ def command(
     _require_equal(summary.get("check", {}))
 
 
-def _inputs(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
+def inputs_of(exe: Executable, path: Path | None) -> tuple[Mapping[str, AnyArray], AnyArray | None, str]:
     """The arrays to run on as they are, their labels if they have some, and in words where they are from."""
     if path is not None:
         arrays, labels = given_arrays(exe.runtime, path)

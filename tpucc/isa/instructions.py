@@ -32,6 +32,7 @@ from tpucc.isa.record import (
     Records,
     one_row_each,
 )
+from tpucc.isa.sentences import Sentence, activates, brings, computes, multiplies, synchronises, takes
 from tpucc.numerics import DeviceInts, Int32
 
 __all__ = ["ENGINE_OF", "FUNCTIONS", "RECORD", "SPECS", "UNITS", "Engine", "Flag", "Function", "Instruction", "Opcode", "OperandSpec"]
@@ -90,13 +91,14 @@ class Spec:
 
     `reads` and `writes` hold for every instruction of it; flags and functions add what they read. Its `meaning` makes of the rows that it
     reads those that it writes; an instruction with `functions` has theirs. It occupies its engine for `cycles`, and makes engines wait
-    (`waits`). Raises `TypeError` when these don't fit each other.
+    (`waits`). Its `sentence` says what one of them does. Raises `TypeError` when these don't fit each other.
     """
 
     opcode: Opcode
     engine: Engine
     summary: str
     cycles: Cycles
+    sentence: Sentence
     operands: tuple[OperandSpec, ...] = ()
     flags: Flag = NO_FLAGS
     functions: tuple[Function, ...] = ()
@@ -194,12 +196,13 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
     "SPECS (tpucc/isa/instructions.py)",
     Opcode,
     (
-        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time),
+        Spec(Opcode.NOP, Engine.CONTROL, "Does nothing.", no_time, lambda _: "does nothing"),
         Spec(
             Opcode.READ_HOST_MEMORY,
             Engine.HOST,
             "Host memory to unified buffer.",
             transfer,
+            brings,
             (_HOST, OperandSpec("dest", "ub", "ub", "first row in the unified buffer"), _ROWS),
             reads=Place.HOST,
             writes=Place.DEST,
@@ -210,6 +213,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.HOST,
             "Unified buffer to host memory.",
             transfer,
+            takes,
             (OperandSpec("ub", "ub", "ub", "first row in the unified buffer"), _HOST, _ROWS),
             reads=Place.UB,
             writes=Place.HOST,
@@ -220,6 +224,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.WEIGHTS,
             "Asks for a weight tile; retires at once, and the tile arrives in the FIFO.",
             tile_fetch,
+            lambda x: f"asks for tile {x['index']:,} of weight memory, which will come into the FIFO",
             (OperandSpec("index", "tile", "tile", "tile in weight memory"),),
             writes=Place.FIFO,
         ),
@@ -228,6 +233,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.MATRIX,
             "Rows of the unified buffer times the tile in use, into the accumulators.",
             one_a_row,
+            multiplies,
             (OperandSpec("ub", "ub", "ub", "first input row"), _ACC, _ROWS),
             _MATRIX_FLAGS,
             reads=Place.UB | Place.TILE,
@@ -239,6 +245,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.MATRIX,
             "A matrix multiply over a two-dimensional walk of rows: one tap of a convolution.",
             one_a_row,
+            multiplies,
             (*_walk("ub", "ub", "first input row"), _ACC, _OUTER, _INNER),
             _MATRIX_FLAGS,
             reads=Place.UB | Place.TILE,
@@ -250,6 +257,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.ACTIVATION,
             "Accumulators plus bias, requantised, clamped, through the table if there is one, into the unified buffer.",
             one_a_row,
+            activates,
             (_ACC, *_walk("dest", "ub", "first output row"), _OUTER, _INNER),
             FORMAT_FLAGS,
             reads=Place.ACC | Place.BLOCK,
@@ -261,6 +269,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.ACTIVATION,
             "Element by element in the unified buffer.",
             one_a_row,
+            computes,
             (
                 _FUNCTION,
                 *_walk("ub", "a", "first source row"),
@@ -278,6 +287,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.ACTIVATION,
             "The largest or the mean of a window of rows around each step of a walk.",
             one_a_row,
+            computes,
             (
                 _FUNCTION,
                 *_walk("ub", "a", "first row of the first window"),
@@ -298,6 +308,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.ACTIVATION,
             "Makes a parameter block the one that activate, vector and pool use.",
             one_cycle,
+            lambda x: f"makes parameter block {x['index']:,} the one in use",
             (OperandSpec("index", "block", "block", "parameter block"),),
             writes=Place.BLOCK,
         ),
@@ -306,6 +317,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.CONTROL,
             "The engine's next instruction waits until the named engines have finished all that stands before this.",
             no_time,
+            synchronises,
             (
                 OperandSpec("index", "engine", "engine", "engine that waits"),
                 OperandSpec("engines", "wait", "engines", "engines to wait for"),
@@ -317,6 +329,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.CONTROL,
             "Every engine waits for the host.",
             no_time,
+            lambda _: "lets every unit wait for the host",
             waits=lambda index, engines: tuple((unit.value, 1 << Engine.HOST) for unit in UNITS if unit is not Engine.HOST),
         ),
         Spec(
@@ -325,12 +338,20 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             "The host runs one of its steps: it reads output ports, computes, and fills input ports. The last interrupt, numbered after "
             "all steps, says that all outputs are there.",
             host_step,
+            lambda x: f"stops for step {x['index']:,} of the host",
             (OperandSpec("index", "step", "host step", "number of the host step, from 0", 0),),
             reads=Place.PORTS,
             writes=Place.PORTS,
         ),
-        Spec(Opcode.DEBUG_TAG, Engine.CONTROL, "Leaves a number in the trace.", no_time, (OperandSpec("index", "tag", "tag", "number"),)),
-        Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time),
+        Spec(
+            Opcode.DEBUG_TAG,
+            Engine.CONTROL,
+            "Leaves a number in the trace.",
+            no_time,
+            lambda _: "marks a place, and does nothing",
+            (OperandSpec("index", "tag", "tag", "number"),),
+        ),
+        Spec(Opcode.HALT, Engine.CONTROL, "The end of the program.", no_time, lambda _: "ends the program"),
     ),
     lambda row: row.opcode,
 )
@@ -363,6 +384,10 @@ class Instruction:
 
     def __getitem__(self, field: str) -> int:
         return self.values[field]
+
+    def __str__(self) -> str:
+        """What it does, in words: `multiplies rows 0 to 399 of the unified buffer by the tile in use, into accumulators 0 to 399`."""
+        return SPECS[self.opcode].sentence(self)
 
 
 def record(opcode: Opcode, flags: int = 0, **fields: int) -> Any:

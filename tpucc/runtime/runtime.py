@@ -30,7 +30,9 @@ from tpucc.runtime.connections import HostParts, host_parts
 from tpucc.runtime.cores import joined, parts, whole_type
 from tpucc.sim.counts import count_cycles, counts_summary
 from tpucc.sim.fast.backends import Backend
-from tpucc.sim.fast.execute import Interpreter, Simulator
+from tpucc.sim.fast.execute import Simulator
+from tpucc.sim.interpret import Interpreter
+from tpucc.sim.ports import Host
 from tpucc.sim.stats import stats
 from tpucc.sim.timing import Timeline, time_program
 
@@ -157,6 +159,12 @@ class Runtime:
         """
         return self._device(self._prologue(inputs), plain)
 
+    def begun(self, inputs: Arrays) -> Interpreter:
+        """The plain interpreter before the first instruction of one core, for its part of the inputs."""
+        values, interpreter = self._prologue(inputs), Interpreter(self.program)
+        interpreter.begin(_shaped(self.program.prologue_ports, values), self._host_of(values))
+        return interpreter
+
     def save(self, path: str | Path) -> None:
         """Writes the program as a self-contained `.tpub` file."""
         write_file(Path(path), encode(self.program))
@@ -175,13 +183,17 @@ class Runtime:
 
     def _device(self, values: dict[str, AnyArray], plain: bool = False) -> dict[str, AnyArray]:
         """The output ports' arrays. `values` are what the host has so far; the results of its steps join them."""
+        feeds, host = _shaped(self.program.prologue_ports, values), self._host_of(values)
+        return Interpreter(self.program).run(feeds, host=host) if plain else self.simulator.run(feeds, host)
+
+    def _host_of(self, values: dict[str, AnyArray]) -> Host:
+        """The host's steps, on `values`, which their results join."""
 
         def host(number: int, ports: Mapping[str, DeviceInts]) -> dict[str, AnyArray]:
             values.update(_evaluated(self.steps[number], {**values, **ports}))
             return _shaped(self.program.step_ports[number][1], values)
 
-        feeds = _shaped(self.program.prologue_ports, values)
-        return Interpreter(self.program).run(feeds, host=host) if plain else self.simulator.run(feeds, host)
+        return host
 
     @cached_property
     def _device_outputs(self) -> dict[str, Node]:

@@ -35,16 +35,24 @@ class Interpreter:
 
         `host` is called at the interrupts of the program's host steps. Raises `InputError` E0480 when arrays don't fit their ports.
         """
-        program = self.program
-        self._clear()
-        self.host = host
-        fill(program.prologue_ports, inputs, program, self.machine.host)
-        for index, record in enumerate(program.instructions):
-            instruction = Instruction.of(record)
-            self._execute(instruction)
+        self.begin(inputs, host)
+        for index in range(len(self.program.instructions)):
+            instruction = self.execute(index)
             if watch is not None:
                 watch(index, instruction, self)
-        return {port.name: unpack(port, program.host, self.machine.host) for port in program.outputs}
+        return {port.name: unpack(port, self.program.host, self.machine.host) for port in self.program.outputs}
+
+    def begin(self, inputs: Mapping[str, DeviceInts], host: Host = no_host) -> None:
+        """Clears the memories and puts the inputs into host memory: see `run`."""
+        self._clear()
+        self.host = host
+        fill(self.program.prologue_ports, inputs, self.program, self.machine.host)
+
+    def execute(self, index: int) -> Instruction:
+        """Executes the instruction of this number. They must be executed in their order."""
+        instruction = Instruction.of(self.program.instructions[index])
+        self._execute(instruction)
+        return instruction
 
     def _clear(self) -> None:
         self.machine = Machine.of(self.program)

@@ -176,8 +176,14 @@ def applied(program: Program, instruction: Instruction, tile: int, block: int) -
     if reads & Place.BLOCK:
         constants["block"] = program.blocks[block]
     sources = tuple((place, _rows(instruction, place)) for place in OPERANDS if reads & place)
-    (written,) = (place for place in OPERAND_OF if instruction.writes & place)
-    return Applied(meaning, instruction.flags, block if constants else -1, constants, sources, (written, _rows(instruction, written)))
+    target = written(instruction)
+    assert target is not None  # what has a meaning writes rows
+    return Applied(meaning, instruction.flags, block if constants else -1, constants, sources, target)
+
+
+def written(instruction: Instruction) -> tuple[Place, Rows] | None:
+    """The place that an instruction writes rows of, and these rows; None if it writes none."""
+    return next(((place, _rows(instruction, place)) for place in OPERAND_OF if instruction.writes & place), None)
 
 
 def _rows(instruction: Instruction, place: Place) -> Rows:

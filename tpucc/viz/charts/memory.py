@@ -24,15 +24,16 @@ LINE = 15.0
 KEY = "memory"
 
 
-def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int) -> str:
+def memory_svg(program: Program, starts: Int64, ends: Int64, cycles: int, until: int = 0) -> str:
     """Every stay of a buffer as a rectangle, time to the right and rows upwards; the peak and its lower bound as lines.
 
-    `starts` and `ends` are the cycles of each instruction, `cycles` the makespan.
+    `starts` and `ends` are the cycles of each instruction, `cycles` the makespan. The axis ends there, or at the cycle `until`, if that is
+    later.
     """
     drawn = _largest(program, starts, ends)
     head = heading(_title(program), _subtitle(program, len(drawn)), in_order(kind_of(program, resident) for resident in drawn))
     top, height = EDGE + head.height + 26, _height(program)
-    across = Scale(0, max(1, cycles), LEFT, WIDTH - RIGHT)
+    across = Scale(0, max(1, cycles, until), LEFT, WIDTH - RIGHT)
     up = Scale(0, max(1, program.peak_rows, program.lower_bound_rows), top + height, top)
     rects = joined(_rect(program, resident, starts, ends, across, up) for resident in drawn)
     parts = [

@@ -78,10 +78,13 @@ class Lane:
     instructions: Int64
 
 
-def timeline_svg(program: Program, times: Times) -> str:
-    """Lanes for host, weights, shift, matrix and activate over a common axis; the layers above, stalls hatched."""
+def timeline_svg(program: Program, times: Times, until: int = 0) -> str:
+    """Lanes for host, weights, shift, matrix and activate over a common axis; the layers above, stalls hatched.
+
+    The axis ends with the program, or at the cycle `until`, if that is later.
+    """
     head = heading(headline(program.title, times), _subtitle(program, times), ())
-    scale = Scale(0, max(1, times.cycles), LEFT, WIDTH - EDGE)
+    scale = Scale(0, max(1, times.cycles, until), LEFT, WIDTH - EDGE)
     top = EDGE + head.height
     names = times.causes
     parts = [hatches(KEY, names), head.markup, stall_legend(KEY, names, EDGE, top)]

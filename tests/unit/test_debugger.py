@@ -1,0 +1,173 @@
+"""The machine step by step: its memories are the simulator's, forwards and back, and its words the timeline's."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.command_line import run
+from tpucc.interop.programs import folder
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import SPECS, Instruction, Opcode, record
+from tpucc.runtime import debugger as debugging
+from tpucc.runtime.check import random_inputs
+from tpucc.runtime.debugger import Debugger
+from tpucc.sim.ports import unpack
+
+CASES = {
+    "pools, two halves": ("05_digits_cnn", {"params": {"batch": 6}}),
+    "host steps": ("12_mlp_mixer_block", {"level": 0}),
+    "16 bits": ("03_wine", {"params": {"batch": 5}, "activation_bits": 16}),
+}
+
+
+@pytest.fixture(params=CASES)
+def debugger(request: pytest.FixtureRequest) -> Debugger:
+    name, options = CASES[request.param]
+    runtime = tpucc.compile(folder() / f"{name}.tpu", **options).runtime
+    return Debugger(runtime, random_inputs(runtime))
+
+
+def memories(debugger: Debugger) -> list[bytes]:
+    machine, interpreter = debugger.interpreter.machine, debugger.interpreter
+    state = f"{list(interpreter.fifo)} {interpreter.tile} {interpreter.block}".encode()
+    return [machine.host.tobytes(), machine.ub.tobytes(), machine.accumulators.tobytes(), state]
+
+
+def test_its_memories_are_the_simulators_forwards_and_back(debugger: Debugger) -> None:
+    runtime, random = debugger.runtime, np.random.default_rng(1)
+    count = len(debugger.program.instructions)
+    looked_at = {int(n): list[bytes]() for n in random.choice(count, 12)} | {0: []}
+    while not debugger.at_end:
+        if debugger.position in looked_at:
+            looked_at[debugger.position] = memories(debugger)
+        debugger.step()
+    ports, machine = runtime.ports(random_inputs(runtime)), debugger.interpreter.machine
+    for port in debugger.program.outputs:
+        assert np.array_equal(unpack(port, debugger.program.host, machine.host), ports[port.name])
+    while debugger.position:
+        debugger.back()
+        if debugger.position in looked_at:
+            assert memories(debugger) == looked_at[debugger.position]
+    for _ in range(5):
+        debugger.step()
+    assert debugger.position == 5
+
+
+def test_going_back_beyond_what_is_kept_runs_again(debugger: Debugger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(debugging, "UNDO_BYTES", 1 << 12)
+    states = []
+    for _ in range(12):
+        states.append(memories(debugger))
+        debugger.step()
+    while debugger.position:
+        debugger.back()
+        assert memories(debugger) == states[debugger.position]
+
+
+def test_a_wait_is_the_timelines() -> None:
+    for name, level in (("04_digits_mlp", 2), ("06_digits_lstm", 2), ("05_digits_cnn", 0)):
+        runtime = tpucc.compile(folder() / f"{name}.tpu", params={"batch": 40}, level=level).runtime
+        found = Debugger(runtime, random_inputs(runtime))
+        stalls, times = runtime.timeline.stalls, runtime.timeline
+        columns = (stalls.raw, stalls.input, stalls.weight, stalls.shift, stalls.other)
+        waiting = np.flatnonzero(sum(columns))
+        assert len(waiting)
+        for index in waiting.tolist():
+            waits = found.waits(index)
+            assert sum(wait.cycles for wait in waits) == sum(int(column[index]) for column in columns)
+            for wait in waits:
+                if "tile" in wait.words:
+                    tile = int(re.findall(r"tile ([\d,]+)", wait.words)[0].replace(",", ""))
+                    asked = np.flatnonzero((runtime.program.instructions["index"] == tile) & effects(runtime.program.instructions).pushes)
+                    assert len(asked)
+                if "whose instruction" in wait.words:
+                    number, end = (
+                        int(n.replace(",", "")) for n in re.findall(r"instruction ([\d,]+) ends in cycle ([\d,]+)", wait.words)[0]
+                    )
+                    assert int(times.end[number]) == end <= int(times.start[index])
+
+
+TRANSCRIPT = """\
+w
+step
+s 3
+print ub 0
+print acc 0
+print fifo
+break fc2
+break 12
+break
+continue
+back 2
+clear
+break stall
+continue
+continue
+help
+# a remark
+
+"""
+
+
+def test_a_session(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(TRANSCRIPT))
+    assert run("debug", folder() / "02_iris.tpu", "--quiet") == 0
+    printed = capsys.readouterr().out
+    assert [line for line in printed.split("\n") if len(line) > 80] == []
+    assert "stops at layer fc2\nstops at line 12" in printed
+    assert "at layer fc2" in printed
+    assert "waits 479 cycles for tile 1, which is asked for in cycle 1,349 and arrives in 2,698" in " ".join(printed.split())
+    assert "ub 0 (row 0 of x.i8.0)" in " ".join(printed.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("stpe", "did you mean step?"),
+        ("ba\nbr\nb\n x", "there is no command x"),
+        ("step x", "x is not a number"),
+        ("step 0", "give a number from 1"),
+        ("back", "nothing is executed yet"),
+        ("print", "print what?"),
+        ("print ub", "which row?"),
+        ("print acc 4096", "acc has rows 0 to 4,095"),
+        ("print ub 0 900", "give a number from 1 to 64"),
+        ("break fc9", "did you mean fc"),
+        ("break 99", "no layer comes from line 99; layers come from lines 12, 13"),
+        ("step 999999\nstep", "there is no instruction left"),
+    ],
+)
+def test_a_wrong_command_says_what_is_right(
+    line: str, says: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO(line + "\n"))
+    assert run("debug", folder() / "02_iris.tpu", "--quiet") == 1
+    assert says in capsys.readouterr().out
+
+
+def test_quit_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("quit\nstep\n"))
+    assert run("debug", folder() / "01_hello.tpu", "--quiet") == 0
+    assert "(tpucc) step" not in capsys.readouterr().out
+
+
+def every_instruction() -> Iterator[Instruction]:
+    for opcode in Opcode:
+        spec = SPECS[opcode]
+        for function in spec.functions or (0,):
+            fields = {operand.field: 1 for operand in spec.operands_for(function) if operand.field != "function"}
+            yield Instruction.of(record(opcode, **fields, **({"function": function} if spec.functions else {})))
+
+
+def test_each_instruction_has_its_sentence() -> None:
+    texts = [str(instruction) for instruction in every_instruction()]
+    assert all(text and "{" not in text for text in texts)
+    assert len(set(texts)) >= len(Opcode) - 1
+    multiply = Instruction.of(record(Opcode.MATRIX_MULTIPLY, ub=3, acc=0, inner=4))
+    assert str(multiply) == "multiplies rows 3 to 6 of the unified buffer by the tile in use, into accumulators 0 to 3"

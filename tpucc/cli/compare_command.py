@@ -1,0 +1,119 @@
+"""`tpucc compare A [B] [--a=OPTIONS] [--b=OPTIONS]`."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.api import Executable
+from tpucc.cli.failures import print_json
+from tpucc.cli.options import FILE, compile_options, json_option
+from tpucc.cli.progress import Progress
+from tpucc.cli.work import PROGRAM_SUFFIX, executable_from
+from tpucc.diagnostics import printable
+from tpucc.files import write_file
+from tpucc.runtime.compare import Comparison, compare
+from tpucc.viz.comparison.page import comparison_page
+from tpucc.viz.comparison.tables import comparison_table
+
+
+@click.command("compare")
+@click.argument("a", type=FILE, metavar="A")
+@click.argument("b", type=FILE, metavar="[B]", required=False)
+@click.option("--a", "options_a", metavar="OPTIONS", default="", help='Options of compiling for A alone, as in --a="-O0 -D batch=8".')
+@click.option("--b", "options_b", metavar="OPTIONS", default="", help="Options of compiling for B alone.")
+@compile_options
+@click.option(
+    "-o", "--output", type=FILE, metavar="PAGE.html", help="Also write a page: both timelines and buffers on one axis, the layers."
+)
+@json_option
+@click.option("--quiet", is_flag=True, help="No warnings, no progress.")
+def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Path | None, as_json: bool, quiet: bool, **given: Any) -> None:
+    """Compare two compiles: how many cycles B takes more than A, on what they are spent, in which layers, and why.
+
+    A and B are models or programs; without B, it is A with other options.
+    """
+    other = b or a
+    with Progress(not quiet and not as_json) as progress:
+        sides = [
+            _side(path, words, given, quiet, progress, name) for path, words, name in ((a, options_a, "--a"), (other, options_b, "--b"))
+        ]
+        progress.stage("compare")
+        found = compare(sides[0].runtime, sides[1].runtime, _names((a, options_a), (other, options_b)))
+        if output is not None:
+            write_file(output, comparison_page(found, sides[0].runtime, sides[1].runtime).encode())
+    if as_json:
+        print_json(_json(found, sides))
+    else:
+        click.echo(comparison_table(found))
+        if output is not None:
+            click.echo(f"\n{printable(str(output))}: open it in a browser")
+
+
+def _side(path: Path, words: str, given: Mapping[str, Any], quiet: bool, progress: Progress, option: str) -> Executable:
+    """Compiles one side, with the options for both and its own, which count more."""
+    own = _own_options(words, option)
+    if path.suffix == PROGRAM_SUFFIX and own:
+        raise click.UsageError(f"{option} has options of compiling; {path.name} is a program, which is compiled already")
+    merged = {name: {**value, **own.get(name, {})} if isinstance(value, dict) else own.get(name, value) for name, value in given.items()}
+    return executable_from(path, merged | {"like": None}, quiet, progress)
+
+
+def _own_options(words: str, option: str) -> dict[str, Any]:
+    """The values of the options in the text of `--a` or `--b`. Raises `UsageError` for any that isn't an option of compiling."""
+
+    @click.command(option, add_help_option=False)
+    @compile_options
+    def side(**_: Any) -> None: ...
+
+    try:
+        arguments = shlex.split(words)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+    try:
+        context = side.make_context(option, arguments)
+    except click.UsageError as error:
+        raise click.UsageError(f"{option}: {error.format_message()}") from None
+    chosen = (name for name in context.params if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE")
+    return {name: context.params[name] for name in chosen}
+
+
+def _names(a: tuple[Path, str], b: tuple[Path, str]) -> tuple[str, str]:
+    """What the sides are called: by their files where these differ, with their own options."""
+    same = a[0].name == b[0].name
+    if a[0] != b[0] and same:
+        return " ".join(filter(None, (str(a[0]), a[1]))), " ".join(filter(None, (str(b[0]), b[1])))
+    names = [" ".join(filter(None, (path.name, words))) for path, words in (a, b)]
+    return (names[0], names[1]) if names[0] != names[1] else ("A", "B")
+
+
+def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
+    def pair(values: Any) -> dict[str, int]:
+        return {"a": values.a, "b": values.b}
+
+    keys = ("model", "target", "cores", "cycles", "seconds", "macs", "tops", "bottleneck")
+    return {
+        "a": {"name": found.names[0], **{key: sides[0].stats[key] for key in keys}},
+        "b": {"name": found.names[1], **{key: sides[1].stats[key] for key in keys}},
+        "cycles": pair(found.cycles),
+        "difference": found.difference,
+        "cause": found.cause,
+        "breakdown": {key: pair(value) | {"difference": value.difference} for key, value in found.rows.items()},
+        "counts": {name.strip(): pair(value) | {"difference": value.difference} for name, value in found.counts.items()},
+        "layers": [
+            {
+                "name": layer.name,
+                "kind": layer.kind,
+                "line": layer.line,
+                "cycles": pair(layer.cycles),
+                "difference": layer.cycles.difference,
+                "cause": layer.cause,
+                "only": layer.only,
+            }
+            for layer in found.layers
+        ],
+    }

@@ -1,0 +1,237 @@
+"""The commands of `tpucc debug`, and their answers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from tpucc.diagnostics import counted, did_you_mean, printable
+from tpucc.isa.listing.instructions import instruction_text
+from tpucc.numerics import AnyArray
+from tpucc.runtime.debugger import Debugger
+from tpucc.viz.tables import wrapped
+
+SHORT = {"s": "step", "c": "continue", "b": "break", "p": "print", "w": "where", "q": "quit"}
+MOST_ROWS = 64
+SHOWN_STEPS = 20
+"""Instructions of one `step` that are printed."""
+STALL = "stall"
+HELP = """\
+step [N]            execute the next instruction, or the next N
+back [N]            take back the last instruction, or the last N
+continue            run to the next breakpoint, or to the end
+break LINE          stop where instructions of this line of the source begin
+break LAYER         stop where instructions of this layer begin
+break stall         stop before each multiply that the matrix unit waits for
+break               list the breakpoints; `clear` takes them all away
+print ub ROW [N]    rows of the unified buffer, as signed bytes
+print acc ROW [N]   rows of the accumulators
+print host ROW [N]  rows of host memory
+print fifo          the tiles in the FIFO; tile and parameter block in use
+where               what comes next, when, whose it is, and what it waits for
+quit                end; so does the end of the input
+s, c, b, p, w and q stand for step, continue, break, print, where and quit."""
+
+
+class Wrong(Exception):
+    """A command that is none, or can't be done; the text says why."""
+
+
+class Done(Exception):
+    """The session is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breakpoint:
+    """Where `continue` stops: at a line of the source, at a layer, or at each stall."""
+
+    line: int = 0
+    layer: str = ""
+
+    def __str__(self) -> str:
+        return f"line {self.line}" if self.line else f"layer {self.layer}" if self.layer else STALL
+
+    def stops(self, debugger: Debugger, index: int) -> bool:
+        """Whether to stop before an instruction; of a line or layer, before the first of a row of its instructions."""
+        if not self.line and not self.layer:
+            return any(wait.cycles for wait in debugger.waits(index))
+        return self._owns(debugger, index) and not (index and self._owns(debugger, index - 1))
+
+    def _owns(self, debugger: Debugger, index: int) -> bool:
+        layer = debugger.layer_of(index)
+        return layer is not None and (layer.origin.line == self.line if self.line else layer.name == self.layer)
+
+
+class Session:
+    """A debugger with its breakpoints."""
+
+    def __init__(self, debugger: Debugger) -> None:
+        self.debugger = debugger
+        self.breakpoints: list[Breakpoint] = []
+        self._commands: Mapping[str, Callable[[list[str]], str]] = {
+            "step": self._step,
+            "back": self._back,
+            "continue": self._continue,
+            "break": self._break,
+            "clear": self._clear,
+            "print": self._print,
+            "where": lambda words: self.where(),
+            "help": lambda words: HELP,
+            "quit": self._quit,
+        }
+
+    def answer(self, line: str) -> str:
+        """Does what a line asks for. The beginning of a command's name is enough. Raises `Wrong` and `Done`."""
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            return ""
+        found = [name for name in self._commands if name.startswith(SHORT.get(words[0], words[0]))]
+        if len(found) != 1:
+            mend = did_you_mean(words[0], self._commands) or "`help` lists the commands"
+            raise Wrong(f"there is no command {printable(words[0])}; {mend}" if not found else f"{words[0]} may be {' or '.join(found)}")
+        return self._commands[found[0]](words[1:])
+
+    def where(self) -> str:
+        """What comes next: the instruction, its time, its layer and line, and what it waits for."""
+        debugger = self.debugger
+        count = len(debugger.program.instructions)
+        if debugger.at_end:
+            return f"all {counted(count, 'instruction')} are executed, in {debugger.runtime.timeline.makespan:,} cycles"
+        return "\n".join([f"next, {debugger.position:,} of {count:,}:", *self._described(debugger.position)])
+
+    def _described(self, index: int) -> Iterator[str]:
+        debugger, times = self.debugger, self.debugger.runtime.timeline
+        program, layer = debugger.program, debugger.layer_of(index)
+        start, end = int(times.start[index]), int(times.end[index])
+        spent = f"cycles {start:,} to {end:,}" if end > start else f"cycle {start:,}"
+        yield wrapped(f"{index:>5,}  {instruction_text(program.instructions[index])}  ({spent})", "       ")
+        yield wrapped(f"       {debugger.instruction(index)}", "       ")
+        if layer is not None:
+            lines = program.source_text.split("\n")
+            text = lines[layer.origin.line - 1].strip() if 0 < layer.origin.line <= len(lines) else ""
+            yield wrapped(printable(f"       for {layer.name}" + (f", line {layer.origin.line}: {text}" if text else "")), "       ")
+        for wait in debugger.waits(index):
+            yield wrapped(f"       before it the matrix unit waits {counted(wait.cycles, 'cycle')} for {wait.words}", "       ")
+
+    def _step(self, words: Sequence[str]) -> str:
+        count = self._count(words, "step")
+        if self.debugger.at_end:
+            raise Wrong("there is no instruction left; `back` takes some back")
+        first = self.debugger.position
+        while count and not self.debugger.at_end:
+            self.debugger.step()
+            count -= 1
+        return self._moved(range(first, self.debugger.position))
+
+    def _moved(self, done: range) -> str:
+        """The instructions that were executed, as far as they are shown, and what comes next."""
+        shown = done[-SHOWN_STEPS:]
+        left = [f"({counted(len(done) - len(shown), 'instruction')} before these)"] if len(shown) < len(done) else []
+        each = [line for index in shown for line in (self._described(index) if len(done) == 1 else [self._brief(index)])]
+        return "\n".join([*left, *each, self._next()])
+
+    def _next(self) -> str:
+        if self.debugger.at_end:
+            return self.where()
+        return f"next:\n{self._brief(self.debugger.position)}"
+
+    def _brief(self, index: int) -> str:
+        layer = self.debugger.layer_of(index)
+        owner = f"  [{printable(layer.name)}]" if layer is not None else ""
+        return wrapped(f"{index:>5,}  {instruction_text(self.debugger.program.instructions[index])}{owner}", "       ")
+
+    def _back(self, words: Sequence[str]) -> str:
+        count = self._count(words, "back")
+        if not self.debugger.position:
+            raise Wrong("nothing is executed yet")
+        for _ in range(min(count, self.debugger.position)):
+            self.debugger.back()
+        return self.where()
+
+    def _continue(self, words: Sequence[str]) -> str:
+        debugger = self.debugger
+        if debugger.at_end:
+            raise Wrong("there is no instruction left; `back` takes some back")
+        debugger.step()
+        while not debugger.at_end:
+            if hit := next((each for each in self.breakpoints if each.stops(debugger, debugger.position)), None):
+                return f"at {hit}\n{self.where()}"
+            debugger.step()
+        return self.where()
+
+    def _break(self, words: Sequence[str]) -> str:
+        if words:
+            self.breakpoints.append(self._breakpoint(" ".join(words)))
+        listed = "\n".join(f"stops at {each}" for each in self.breakpoints)
+        return listed or "there are no breakpoints"
+
+    def _breakpoint(self, words: str) -> Breakpoint:
+        layers = self.debugger.program.layers
+        if words == STALL:
+            return Breakpoint()
+        if any(layer.name == words for layer in layers):
+            return Breakpoint(layer=words)
+        if not words.isdecimal():
+            names = [STALL, *(layer.name for layer in layers)]
+            raise Wrong(f"no layer is named {printable(words)}; {did_you_mean(words, names) or 'give a layer, a line or `stall`'}")
+        lines = sorted({layer.origin.line for layer in layers if layer.origin.line})
+        if int(words) not in lines:
+            raise Wrong(f"no layer comes from line {words}; layers come from lines {', '.join(map(str, lines))}")
+        return Breakpoint(line=int(words))
+
+    def _clear(self, words: Sequence[str]) -> str:
+        self.breakpoints.clear()
+        return "there are no breakpoints"
+
+    def _print(self, words: Sequence[str]) -> str:
+        machine = self.debugger.interpreter.machine
+        memories: Mapping[str, AnyArray] = {"ub": machine.ub, "acc": machine.accumulators, "host": machine.host}
+        if words and words[0] == "fifo":
+            return self._fifo()
+        if not words or words[0] not in memories:
+            raise Wrong("print what? `print ub ROW [N]`, `print acc ROW [N]`, `print host ROW [N]` or `print fifo`")
+        memory, name = memories[words[0]], words[0]
+        if len(words) < 2:
+            raise Wrong(f"which row? {name} has rows 0 to {len(memory) - 1:,}")
+        row, count = self._number(words[1], "a row"), self._count(words[2:], "rows", MOST_ROWS)
+        if row >= len(memory):
+            raise Wrong(f"{name} has rows 0 to {len(memory) - 1:,}")
+        rows = range(row, min(row + count, len(memory)))
+        return "\n".join(line for each in rows for line in self._row(name, each, memory[each]))
+
+    def _row(self, name: str, row: int, values: AnyArray) -> Iterator[str]:
+        owners = ", ".join(f"row {row - each.start:,} of {each.name}" for each in self.debugger.residents_of(row)) if name == "ub" else ""
+        yield printable(f"{name} {row:,}" + (f"  ({owners})" if owners else ""))
+        yield wrapped(f"  {_numbers(values)}", "  ")
+
+    def _fifo(self) -> str:
+        interpreter = self.debugger.interpreter
+        asked = ", ".join(map(str, interpreter.fifo)) or "none"
+        tile = f"tile {interpreter.tile:,}" if interpreter.tile >= 0 else "no tile yet"
+        block = f"parameter block {interpreter.block:,}" if interpreter.block >= 0 else "no parameter block yet"
+        return f"in the FIFO: {asked}\nin use: {tile}, {block}"
+
+    def _quit(self, words: Sequence[str]) -> str:
+        raise Done
+
+    def _count(self, words: Sequence[str], what: str, most: int = 10**9) -> int:
+        """A count that may be left out."""
+        count = self._number(words[0], f"how many {what}" if what == "rows" else "a count") if words else 1
+        if not 1 <= count <= most:
+            raise Wrong(f"give a number from 1 to {most:,}")
+        return count
+
+    def _number(self, word: str, what: str) -> int:
+        if not (word.isascii() and word.isdigit() and len(word) <= 12):
+            raise Wrong(f"{printable(word)} is not a number; {what} is one from 0 on")
+        return int(word)
+
+
+def _numbers(values: AnyArray) -> str:
+    """Lane by lane from 0 on; four and more equal ones in a row as `252 × -128`."""
+    words = []
+    for value, group in groupby(values.tolist()):
+        count = len(list(group))
+        words += [f"{count} × {value}"] if count > 3 else [str(value)] * count
+    return " ".join(words)

@@ -1,0 +1,66 @@
+"""Instructions in sentences: what one reads, what it does with it, and where the result goes, for the rows of `SPECS`.
+
+The numbers are those of its fields; of a walk with pitches and strides it says how many rows it visits, and from which on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tpucc.diagnostics import counted, listed
+from tpucc.isa.formats import format_of
+from tpucc.isa.functions import FUNCTIONS, Function
+from tpucc.isa.record import Engine, Flag, Place
+
+if TYPE_CHECKING:
+    from tpucc.isa.instructions import Instruction
+
+Sentence = Callable[["Instruction"], str]
+"""What an instruction does, in words that follow "it"."""
+
+
+def brings(instruction: Instruction) -> str:
+    return f"brings {_rows(instruction, 'host')} of host memory to {_rows(instruction, 'dest')} of the unified buffer"
+
+
+def takes(instruction: Instruction) -> str:
+    return f"takes {_rows(instruction, 'ub')} of the unified buffer to {_rows(instruction, 'host')} of host memory"
+
+
+def activates(instruction: Instruction) -> str:
+    sums = _rows(instruction, "acc", "accumulator")
+    return f"makes values of {sums} as the parameter block says, into {_rows(instruction, 'dest')} of the unified buffer"
+
+
+def synchronises(instruction: Instruction) -> str:
+    waits = listed([str(engine) for engine in Engine if instruction["engines"] >> engine & 1])
+    return f"lets the next instruction of the {Engine(instruction['index'])} unit wait until {waits} has done all that stands before this"
+
+
+def multiplies(instruction: Instruction) -> str:
+    first = "takes the next tile of the FIFO into use; " if Flag.SWITCH in instruction.flags else ""
+    adds = "adding to" if Flag.ACCUMULATE in instruction.flags else "into"
+    sums = _rows(instruction, "acc", "accumulator")
+    return f"{first}multiplies {_rows(instruction, 'ub')} of the unified buffer by the tile in use, {adds} {sums}"
+
+
+def computes(instruction: Instruction) -> str:
+    function, values = FUNCTIONS[Function(instruction["function"])], instruction.values
+    sources = [f"a is {_rows(instruction, 'ub')}"] + ([f"b is {_rows(instruction, 'ub2')}"] if Place.UB2 in function.reads else [])
+    if Place.WINDOWS in function.reads:
+        sources = [f"windows of {values['window_outer']} × {values['window_inner']} rows, {_rows(instruction, 'ub')} their first"]
+    return f"computes {function.summary} in the unified buffer ({', '.join(sources)}), into {_rows(instruction, 'dest')}"
+
+
+def _rows(instruction: Instruction, field: str, what: str = "row") -> str:
+    """`rows 0 to 399`, `row 7`; of a walk that leaves rows out `400 rows from row 9 on`."""
+    values, count = instruction.values, instruction.values.get("outer", 1) * instruction["inner"]
+    first, width = values[field], 1 if field in ("acc", "host") else format_of(instruction.flags).bytes_per_value
+    pitch, stride = values.get(f"{field}_pitch", 0), values.get(f"{field}_stride", width)
+    together = field in ("acc", "host") or (stride == width and (values.get("outer", 1) == 1 or pitch == instruction["inner"] * stride))
+    if count == 1 and width == 1:
+        return f"{what} {first:,}"
+    if together:
+        return f"{what}s {first:,} to {first + count * width - 1:,}"
+    return f"{counted(count, what)} from {what} {first:,} on"

@@ -1,0 +1,157 @@
+"""The machine step by step: forwards and back through a program that runs on real inputs, with the memories to be looked at in between.
+
+The values are those of the plain interpreter (`tpucc.sim.interpret`), the times those of the program's timeline. Steps follow the order of
+the program. On the machine units work at the same time, so that an instruction may begin before one that stands earlier.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.isa.effects import effects
+from tpucc.isa.instructions import Engine, Instruction, Opcode, Place
+from tpucc.isa.program import LayerInfo, Resident
+from tpucc.numerics import AnyArray
+from tpucc.runtime.batches import Arrays
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.machine import Rows, after, written
+
+UNDO_BYTES = 1 << 28
+"""How much is kept of what was overwritten. To go back beyond that, the program runs again from its start."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Before:
+    """What an instruction changed, as it was before: rows of memories, and which tiles and block were in use."""
+
+    rows: tuple[tuple[AnyArray, Rows, AnyArray], ...]
+    fifo: tuple[int, ...]
+    tile: int
+    block: int
+
+    @property
+    def bytes(self) -> int:
+        return sum(values.nbytes for _, _, values in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Why the matrix unit stands still before a multiply: for so many cycles, and in words for what."""
+
+    cycles: int
+    words: str
+
+
+class Debugger:
+    """One core of a program on its inputs. `position` is the number of the instruction that comes next; all before it are executed."""
+
+    def __init__(self, runtime: Runtime, inputs: Arrays) -> None:
+        """`inputs` are those of one core, for a batch of the program's size."""
+        self.runtime, self.program = runtime, runtime.program
+        self._inputs = inputs
+        self._restart()
+
+    def _restart(self) -> None:
+        self.interpreter = self.runtime.begun(self._inputs)
+        self.position = 0
+        self._past: deque[_Before] = deque()
+        self._kept = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self.position == len(self.program.instructions)
+
+    def instruction(self, index: int) -> Instruction:
+        return Instruction.of(self.program.instructions[index])
+
+    def step(self) -> None:
+        """Executes the next instruction."""
+        before = self._before(self.instruction(self.position))
+        self.interpreter.execute(self.position)
+        self._past.append(before)
+        self._kept += before.bytes
+        while self._kept > UNDO_BYTES and len(self._past) > 1:
+            self._kept -= self._past.popleft().bytes
+        self.position += 1
+
+    def back(self) -> None:
+        """Takes back the last instruction that was executed."""
+        if not self._past:
+            self._run_to(self.position - 1)
+            return
+        before, interpreter = self._past.pop(), self.interpreter
+        self._kept -= before.bytes
+        for memory, rows, values in before.rows:
+            memory[rows] = values
+        interpreter.fifo = deque(before.fifo)
+        interpreter.tile, interpreter.block = before.tile, before.block
+        self.position -= 1
+
+    def _run_to(self, position: int) -> None:
+        """Runs from the start to a position, without keeping anything but what the last steps overwrote."""
+        self._restart()
+        while self.position < position:
+            self.step()
+
+    def _before(self, instruction: Instruction) -> _Before:
+        interpreter, rows = self.interpreter, list[tuple[AnyArray, Rows, AnyArray]]()
+        machine = interpreter.machine
+        if instruction.opcode == Opcode.INTERRUPT_HOST:
+            everything = slice(0, len(machine.host))
+            rows.append((machine.host, everything, machine.host.copy()))
+        elif (target := written(instruction)) is not None:
+            place, visited = target
+            memory: AnyArray = machine.ub
+            if place in (Place.ACC, Place.HOST):
+                memory = machine.accumulators if place == Place.ACC else machine.host
+            wide = place == Place.DEST and self.program.format.bytes_per_value > 1
+            parts = (visited, after(visited)) if wide else (visited,)
+            rows += [(memory, part, memory[part].copy()) for part in parts]
+        return _Before(tuple(rows), tuple(interpreter.fifo), interpreter.tile, interpreter.block)
+
+    def layer_of(self, index: int) -> LayerInfo | None:
+        """The layer that an instruction belongs to; None past the last one's."""
+        layer = int(self.program.layer_of[index])
+        return self.program.layers[layer] if layer < len(self.program.layers) else None
+
+    def residents_of(self, row: int) -> Iterator[Resident]:
+        """The buffers that have a row of the unified buffer before the next instruction."""
+        for resident in self.program.residents:
+            if resident.start <= row < resident.end and resident.first < self.position <= resident.last + 1:
+                yield resident
+
+    def waits(self, index: int) -> list[Wait]:
+        """Why the matrix unit waits before an instruction, in the order of time: the stalls of the timeline, each with what ends it."""
+        stalls, times, tiles = self.runtime.timeline.stalls, self.runtime.timeline, self.runtime.timeline.tiles
+        found = []
+        for engine, cycles in ((Engine.ACTIVATION, stalls.raw), (Engine.HOST, stalls.input)):
+            if cycles[index]:
+                last = self._last_before(index, engine)
+                what = "the host link" if engine == Engine.HOST else "the activation unit"
+                ends = f", whose instruction {last:,} ends in cycle {int(times.end[last]):,}" if last >= 0 else ""
+                found.append(Wait(int(cycles[index]), f"{what}{ends}"))
+        if stalls.weight[index] or stalls.shift[index]:
+            fetch = int(effects(self.program.instructions).pops[: index + 1].sum()) - 1
+            number = int(self.program.instructions["index"][np.flatnonzero(effects(self.program.instructions).pushes)[fetch]])
+            if stalls.weight[index]:
+                words = (
+                    f"tile {number:,}, which is asked for in cycle {int(tiles.asked[fetch]):,} and arrives in {int(tiles.arrived[fetch]):,}"
+                )
+                found.append(Wait(int(stalls.weight[index]), words))
+            if stalls.shift[index]:
+                words = f"tile {number:,} to be shifted in, from cycle {int(tiles.shifting[fetch]):,} to {int(tiles.shifted[fetch]):,}"
+                found.append(Wait(int(stalls.shift[index]), words))
+        if stalls.other[index]:
+            found.append(Wait(int(stalls.other[index]), "what stands before it in the program to be issued"))
+        return found
+
+    def _last_before(self, index: int, engine: Engine) -> int:
+        """The instruction of an engine that ends last of those that stand before another one and end by its start; -1 if there is none."""
+        times = self.runtime.timeline
+        own = np.flatnonzero(effects(self.program.instructions).engine[:index] == engine)
+        own = own[times.end[own] <= times.start[index]]
+        return int(own[np.argmax(times.end[own])]) if len(own) else -1

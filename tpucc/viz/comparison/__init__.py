@@ -1,0 +1,1 @@
+"""Two compiles side by side: tables for the terminal, and a page."""

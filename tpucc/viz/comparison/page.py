@@ -1,0 +1,141 @@
+"""The page of a comparison: the cause, the accounting side by side, both timelines and buffers on one axis, layers and numbers.
+
+It is one file without a network: `page.html` with `page.css`. Nothing in it depends on when or where it is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from importlib import metadata, resources
+from string import Template
+
+from tpucc.diagnostics import printable
+from tpucc.runtime.compare import Comparison, Pair
+from tpucc.runtime.runtime import Runtime
+from tpucc.sim.accounting import ROWS
+from tpucc.viz.charts.memory import memory_svg
+from tpucc.viz.charts.timeline import timeline_svg
+from tpucc.viz.palette import picture_rules, theme
+from tpucc.viz.pictures import times_of
+from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
+
+MOST = 200
+"""Layers that have a row of their own."""
+SPACE = Markup("\u00a0")
+"""The content of an element that has none: in HTML an empty one would not be closed."""
+EMPTY = tag("td", SPACE)
+
+
+def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
+    """The page as HTML."""
+    folder, sections = resources.files(__package__), list(_sections(found, a, b))
+    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
+        version=escaped(metadata.version("tpucc")),
+        theme=theme(),
+        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
+        title=escaped(_title(found)),
+        links=joined(tag("a", escaped(name), href=f"#{key}") for key, name, _ in sections),
+        sides=joined(
+            Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found)
+        ),
+        cause=tag("p", escaped(printable(found.cause))),
+        sections=joined(Markup(f"{tag('section', tag('h2', escaped(name)), body, id=key)}\n") for key, name, body in sections),
+    )
+
+
+def _title(found: Comparison) -> str:
+    if not found.difference:
+        return f"Both take {found.cycles.a:,} cycles"
+    share = f" ({100 * found.difference / found.cycles.a:+.1f} %)" if found.cycles.a else ""
+    return f"{found.cycles.b:,} cycles instead of {found.cycles.a:,}{share}"
+
+
+def _named(found: Comparison) -> Iterator[tuple[str, str]]:
+    return zip("AB", found.names, strict=True)
+
+
+def _key(side: str) -> Markup:
+    return tag("span", SPACE, class_=f"key {side.lower()}")
+
+
+def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[tuple[str, str, Markup]]:
+    """Each section's key, its name, and what stands in it."""
+    yield "rows", "Where the cycles go", _rows(found)
+    if any(layer.cycles.difference for layer in found.layers):
+        yield "layers", "Layers", _layers(found)
+    yield "timelines", "Timelines", _both(found, (a, b), _timeline)
+    yield "buffers", "Unified buffer", _both(found, (a, b), _memory)
+    differing = [(name.strip(), pair) for name, pair in found.counts.items() if pair.difference]
+    if differing:
+        rows = [joined(_cells(name, *_numbers(pair))) for name, pair in differing]
+        yield "numbers", "Numbers that differ", _table(("", "A", "B", "difference"), rows)
+    if any(found.notes):
+        yield "notes", "Notes of one side alone", joined(_notes(found))
+
+
+def _rows(found: Comparison) -> Markup:
+    shown = [(row.name, found.rows[row.key]) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]
+    most = max((max(pair.a, pair.b) for _, pair in shown), default=1)
+    rows = [joined([*_cells(name, *_numbers(pair)), _bars(pair, most)]) for name, pair in shown]
+    return _table(("cycles", "A", "B", "difference", ""), [*rows, joined([*_cells("in all", *_numbers(found.cycles)), EMPTY])])
+
+
+def _layers(found: Comparison) -> Markup:
+    changed = [layer for layer in found.layers if layer.cycles.difference][:MOST]
+    most = max((max(layer.cycles.a, layer.cycles.b) for layer in changed), default=1)
+    rows = [
+        joined([*_cells(layer.name, str(layer.line or ""), *_numbers(layer.cycles)), _bars(layer.cycles, most), *_cells(layer.cause)])
+        for layer in changed
+    ]
+    return _table(("layer", "line", "A", "B", "difference", "", "mostly"), rows)
+
+
+def _table(head: Iterable[str], rows: Iterable[Markup]) -> Markup:
+    top = tag("tr", joined(tag("th", escaped(name or "\u00a0")) for name in head))
+    return tag("div", tag("table", top, joined(tag("tr", row) for row in rows)), class_="scroll", tabindex=0)
+
+
+def _cells(*texts: str) -> Iterator[Markup]:
+    yield from (tag("td", escaped(printable(text) or "\u00a0")) for text in texts)
+
+
+def _numbers(pair: Pair) -> tuple[str, str, str]:
+    return f"{pair.a:,}", f"{pair.b:,}", f"{pair.difference:+,}" if pair.difference else ""
+
+
+def _bars(pair: Pair, most: int) -> Markup:
+    """Two bars, one below the other, of which the longest has the width of the cell."""
+    sides = (("a", pair.a), ("b", pair.b))
+    bars = (tag("i", SPACE, class_=side, style=f"width:{100 * value / max(1, most):.1f}%") for side, value in sides)
+    return tag("td", joined(bars), class_="bars")
+
+
+def _both(found: Comparison, sides: tuple[Runtime, Runtime], draw: Callable[[Runtime, float], str]) -> Markup:
+    """A picture of each side, on an axis of the same seconds."""
+    seconds = max(side.stats["seconds"] for side in sides)
+    parts = []
+    for side, (letter, name) in zip(sides, _named(found), strict=True):
+        picture = draw(side, seconds)
+        parts += [
+            tag("h3", _key(letter), escaped(f"{letter}: {printable(name)}")),
+            tag("div", inlined(picture), class_="chart", tabindex=0),
+        ]
+    return joined(parts)
+
+
+def _timeline(runtime: Runtime, seconds: float) -> str:
+    return timeline_svg(runtime.program, times_of(runtime), _cycles(runtime, seconds))
+
+
+def _memory(runtime: Runtime, seconds: float) -> str:
+    times = runtime.timeline
+    return memory_svg(runtime.program, times.start, times.end, times.makespan, _cycles(runtime, seconds))
+
+
+def _cycles(runtime: Runtime, seconds: float) -> int:
+    return round(seconds * runtime.program.target.clock_hz)
+
+
+def _notes(found: Comparison) -> Iterator[Markup]:
+    for (side, _), own in zip(_named(found), found.notes, strict=True):
+        yield from (tag("p", _key(side), escaped(f"{side}: {printable(note)}")) for note in own)
