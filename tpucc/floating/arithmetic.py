@@ -153,7 +153,7 @@ class Machine(Arithmetic):
 
 
 Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""Of a view: the address of its first element, its shape and its strides."""
+"""Of a view: the address of its first element, its shape and its strides. Of all elements of their owner in order, the shape alone."""
 
 
 @dataclass(frozen=True)
@@ -167,18 +167,24 @@ class _RememberingMachine(Machine):
     """By the identity of the owner, whose end takes its entry away."""
 
     def operand(self, x: Float32) -> Rounded:
+        flags = x.flags
+        if flags.f_contiguous and (not flags.c_contiguous or x.shape[0] > 1):
+            return self.operand(x.T).T
         owner = x if x.base is None else x.base
         if not isinstance(owner, np.ndarray):
             return exact.rounded(x)
         entry = self._known.get(id(owner))
         if entry is None:
             entry = self._known[id(owner)] = weakref.ref(owner, partial(self._forget, id(owner))), {}
-        address, known = x.__array_interface__["data"][0], entry[1]
-        if (found := known.get((address, x.shape, x.strides))) is not None:
-            return found
-        if (found := known.get((address, x.shape[::-1], x.strides[::-1]))) is not None:
-            return found.T
-        found = known[address, x.shape, x.strides] = exact.rounded(x)
+        known = entry[1]
+        if flags.c_contiguous and x.nbytes == owner.nbytes and owner.flags.forc:
+            layout: Layout = 0, x.shape, ()
+        else:
+            layout = x.__array_interface__["data"][0], x.shape, x.strides
+            if (found := known.get((layout[0], x.shape[::-1], x.strides[::-1]))) is not None:
+                return found.T
+        if (found := known.get(layout)) is None:
+            found = known[layout] = exact.rounded(x)
         return found
 
     def _forget(self, owner: int, _: object) -> None:
