@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,7 @@ class Session:
                 raise self._not_finite(self.state)
             epoch = self._epoch(state, values) if ends else None
             if epoch is not None:
-                state = replace(state, losses=(), epochs=(*state.epochs, asdict(epoch)))
+                state = replace(state, losses=(), epochs=(*state.epochs, vars(epoch).copy()))
             self._earlier, self.state = self.state, state
             yield epoch
 
