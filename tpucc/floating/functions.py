@@ -105,13 +105,12 @@ def sigmoid(x: Float32) -> Float32:
 def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
     """The function of all elements, a chunk at a time. NaN becomes `NAN`."""
     flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        if 0 < flat.size <= CHUNK:
-            return with_one_nan(function(flat)).reshape(x.shape)
-        results = np.empty_like(flat)
-        for first in range(0, flat.size, CHUNK):
-            part = slice(first, first + CHUNK)
-            results[part] = with_one_nan(function(flat[part]))
+    if 0 < flat.size <= CHUNK:
+        return with_one_nan(function(flat)).reshape(x.shape)
+    results = np.empty_like(flat)
+    for first in range(0, flat.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        results[part] = with_one_nan(function(flat[part]))
     return results.reshape(x.shape)
 
 
@@ -172,7 +171,7 @@ def _power_of_two(exponent: Int32) -> Float32:
 
 def _log(x: Float32) -> Float32:
     """With x = (1 + f) 2^n and 1 + f in [sqrt(1/2), sqrt(2)): f + (f³ P(f) + n · lower - f²/2) + n · upper."""
-    if x.size and x.min() >= TINY and x.max() <= LARGEST:
+    if x[x.argmin()] >= TINY and x[x.argmax()] <= LARGEST:
         return _log_of_normal(x, np.int32(0))
     small = np.abs(x) < TINY
     scaled = np.where(small, x * np.float32(2.0**UP_FROM_SUBNORMAL), x)
@@ -244,7 +243,7 @@ def _erf(x: Float32) -> Float32:
 def _sigmoid(x: Float32) -> Float32:
     power = np.abs(x)
     np.negative(power, out=power)
-    power = _exp_of_small(power) if np.minimum.reduce(power, initial=0) >= -SMALL_EXPONENT else _exp(power)
+    power = _exp_of_small(power) if power[power.argmin()] >= -SMALL_EXPONENT else _exp(power)
     result = np.maximum(power, (x >= 0).astype(np.float32))  # the power is at most 1
     power += ONE
     result /= power

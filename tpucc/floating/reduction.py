@@ -33,10 +33,9 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
         return np.array(x, np.float32)
     shape, before, length, after, moved = _sums(x.shape, axes)
     elements = (x if moved is None else x.transpose(moved)).reshape(before, length, after)
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = _halved(elements)
-        total += ZERO
-        return with_one_nan(total.reshape(-1)).reshape(shape)
+    total = _halved(elements)
+    total += ZERO
+    return with_one_nan(total.reshape(-1)).reshape(shape)
 
 
 @lru_cache(maxsize=1024)

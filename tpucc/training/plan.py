@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tpucc.diagnostics import InputError
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.reduction import all_reduce_mean
 from tpucc.ir.graph import Graph, Node
@@ -67,7 +68,8 @@ class Plan:
         """The values of the outputs and of the kept nodes, by node name; of those that each part has for itself, the first part's.
 
         `given` has the states and weights by node name, `parts` the inputs of each part. `watch` sees each node's value or, where the
-        parts have their own, all of these. Overflow and division by zero give infinities and NaN, as IEEE 754 says.
+        parts have their own, all of these. Overflow and division by zero give infinities and NaN, as IEEE 754 says. Raises `InputError`
+        E0454, with the node's place, for a label or an index that doesn't exist.
         """
         shared = self._memory.copy()
         if watch is not None:
@@ -144,15 +146,18 @@ def _function(node: Node, arithmetic: Arithmetic) -> Function:
             return lambda *operands: operator.reference(attributes, operands)
 
 
-def _run(calls: Sequence[_Call], memories: Sequence[list[AnyArray | None]], watch: Watch | None) -> None:
+def _run(calls: Sequence[_Call], memories: Sequence[list[Any]], watch: Watch | None) -> None:
     if len(memories) == 1 and watch is None:
         _run_one(calls, memories[0])
         return
     for node, function, operands, result, freed in calls:
         for memory in memories:
-            memory[result] = function(*operands(memory))
+            try:
+                memory[result] = function(*operands(memory))
+            except InputError as error:
+                raise error.at(node.origin.trail()) from None
         if watch is not None:
-            watch(node, [memory[result] for memory in memories])  # type: ignore[misc]
+            watch(node, [memory[result] for memory in memories])
         for place in freed:
             for memory in memories:
                 memory[place] = None
@@ -160,7 +165,10 @@ def _run(calls: Sequence[_Call], memories: Sequence[list[AnyArray | None]], watc
 
 def _run_one(calls: Sequence[_Call], memory: list[Any]) -> None:
     """The common case, in which the loop takes as long as small operators do."""
-    for _, function, operands, result, freed in calls:
-        memory[result] = function(*operands(memory))
+    for node, function, operands, result, freed in calls:
+        try:
+            memory[result] = function(*operands(memory))
+        except InputError as error:
+            raise error.at(node.origin.trail()) from None
         for place in freed:
             memory[place] = None
