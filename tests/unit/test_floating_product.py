@@ -13,6 +13,8 @@ from tests.support.kernels import KERNELS, printed
 from tpucc.floating import NUMPY, Machine, exact, round_to_bfloat16
 from tpucc.numerics import Float32
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
+
 MACHINE = Machine(128)
 LARGEST = Fraction(2) ** 128 - Fraction(2) ** 104
 """The largest finite float32."""

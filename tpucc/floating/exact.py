@@ -76,7 +76,7 @@ class Rounded:
         """Rows and columns."""
         return self.values.shape
 
-    @property
+    @cached_property
     def T(self) -> Rounded:
         """The transposed operand: the same values, not rounded again."""
         return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
