@@ -10,8 +10,9 @@ import errno
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from typing import Self
 
 TAB = 4
 MAX_LINE = 160
@@ -205,6 +206,11 @@ class Error(Exception):
 
     def render(self) -> str:
         return "\n\n".join(d.render(self.source) for d in self.diagnostics)
+
+    def at(self, labels: Iterable[Label] = (), source: Source | None = None) -> Self:
+        """The same error with these places and this source, where it has none."""
+        places = tuple(labels)
+        return type(self)([found if found.labels else replace(found, labels=places) for found in self.diagnostics], self.source or source)
 
 
 class CompileError(Error):

@@ -134,7 +134,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         "labels are compared with classes before the first step",
     ),
     "training/initial.py": ("batch_norm, import constant, mul", "operators that multiply by a weight, which begins at 1"),
-    "training/plan.py": ("import all_reduce, import state, import weight", NODES),
+    "training/plan.py": ("import all_reduce, import constant, import state, import weight", NODES),
     "training/session.py": ("import state", NODES),
     "viz/charts/errors.py": ("quantize", BOUNDARY),
     "viz/diagrams/dataflow.py": ("constant", BUFFERS),

@@ -12,6 +12,8 @@ from tpucc.floating import NUMPY, Machine, all_reduce_mean, all_reduce_steps, un
 from tpucc.floating.random import threefry
 from tpucc.numerics import Float32
 
+pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")  # an arithmetic leaves them to the caller
+
 MACHINE = Machine(128)
 
 

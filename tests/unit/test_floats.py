@@ -23,6 +23,7 @@ CASES = [
     for example in op.examples
     if op.operands and sum(math.prod(type_.shape) for type_ in example.operands) <= LARGEST
 ]
+PREPARED = [pytest.param(op, example, id=f"{op.name}: {example.title}") for op, example in CASES if getattr(op.floats, "prepared", None)]
 DEFINED, IEEE = (
     [pytest.param(op, example, id=f"{op.name}: {example.title}") for op, example in CASES if isinstance(op.floats, kind)]
     for kind in (Defined, Ieee)
@@ -51,6 +52,16 @@ def test_what_is_defined_agrees_with_the_reference(op: OpDef[Any], example: Exam
     for operand in operands:
         operand.setflags(write=False)
     assert np.array_equal(op.floats.function(example.attributes, operands, NUMPY), found)
+
+
+@pytest.mark.parametrize(("op", "example"), PREPARED)
+def test_what_is_prepared_is_the_reference(op: OpDef[Any], example: Example[Any]) -> None:
+    operands = drawn(op, example)
+    assert isinstance(op.floats, Ieee)
+    assert op.floats.prepared is not None
+    found, wanted = op.floats.prepared(example.attributes)(*operands), op.reference(example.attributes, operands)
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted, strict=True)
 
 
 @pytest.mark.parametrize(("op", "example"), DEFINED)

@@ -21,6 +21,7 @@ from tpucc.passes.training.names import GRADIENT, NEXT, key_of, states, values_o
 from tpucc.training.plan import Plan
 from tpucc.training.session import Settings
 from tpucc.training.start import started
+from tpucc.training.state import Grown
 
 NETWORK = """
 param batch = 16
@@ -505,6 +506,29 @@ def test_a_label_that_is_no_class_is_named_before_the_first_step(tmp_path: Path)
     given["label"][49] = 3
     with pytest.raises(InputError, match=r"net\.tpu:16:12: .*E0454: label 3 at \[49\] is outside the 3 classes of cross_entropy"):
         trained(source(tmp_path, text=text), examples=given, steps=0)
+    reshaped = text.replace("label)", "reshape(label, (batch,)))")
+    for cores in (1, 2):
+        with pytest.raises(
+            InputError, match=r"net\.tpu:13:12: .*E0454: label 3 at \[\d+\] is outside the 3 classes(.*\n)*net\.tpu:16:26: "
+        ):
+            trained(source(tmp_path, text=reshaped), examples=given, epochs=1, cores=cores)
+
+
+def test_the_losses_of_an_epoch_are_not_copied_at_each_step(tmp_path: Path) -> None:
+    """States share them; each has its own number of them, those too that go on from one that others went on from."""
+    path = source(tmp_path)
+    session = started(tpucc.Source("net.tpu", path.read_text()), tmp_path, "net", {}, Settings(epochs=1, examples=examples(100)))
+    found = [session.state for _ in session.run()]
+    first, second, third = (state.losses for state in found[:3])
+    assert isinstance(third, Grown)
+    assert isinstance(second, Grown)
+    assert third._numbers is second._numbers
+    assert (len(first), len(second), len(third)) == (1, 2, 3)
+    assert [*second, third[2]] == list(third) == third[:]
+    other = Grown.by(second, 5.0)
+    assert (other[-1], third[-1] == 5.0, list(other)[:2]) == (5.0, False, list(second))
+    with pytest.raises(IndexError):
+        second[2]
 
 
 @pytest.mark.parametrize(

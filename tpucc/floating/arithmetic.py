@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import weakref
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -19,12 +21,16 @@ from tpucc.floating.exact import Rounded
 from tpucc.floating.reduction import tree_sum
 from tpucc.numerics import AnyArray, Float32
 
+T = TypeVar("T")
 Operand = Float32 | Rounded
 """What a product multiplies: an array, or what `Arithmetic.operand` made of one."""
 
 
 class Arithmetic(ABC):
-    """A way to compute with float32 arrays. Arguments stay as they are; results are new arrays."""
+    """A way to compute with float32 arrays. Arguments stay as they are; results are new arrays.
+
+    NumPy's warnings of overflow and the like are the caller's to switch off: that takes as long as a small operation.
+    """
 
     name: str
     """One word, for messages and tables."""
@@ -33,9 +39,13 @@ class Arithmetic(ABC):
     def operand(self, x: Float32) -> Operand:
         """x [M, N] prepared for products of this arithmetic: worth it for an operand of several products. `.T` is the transposed one."""
 
+    @abstractmethod
     def remembering(self) -> Arithmetic:
-        """The same arithmetic, for arrays that nobody changes: what it prepares for a product, it may keep as long as the array lives."""
-        return self
+        """The same arithmetic, for arrays that nobody changes: what it has made of one, it may keep as long as the array lives."""
+
+    def once(self, function: Callable[..., T], x: AnyArray, *arguments: Hashable) -> T:
+        """`function(x, *arguments, self)`, of which a remembering arithmetic keeps the result."""
+        return function(x, *arguments, self)
 
     @abstractmethod
     def product(self, a: Operand, b: Operand) -> Float32:
@@ -72,6 +82,9 @@ class Numpy(Arithmetic):
 
     name = "numpy"
 
+    def remembering(self) -> Arithmetic:
+        return _RememberingNumpy()
+
     def operand(self, x: Float32) -> Float32:
         return x
 
@@ -84,12 +97,10 @@ class Numpy(Arithmetic):
         return np.asarray(np.add.reduce(x, axis, np.float32))
 
     def exp(self, x: Float32) -> Float32:
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp(x))
+        return np.asarray(np.exp(x))
 
     def log(self, x: Float32) -> Float32:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.asarray(np.log(x))
+        return np.asarray(np.log(x))
 
     def tanh(self, x: Float32) -> Float32:
         return np.asarray(np.tanh(x))
@@ -99,7 +110,7 @@ class Numpy(Arithmetic):
 
     def sigmoid(self, x: Float32) -> Float32:
         power = np.exp(-np.abs(x))
-        return np.asarray(np.where(x >= 0, np.float32(1), power) / (1 + power))
+        return np.asarray(np.maximum(power, x >= 0) / (1 + power))  # the power is at most 1
 
 
 @dataclass(frozen=True)
@@ -153,36 +164,60 @@ class Machine(Arithmetic):
 
 
 Layout = tuple[int, tuple[int, ...], tuple[int, ...]]
-"""Of a view: the address of its first element, its shape and its strides."""
+"""Of a view: the address of its first element, its shape and its strides. Of all elements of their owner in order, the shape alone."""
 
 
-@dataclass(frozen=True)
-class _RememberingMachine(Machine):
-    """Rounds each operand once: a view of the same elements, or their transpose, has the same rounded values.
+@dataclass(frozen=True, eq=False)
+class _Remembering(Arithmetic):
+    """Keeps what is made of an array as long as the array lives."""
 
-    They are kept as long as the array that owns the elements lives.
-    """
+    _known: dict[int, tuple[weakref.ref[AnyArray], dict[Hashable, Any]]] = field(default_factory=dict, init=False, repr=False)
+    """By the identity of the array, whose end takes its entry away."""
 
-    _known: dict[int, tuple[weakref.ref[AnyArray], dict[Layout, Rounded]]] = field(default_factory=dict, compare=False, repr=False)
-    """By the identity of the owner, whose end takes its entry away."""
+    def once(self, function: Callable[..., T], x: AnyArray, *arguments: Hashable) -> T:
+        known, key = self._of(x), (function, *arguments)
+        if key not in known:
+            known[key] = function(x, *arguments, self)
+        found: T = known[key]
+        return found
+
+    def _of(self, array: AnyArray) -> dict[Hashable, Any]:
+        """What is known of an array."""
+        entry = self._known.get(id(array))
+        if entry is None:
+            entry = self._known[id(array)] = weakref.ref(array, partial(self._forget, id(array))), {}
+        return entry[1]
+
+    def _forget(self, array: int, _: object) -> None:
+        self._known.pop(array, None)
+
+
+@dataclass(frozen=True, eq=False)
+class _RememberingNumpy(_Remembering, Numpy):
+    """The host's."""
+
+
+@dataclass(frozen=True, eq=False)
+class _RememberingMachine(_Remembering, Machine):
+    """Rounds each operand once, too: a view of the same elements, or their transpose, has the same rounded values."""
 
     def operand(self, x: Float32) -> Rounded:
+        flags = x.flags
+        if flags.f_contiguous and (not flags.c_contiguous or x.shape[0] > 1):
+            return self.operand(x.T).T
         owner = x if x.base is None else x.base
         if not isinstance(owner, np.ndarray):
             return exact.rounded(x)
-        entry = self._known.get(id(owner))
-        if entry is None:
-            entry = self._known[id(owner)] = weakref.ref(owner, partial(self._forget, id(owner))), {}
-        address, known = x.__array_interface__["data"][0], entry[1]
-        if (found := known.get((address, x.shape, x.strides))) is not None:
-            return found
-        if (found := known.get((address, x.shape[::-1], x.strides[::-1]))) is not None:
-            return found.T
-        found = known[address, x.shape, x.strides] = exact.rounded(x)
+        known: dict[Hashable, Rounded] = self._of(owner)
+        if flags.c_contiguous and x.nbytes == owner.nbytes and owner.flags.forc:
+            layout: Layout = 0, x.shape, ()
+        else:
+            layout = x.__array_interface__["data"][0], x.shape, x.strides
+            if (found := known.get((layout[0], x.shape[::-1], x.strides[::-1]))) is not None:
+                return found.T
+        if (found := known.get(layout)) is None:
+            found = known[layout] = exact.rounded(x)
         return found
-
-    def _forget(self, owner: int, _: object) -> None:
-        self._known.pop(owner, None)
 
 
 NUMPY: Arithmetic = Numpy()

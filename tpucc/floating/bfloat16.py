@@ -66,6 +66,6 @@ def with_one_nan(x: Float32) -> Float32:
 
 def extremes(rounded: Bits) -> tuple[int, int]:
     magnitudes = rounded << ONE
-    highest = int(np.maximum.reduce(magnitudes))
+    highest = magnitudes.item(magnitudes.argmax())
     np.subtract(magnitudes, ONE, out=magnitudes)  # of zero the largest integer
-    return (int(np.minimum.reduce(magnitudes)) + 1) % WORD, highest
+    return (magnitudes.item(magnitudes.argmin()) + 1) % WORD, highest

@@ -8,10 +8,10 @@ that it didn't round, or that rounding changed nothing, in four steps, of which 
    of the smallest possible product's last bit. So they are exact, in any order, with or without fused multiply-add.
 2. *A bound of the error.* Any order of K - 1 additions is wrong by at most (K - 1) · 2^-53 · sum |products|, to first order (Higham,
    "Accuracy and Stability of Numerical Algorithms", section 4.2). If the sum less the bound and the sum plus the bound round to the same
-   float32, the sum does.
+   float32, the sum does. The bound here is twice as large, which covers its own rounding and that of sum ± bound.
 3. *Two numbers.* The products are added in a tree, and the error of each addition is kept (two-sum: Knuth, "The Art of Computer
    Programming", volume 2, section 4.2.2). The bound is then that of the sum of the errors.
-4. `math.fsum`, which is exact whatever the exponents are.
+4. `math.fsum`, which is exact whatever the exponents are. A few sums come to it at once: arrays of so few rows are slower.
 
 Steps 3 and 4 round to odd in float64 before they round to float32: rounding twice is then the same as rounding once (Boldo and Melquiond,
 "Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd", IEEE Transactions on Computers 57(4), 2008).
@@ -33,18 +33,23 @@ from tpucc.floating.bfloat16 import CHUNK, INFINITE, NAN, Bits, extremes, round_
 from tpucc.numerics import AnyArray, Float32, Float64
 
 Exponents = npt.NDArray[np.uint8]
-Spreads = dict[int, Exponents]
+Differences = npt.NDArray[np.int16]
+Spreads = dict[int, Differences]
 """By the rows of a pass."""
 Places = npt.NDArray[np.intp]
 Booleans = npt.NDArray[np.bool_]
 
-EXPONENT_PLACES = np.uint32(23)
+ZERO = np.array(0, np.float32)
+EXPONENT_PLACES = np.array(23, np.uint32)
+ONE = np.array(1, np.uint8)
 BIAS = 127
 """Of the exponents of float32 and bfloat16."""
 EXACT_BITS = 53 - 16
 """Bits of a float64 less those of a product: what the exponents' spreads and log2 K may take together."""
 FEW = 8
 """Up to one element of so many is looked at alone; if more are open, the whole pass."""
+AT_ONCE = 4
+"""Sums of which step 3 would take longer than step 4."""
 TOGETHER = 2**19
 """Products of open sums that are gathered at a time."""
 
@@ -71,12 +76,12 @@ class Rounded:
         """Rows and columns."""
         return self.values.shape
 
-    @property
+    @cached_property
     def T(self) -> Rounded:
         """The transposed operand: the same values, not rounded again."""
         return Rounded(self.values.T, self.bits.T, self.lowest, self.highest, self.finite, self.known[::-1])
 
-    def spreads(self, rows: int) -> Exponents:
+    def spreads(self, rows: int) -> Differences:
         """The highest less the lowest exponent of each column, in each pass of `rows` rows: [passes, N]."""
         if (found := self.known[0].get(rows)) is None:
             found = self.known[0][rows] = _spreads(self.exponents, rows)
@@ -85,8 +90,7 @@ class Rounded:
     @cached_property
     def exponents(self) -> Exponents:
         """Of each value, biased: 2^(e - 127) ≤ |x| < 2^(e - 126); 0 of zero, infinity and NaN, which the proof leaves out."""
-        exponents = np.empty_like(self.bits, np.uint8)
-        np.right_shift(self.bits, EXPONENT_PLACES, out=exponents, casting="unsafe")  # the sign is the ninth bit, and is dropped
+        exponents = (self.bits >> EXPONENT_PLACES).astype(np.uint8)  # the sign is the ninth bit, and is dropped
         if not self.finite:
             exponents[exponents == 255] = 0
         return exponents
@@ -141,12 +145,13 @@ def product(a: Rounded, b: Rounded, rows: int) -> Float32:
 
 
 def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
-    """All passes, added in ascending depth."""
+    """All passes, added in ascending depth. A pass of one product is a float32 product."""
     depth = a.shape[1]
+    if depth == 1:
+        return np.asarray(a.bits.view(np.float32) * b.bits.view(np.float32) + ZERO)
     budget = EXACT_BITS - max(min(depth, rows) - 1, 0).bit_length()
     wide, proof = a.highest - a.lowest + b.highest - b.lowest > budget, None
-    total: Float32 | None = None
-    sums: Float64 | None = None
+    total, sums = ZERO, None
     for first in range(0, depth, rows):
         part = slice(first, first + rows)
         sums = np.matmul(a.values[:, part], b.values[part], out=sums)
@@ -156,15 +161,20 @@ def _passes(a: Rounded, b: Rounded, rows: int) -> Float32:
             proof.correct(sums, once, first)
         if not (a.finite and b.finite):
             _put_back(once, a, b, part)
-        total = np.add(once, 0.0 if total is None else total, out=once)
-    return np.zeros((a.shape[0], b.shape[1]), np.float32) if total is None else total
+        total = np.add(once, total, out=once)
+    return total if depth else np.zeros((a.shape[0], b.shape[1]), np.float32)
 
 
 def _certain(sums: Float64, a: Rounded, b: Rounded, depth: int) -> bool:
     """Whether step 2 leaves no sum open even with the highest exponents of all: soon tried, where sums are few beside the operands."""
     if sums.size * FEW * FEW > depth * sum(sums.shape):
         return False
-    return not _differ(sums, np.float64(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))).any()
+    return not _differ(sums, _coarse_bound(a, b, depth)).any()
+
+
+def _coarse_bound(a: Rounded, b: Rounded, depth: int) -> np.float64:
+    """Of the error of every sum of so many products, from the highest exponents of all."""
+    return np.float64(math.ldexp(depth * depth, a.highest + b.highest - 2 * BIAS - 50))
 
 
 class Proof:
@@ -174,8 +184,7 @@ class Proof:
         """`budget` is what the spreads of a row and a column may be together."""
         self.a, self.b, self.rows, self.budget = a, b, rows, budget
         self.spread_left, self.spread_right = a.T.spreads(rows), b.spreads(rows)
-        widest = self.spread_left.max(axis=1, initial=0).astype(int) + self.spread_right.max(axis=1, initial=0)
-        self.open_passes = widest > budget
+        self.open_passes = np.maximum.reduce(self.spread_left, 1) + np.maximum.reduce(self.spread_right, 1) > budget
 
     def correct(self, sums: Float64, once: Float32, first: int) -> None:
         """Corrects `once` [M, N], the rounded `sums` of the pass from depth `first` on, where these could be rounded wrongly."""
@@ -183,19 +192,22 @@ class Proof:
         if not self.open_passes[i]:
             return
         a, b = self.a.values[:, first : first + self.rows], self.b.values[first : first + self.rows]
-        wide = np.greater.outer(self.spread_left[i].astype(np.int16), self.budget - self.spread_right[i].astype(np.int16))
-        rows, columns = _open(sums, wide, a, b)
+        wide = np.greater.outer(self.spread_left[i], self.budget - self.spread_right[i])
+        rows, columns = _open(sums, wide, a, b, _coarse_bound(self.a, self.b, len(b)))
         at_once = max(TOGETHER // len(b), 1)
         for start in range(0, rows.size, at_once):
-            places, others = rows[start : start + at_once], columns[start : start + at_once]
-            once[places, others] = exact_sums(a[places] * b[:, others].T)
+            places = rows[start : start + at_once], columns[start : start + at_once]
+            products = a[places[0]] * b[:, places[1]].T
+            still = _differ(sums[places], np.add.reduce(np.abs(products), 1) * (len(b) * 2.0**-52))
+            if still.any():
+                once[places[0][still], places[1][still]] = exact_sums(products[still])
 
 
-def _spreads(exponents: Exponents, rows: int) -> Exponents:
+def _spreads(exponents: Exponents, rows: int) -> Differences:
     """The highest less the lowest exponent of each pass and row or column: [passes, N], of exponents [K, N]."""
     highest = _reduced(np.maximum, exponents, rows)
-    lowest = _reduced(np.minimum, exponents - np.uint8(1), rows)  # less one: zeros, now 255, don't count
-    return highest - lowest - np.uint8(1)  # modulo 256, which makes 0 of no number but zeros
+    lowest = _reduced(np.minimum, exponents - ONE, rows)  # less one: zeros, now 255, don't count
+    return (highest - lowest - ONE).astype(np.int16)  # modulo 256, which makes 0 of no number but zeros
 
 
 def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
@@ -207,18 +219,18 @@ def _reduced(function: np.ufunc, exponents: Exponents, rows: int) -> Exponents:
     return np.concatenate([whole, function.reduce(exponents[passes * rows :], axis=0, keepdims=True)])
 
 
-def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64) -> tuple[Places, Places]:
-    """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding the bound of their error leaves open.
+def _open(sums: Float64, wide: Booleans, a: Float64, b: Float64, coarse: np.float64) -> tuple[Places, Places]:
+    """Step 2: rows and columns of the `wide` sums [M, N] of a [M, K] times b [K, N] whose rounding a bound of their error leaves open.
 
-    The sum of the products' magnitudes is at most the length of the row times that of the column, by Cauchy and Schwarz. K · 2^-53 of it
-    bounds the error, with the rounding of sum ± bound; the double covers the rounding of the lengths too.
+    Of few sums it is `coarse`, a bound of all. Else it follows from the sum of the products' magnitudes, which is at most the length of
+    the row times that of the column, by Cauchy and Schwarz.
     """
-    reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
-    reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
     if np.count_nonzero(wide) * FEW > wide.size:
+        reach_left = np.sqrt(np.einsum("mk,mk->m", a, a)) * (len(b) * 2.0**-52)
+        reach_right = np.sqrt(np.einsum("kn,kn->n", b, b))
         return _places(wide & _differ(sums, np.multiply.outer(reach_left, reach_right)))
     rows, columns = _places(wide)
-    still = _differ(sums[rows, columns], reach_left[rows] * reach_right[columns])
+    still = _differ(sums[rows, columns], coarse)
     return rows[still], columns[still]
 
 
@@ -238,6 +250,8 @@ def exact_sums(products: Float64) -> Float32:
 
     The products are exact and finite, and none is subnormal in float64.
     """
+    if len(products) <= AT_ONCE:
+        return np.array([_sum_of_any(row) for row in products])
     heads, tails, size = products, np.zeros(len(products)), np.zeros(len(products))
     while heads.shape[1] > 1:
         half = heads.shape[1] // 2
@@ -269,8 +283,9 @@ def _rounded_to_odd(nearest: AnyArray, rest: AnyArray) -> AnyArray:
 
 def _sum_of_any(products: Float64) -> np.float32:
     """Step 4."""
-    nearest = math.fsum(products)
-    rest = math.fsum([*products, -nearest])
+    terms = products.tolist()
+    nearest = math.fsum(terms)
+    rest = math.fsum([*terms, -nearest])
     return np.float32(_rounded_to_odd(np.asarray(nearest), np.asarray(rest)))
 
 

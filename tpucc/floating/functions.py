@@ -36,9 +36,12 @@ TO_INTEGER = single(1.5 * 2**23)
 TO_INTEGER_BITS = TO_INTEGER.view(np.int32)
 LOWEST_EXPONENT, HIGHEST_EXPONENT = single(-104.0), single(89.0)
 """exp of less is 0, and of more infinite."""
+SMALL_EXPONENT = 87.0
+"""Up to here, exp and its reciprocal are normal numbers."""
 SQRT_HALF_BITS = single(0.70710678).view(np.int32)
 TINY, LARGEST = np.finfo(np.float32).tiny, np.finfo(np.float32).max
 FRACTION_PLACES, BIAS, ONE_PLACE = (np.array(value, np.int32) for value in (23, 127, 1))
+TO_INTEGER_LESS_BIAS = TO_INTEGER_BITS - BIAS
 HALF, ONE, TWO = single(0.5), single(1.0), single(2.0)
 UP_FROM_SUBNORMAL = 25
 """Powers of two that make every subnormal number normal."""
@@ -102,13 +105,12 @@ def sigmoid(x: Float32) -> Float32:
 def _in_chunks(function: Callable[[Float32], Float32], x: Float32) -> Float32:
     """The function of all elements, a chunk at a time. NaN becomes `NAN`."""
     flat = np.ascontiguousarray(x, np.float32).reshape(-1)
-    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
-        if 0 < flat.size <= CHUNK:
-            return with_one_nan(function(flat)).reshape(x.shape)
-        results = np.empty_like(flat)
-        for first in range(0, flat.size, CHUNK):
-            part = slice(first, first + CHUNK)
-            results[part] = with_one_nan(function(flat[part]))
+    if 0 < flat.size <= CHUNK:
+        return with_one_nan(function(flat)).reshape(x.shape)
+    results = np.empty_like(flat)
+    for first in range(0, flat.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        results[part] = with_one_nan(function(flat[part]))
     return results.reshape(x.shape)
 
 
@@ -128,6 +130,27 @@ def _exp(x: Float32) -> Float32:
     n = x * LOG2_E
     n += TO_INTEGER
     exponent = n.view(np.int32) - TO_INTEGER_BITS
+    power = _exp_of_rest(x, n)
+    first = exponent >> ONE_PLACE
+    power *= _power_of_two(first)
+    exponent -= first
+    power *= _power_of_two(exponent)
+    return power
+
+
+def _exp_of_small(x: Float32) -> Float32:
+    """The same bits, of x from `-SMALL_EXPONENT` to `SMALL_EXPONENT`, which becomes scratch: there 2^n is normal, and so is the result."""
+    n = x * LOG2_E
+    n += TO_INTEGER
+    bits = n.view(np.int32) - TO_INTEGER_LESS_BIAS
+    bits <<= FRACTION_PLACES
+    power = _exp_of_rest(x, n)
+    power *= bits.view(np.float32)
+    return power
+
+
+def _exp_of_rest(x: Float32, n: Float32) -> Float32:
+    """1 + (r + r² P(r)); `TO_INTEGER` has been added to n. Both become scratch."""
     n -= TO_INTEGER
     x -= n * LN2_UPPER
     n *= LN2_LOWER
@@ -137,10 +160,6 @@ def _exp(x: Float32) -> Float32:
     power *= x
     power += x
     power += ONE
-    first = exponent >> ONE_PLACE
-    power *= _power_of_two(first)
-    exponent -= first
-    power *= _power_of_two(exponent)
     return power
 
 
@@ -152,7 +171,7 @@ def _power_of_two(exponent: Int32) -> Float32:
 
 def _log(x: Float32) -> Float32:
     """With x = (1 + f) 2^n and 1 + f in [sqrt(1/2), sqrt(2)): f + (f³ P(f) + n · lower - f²/2) + n · upper."""
-    if x.size and x.min() >= TINY and x.max() <= LARGEST:
+    if x[x.argmin()] >= TINY and x[x.argmax()] <= LARGEST:
         return _log_of_normal(x, np.int32(0))
     small = np.abs(x) < TINY
     scaled = np.where(small, x * np.float32(2.0**UP_FROM_SUBNORMAL), x)
@@ -189,7 +208,7 @@ def _tanh(x: Float32) -> Float32:
     magnitude = np.abs(x)
     result = np.minimum(magnitude, FLAT_TANH)
     result += result
-    result = _exp(result)
+    result = _exp_of_small(result)
     result += ONE
     np.divide(TWO, result, out=result)
     np.subtract(ONE, result, out=result)
@@ -209,7 +228,7 @@ def _erf(x: Float32) -> Float32:
     magnitude = np.abs(x)
     result = np.minimum(magnitude, FLAT_ERF)
     result -= NEAR_ERF
-    result = _exp(-_horner(result, ERFC))
+    result = _exp_of_small(-_horner(result, ERFC))
     np.subtract(ONE, result, out=result)
     near = magnitude < NEAR_ERF
     if near.any():
@@ -222,7 +241,9 @@ def _erf(x: Float32) -> Float32:
 
 
 def _sigmoid(x: Float32) -> Float32:
-    power = _exp(-np.abs(x))
+    power = np.abs(x)
+    np.negative(power, out=power)
+    power = _exp_of_small(power) if power[power.argmin()] >= -SMALL_EXPONENT else _exp(power)
     result = np.maximum(power, (x >= 0).astype(np.float32))  # the power is at most 1
     power += ONE
     result /= power

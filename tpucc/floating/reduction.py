@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -30,18 +31,25 @@ def tree_sum(x: Float32, axes: tuple[int, ...]) -> Float32:
     """
     if not axes:
         return np.array(x, np.float32)
-    summed = sorted(axis % x.ndim for axis in axes)
-    kept = [axis for axis in range(x.ndim) if axis not in summed]
-    if summed[-1] - summed[0] == len(summed) - 1:  # neighbours: no element moves
-        before = math.prod(x.shape[: summed[0]])
-        elements = x.reshape(before, -1 if x.size else math.prod(x.shape[axis] for axis in summed), math.prod(x.shape[summed[-1] + 1 :]))
-    else:
-        length = math.prod(x.shape[axis] for axis in summed)
-        elements = x.transpose(*summed, *kept).reshape(1, length, math.prod(x.shape[axis] for axis in kept))
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = _halved(elements)
-        total += ZERO
-        return with_one_nan(total.reshape(-1)).reshape([x.shape[axis] for axis in kept])
+    shape, before, length, after, moved = _sums(x.shape, axes)
+    elements = (x if moved is None else x.transpose(moved)).reshape(before, length, after)
+    total = _halved(elements)
+    total += ZERO
+    return with_one_nan(total.reshape(-1)).reshape(shape)
+
+
+@lru_cache(maxsize=1024)
+def _sums(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[tuple[int, ...], int, int, int, tuple[int, ...] | None]:
+    """How an array is summed: the result's shape, the three sizes of the array [A, n, B] of which n is summed, and the order of the axes.
+
+    There is no order where the summed axes are neighbours: then no element moves.
+    """
+    summed = sorted(axis % len(shape) for axis in axes)
+    kept = tuple(axis for axis in range(len(shape)) if axis not in summed)
+    result, length = tuple(shape[axis] for axis in kept), math.prod(shape[axis] for axis in summed)
+    if summed[-1] - summed[0] == len(summed) - 1:
+        return result, math.prod(shape[: summed[0]]), length, math.prod(shape[summed[-1] + 1 :]), None
+    return result, 1, length, math.prod(result), (*summed, *kept)
 
 
 def _halved(x: Float32) -> Float32:

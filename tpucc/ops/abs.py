@@ -34,6 +34,6 @@ OP = OpDef(
     legalisation=Table(lambda _, x: np.abs(x)),
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(lambda _: np.abs),
     examples=UNARY,
 )

@@ -42,6 +42,6 @@ OP = OpDef(
     legalisation=Arithmetic(lambda _: "add"),
     facts=of_two_values(commutative=always, signs=(1, 1), fuses_into="arithmetic"),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(lambda _: np.add),
     examples=BROADCAST,
 )

@@ -17,7 +17,13 @@ from tpucc.numerics import AnyArray
 
 @dataclass(frozen=True, slots=True)
 class Ieee:
-    """The reference: it moves values, or does single float32 operations (+ - * /, square root, rounding to integers, compare, select)."""
+    """The reference: it moves values, or does single float32 operations (+ - * /, square root, rounding to integers, compare, select).
+
+    `prepared` gives for the attributes a function of the operands, one argument each, with the reference's results. It is called often, so
+    that what depends on the attributes alone should be done before. Of scalars it needn't make arrays.
+    """
+
+    prepared: Callable[[Any], Callable[..., AnyArray]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

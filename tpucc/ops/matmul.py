@@ -65,6 +65,8 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """As the reference, with the machine's product for each matrix of the batch."""
     a, b = operands
+    if a.ndim == b.ndim == 2:
+        return arithmetic.product(a, b)
     if b.ndim == 2:
         return arithmetic.product(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1])
     batch, rows = _batch(a.shape, b.shape), np.atleast_2d(a)

@@ -44,6 +44,6 @@ OP = OpDef(
     legalisation=Arithmetic(lambda _: "multiply"),
     facts=of_two_values(commutative=always, signs=(), fuses_into="arithmetic"),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(lambda _: np.multiply),
     examples=BROADCAST,
 )

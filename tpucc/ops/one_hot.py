@@ -37,7 +37,8 @@ def infer(attributes: OneHotAttributes, types: Sequence[TensorType]) -> TensorTy
 
 def require_labels(labels: Array, classes: int, op: str) -> None:
     """Raises `InputError` (E0454) for the first label that isn't in 0…classes - 1; negative ones don't count from the end."""
-    if np.maximum.reduce(labels.astype(np.uint32), axis=None, initial=0) >= classes:  # negative ones are large
+    numbers = labels.astype(np.uint32).reshape(-1)  # negative ones are large
+    if numbers.size and numbers[numbers.argmax()] >= classes:
         first = place_of_largest((labels < 0) | (labels >= classes))
         place = f" at {list(first)}" if first else ""
         message = f"label {labels[first]}{place} is outside the {classes:,} classes of {op}, which count from 0 to {classes - 1:,}"

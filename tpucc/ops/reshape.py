@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 
 from tpucc.ir.graph import Attributes
 from tpucc.ir.types import TensorType, f32
@@ -40,8 +41,12 @@ def infer(attributes: ReshapeAttributes, types: Sequence[TensorType]) -> TensorT
     return reshaped(x, require_shape(tuple(x.size // product if size == -1 else size for size in wanted)))
 
 
+def prepared(attributes: ReshapeAttributes) -> Callable[[Array], Array]:
+    return methodcaller("reshape", require_integers(attributes.shape, "shape"))
+
+
 def reference(attributes: ReshapeAttributes, operands: Sequence[Array]) -> Array:
-    return operands[0].reshape(require_integers(attributes.shape, "shape"))
+    return prepared(attributes)(operands[0])
 
 
 def view(operand: Bounds, result: Bounds) -> Part:
@@ -97,7 +102,7 @@ OP = OpDef(
     legalisation=View(),
     facts=moving(Values.VIEWED, part=viewed, batch=view_batch, keeps_parameters=True),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(prepared),
     examples=(
         Example("one whole tile", ReshapeAttributes((4, 2, 256)), (f32(8, 256),)),
         Example("ragged", ReshapeAttributes((-1, 257)), (f32(3, 5, 257),)),

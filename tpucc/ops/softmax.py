@@ -41,13 +41,22 @@ def reference(attributes: SoftmaxAttributes, operands: Sequence[Array]) -> Array
     return np.asarray(exponentials / exponentials.sum(axis=attributes.axis, keepdims=True))
 
 
+def exponentials(x: Array, axis: int, arithmetic: Arithmetic) -> tuple[Array, Array, Array]:
+    """x less its largest value along the axis, the exponentials of that, and their sums, which haven't the axis.
+
+    The gradient of a cross entropy needs the softmax of the same values: `Arithmetic.once` computes them for both.
+    """
+    shifted = x - np.maximum.reduce(x, axis, keepdims=True)
+    powers = arithmetic.exp(shifted)
+    return shifted, powers, arithmetic.sum(powers, (axis,))
+
+
 def defined(attributes: SoftmaxAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """As the reference; the sum is the arithmetic's."""
     x = operands[0]
     axis = attributes.axis % x.ndim
-    exponentials = arithmetic.exp(x - np.maximum.reduce(x, axis, keepdims=True))
-    exponentials /= np.expand_dims(arithmetic.sum(exponentials, (axis,)), axis)
-    return exponentials
+    _, powers, sums = arithmetic.once(exponentials, x, axis)
+    return np.asarray(powers / np.expand_dims(sums, axis))
 
 
 def gradient(g: Backward) -> Gradients:

@@ -14,6 +14,7 @@ from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, share
 from tpucc.ops.opdef import Array, OpDef, Operand
+from tpucc.ops.softmax import exponentials
 
 
 def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
@@ -30,8 +31,7 @@ def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
 def defined(_: NoAttributes, operands: Sequence[Array], arithmetic: Arithmetic) -> Array:
     """The same, summed over all items and divided by their number."""
     z, label = operands
-    shifted = z - np.maximum.reduce(z, -1, keepdims=True)
-    sums = arithmetic.sum(arithmetic.exp(shifted), (z.ndim - 1,))
+    shifted, _powers, sums = arithmetic.once(exponentials, z, z.ndim - 1)
     losses = arithmetic.log(sums) - at_labels(shifted, label, "softmax_cross_entropy")
     return np.asarray(arithmetic.sum(losses, tuple(range(losses.ndim))) / losses.size)
 

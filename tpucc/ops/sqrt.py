@@ -39,6 +39,6 @@ OP = OpDef(
     legalisation=Table(lambda _, x: np.sqrt(np.maximum(x, 0))),
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(lambda _: np.sqrt),
     examples=POSITIVE,
 )

@@ -41,6 +41,6 @@ OP = OpDef(
     legalisation=Arithmetic(lambda _: "subtract"),
     facts=of_two_values(commutative=never, signs=(1, -1), fuses_into="arithmetic"),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(lambda _: np.subtract),
     examples=BROADCAST,
 )

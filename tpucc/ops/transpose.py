@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import methodcaller
 
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import Batch, Case, Division
@@ -36,8 +37,12 @@ def _help(rank: int) -> str:
     return f"({', '.join(map(str, reversed(range(rank))))}) reverses the axes" if rank > 1 else "there is nothing to transpose"
 
 
+def prepared(attributes: TransposeAttributes) -> Callable[[Array], Array]:
+    return methodcaller("transpose", require_integers(attributes.perm, "perm"))
+
+
 def reference(attributes: TransposeAttributes, operands: Sequence[Array]) -> Array:
-    return operands[0].transpose(require_integers(attributes.perm, "perm"))
+    return prepared(attributes)(operands[0])
 
 
 def _obstacle(attributes: TransposeAttributes, shapes: Sequence[tuple[int, ...]]) -> str:
@@ -78,7 +83,7 @@ OP = OpDef(
     legalisation=Rearrangement(_obstacle),
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
     gradient=Rule(gradient),
-    floats=Ieee(),
+    floats=Ieee(prepared),
     examples=(
         Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),
         Example("ragged", TransposeAttributes((0, -1, 1)), (f32(3, 5, 257),)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -89,7 +89,7 @@ def _require_classes(training: Training, arrays: Arrays) -> None:
                 try:
                     require_labels(arrays[label.name], values.type.shape[-1], node.op)
                 except InputError as error:
-                    raise InputError(replace(found, labels=node.origin.trail()) for found in error.diagnostics) from None
+                    raise error.at(node.origin.trail()) from None
 
 
 def _ranged(model: Model, inputs: Sequence[Node]) -> dict[str, TensorType]:

@@ -7,30 +7,31 @@ have those after an `all_reduce`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tpucc.diagnostics import InputError
 from tpucc.floating.arithmetic import Arithmetic
 from tpucc.floating.reduction import all_reduce_mean
 from tpucc.ir.graph import Graph, Node
 from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.all_reduce import AllReduceAttributes
-from tpucc.ops.floats import Defined, NoFloats
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.floats import Defined, Ieee, NoFloats
 from tpucc.ops.state import StateAttributes
 from tpucc.ops.weight import WeightAttributes
 
 Values = dict[str, AnyArray]
 Watch = Callable[[Node, Sequence[AnyArray]], None]
-Function = Callable[[Sequence[AnyArray]], AnyArray]
+Function = Callable[..., AnyArray]
+"""Of a node's operands, one argument each."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
+class _Call(NamedTuple):
     """One node: what computes it, what takes its operands out of the memory, the place of its result, and those that are free after it."""
 
     node: Node
@@ -41,7 +42,7 @@ class _Call:
 
 
 class Plan:
-    """A graph, ready to be run with one arithmetic.
+    """A graph, ready to be run with one arithmetic. Constants are in the memory from the first run on.
 
     `kept` are the nodes whose values `run` returns, beside those of the outputs.
     """
@@ -58,14 +59,22 @@ class Plan:
         last = _last_uses((*before, *own, *self._reductions, *after), self._kept)
         make = partial(_call, arithmetic=self._arithmetic, places=self._places, last=last)
         self._before, self._own, self._after = ([make(node) for node in nodes] for nodes in (before, own, after))
+        self._constants = [(node, node.attributes.value.data) for node in graph if isinstance(node.attributes, ConstantAttributes)]
+        self._memory: list[AnyArray | None] = [None] * len(self._places)
+        for node, value in self._constants:
+            self._memory[self._places[node.name]] = value
 
     def run(self, given: Mapping[str, AnyArray], parts: Sequence[Mapping[str, AnyArray]], watch: Watch | None = None) -> Values:
         """The values of the outputs and of the kept nodes, by node name; of those that each part has for itself, the first part's.
 
         `given` has the states and weights by node name, `parts` the inputs of each part. `watch` sees each node's value or, where the
-        parts have their own, all of these. Overflow and division by zero give infinities and NaN, as IEEE 754 says.
+        parts have their own, all of these. Overflow and division by zero give infinities and NaN, as IEEE 754 says. Raises `InputError`
+        E0454, with the node's place, for a label or an index that doesn't exist.
         """
-        shared: list[AnyArray | None] = [None] * len(self._places)
+        shared = self._memory.copy()
+        if watch is not None:
+            for node, value in self._constants:
+                watch(node, (value,))
         for name, place in self._given:
             shared[place] = given[name]
         with np.errstate(all="ignore"):
@@ -83,14 +92,14 @@ class Plan:
 
 
 def _phases(graph: Graph) -> tuple[list[Node], list[Node], list[Node], list[Node]]:
-    """The nodes that depend on no input; those that each part has for itself; the reductions; and those that depend on these."""
+    """What is computed: nodes that depend on no input; those that each part has for itself; the reductions; and those after them."""
     own: set[str] = set()
     late: set[str] = set()
     phases: tuple[list[Node], list[Node], list[Node], list[Node]] = ([], [], [], [])
     for node in graph:
         if node.is_input:
             own.add(node.name)
-        elif not node.operands and isinstance(node.attributes, StateAttributes | WeightAttributes):
+        elif isinstance(node.attributes, StateAttributes | WeightAttributes | ConstantAttributes):
             continue
         elif isinstance(node.attributes, AllReduceAttributes):
             late.add(node.name)
@@ -125,33 +134,41 @@ def _taker(places: Sequence[int]) -> Callable[[list[Any]], Sequence[AnyArray]]:
 
 
 def _function(node: Node, arithmetic: Arithmetic) -> Function:
-    operator = OPS[node.op]
+    operator, attributes = OPS[node.op], node.attributes
     match operator.floats:
         case Defined(function):
-            return lambda operands, attributes=node.attributes: function(attributes, operands, arithmetic)  # type: ignore[misc]
+            return lambda *operands: function(attributes, operands, arithmetic)
         case NoFloats(why):
             raise TypeError(f"{node.name}: {node.op} has no float form: {why}")
+        case Ieee(prepared) if prepared is not None and node.type.rank:
+            return prepared(attributes)
         case _:
-            return partial(operator.reference, node.attributes)
+            return lambda *operands: operator.reference(attributes, operands)
 
 
-def _run(calls: Sequence[_Call], memories: Sequence[list[AnyArray | None]], watch: Watch | None) -> None:
+def _run(calls: Sequence[_Call], memories: Sequence[list[Any]], watch: Watch | None) -> None:
     if len(memories) == 1 and watch is None:
         _run_one(calls, memories[0])
         return
-    for call in calls:
+    for node, function, operands, result, freed in calls:
         for memory in memories:
-            memory[call.result] = call.function(call.operands(memory))
+            try:
+                memory[result] = function(*operands(memory))
+            except InputError as error:
+                raise error.at(node.origin.trail()) from None
         if watch is not None:
-            watch(call.node, [memory[call.result] for memory in memories])  # type: ignore[misc]
-        for place in call.freed:
+            watch(node, [memory[result] for memory in memories])
+        for place in freed:
             for memory in memories:
                 memory[place] = None
 
 
 def _run_one(calls: Sequence[_Call], memory: list[Any]) -> None:
     """The common case, in which the loop takes as long as small operators do."""
-    for call in calls:
-        memory[call.result] = call.function(call.operands(memory))
-        for place in call.freed:
+    for node, function, operands, result, freed in calls:
+        try:
+            memory[result] = function(*operands(memory))
+        except InputError as error:
+            raise error.at(node.origin.trail()) from None
+        for place in freed:
             memory[place] = None

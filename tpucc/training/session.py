@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Source, TrainingError, UsageError
+from tpucc.diagnostics import Diagnostic, InputError, Source, TrainingError, UsageError
 from tpucc.floating.arithmetic import NUMPY, Arithmetic, Machine
 from tpucc.frontend.elaborate import Model
 from tpucc.frontend.training import Training
@@ -148,18 +148,26 @@ class Session:
         """Trains until the last step. Yields None after a step, or the epoch that ends with it.
 
         A step is done when what is measured after it is done: one that an exception interrupts leaves the state as it was. Raises
-        `TrainingError` E0944 when the loss is NaN or infinite, and when a state is that at the end of an epoch or of the training.
+        `TrainingError` E0944 when the loss is NaN or infinite, and when a state is that at the end of an epoch or of the training;
+        `InputError` E0454 for a label or an index that doesn't exist.
         """
         while self.state.step < self.state.until:
-            state, values = self._step(self.state)
-            ends = state.step % self.examples.steps == 0
-            if (ends or state.step == state.until) and not all(np.isfinite(value).all() for value in state.values.values()):
-                raise self._not_finite(self.state)
-            epoch = self._epoch(state, values) if ends else None
-            if epoch is not None:
-                state = replace(state, losses=(), epochs=(*state.epochs, asdict(epoch)))
-            self._earlier, self.state = self.state, state
+            try:
+                epoch = self._advance()
+            except InputError as error:
+                raise error.at(source=self.source) from None
             yield epoch
+
+    def _advance(self) -> Epoch | None:
+        state, values = self._step(self.state)
+        ends = state.step % self.examples.steps == 0
+        if (ends or state.step == state.until) and not all(np.isfinite(value).all() for value in state.values.values()):
+            raise self._not_finite(self.state)
+        epoch = self._epoch(state, values) if ends else None
+        if epoch is not None:
+            state = replace(state, losses=(), epochs=(*state.epochs, vars(epoch).copy()))
+        self._earlier, self.state = self.state, state
+        return epoch
 
     def _step(self, before: State) -> tuple[State, Mapping[str, AnyArray]]:
         values = self._plan.run(self._given(before), self._inputs(before))

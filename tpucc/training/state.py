@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class State:
     seed: int
     step: int = 0
     until: int = 0
-    losses: tuple[float, ...] = ()
+    losses: Sequence[float] = ()
     epochs: tuple[Mapping[str, Any], ...] = ()
     graph: str = field(default="", compare=False)
     """The digest of the step graph that made it."""
@@ -54,7 +54,37 @@ class State:
 
     def after(self, values: Mapping[str, AnyArray], loss: float) -> State:
         """The state one step later."""
-        return replace(self, values=values, step=self.step + 1, losses=(*self.losses, loss))
+        return replace(self, values=values, step=self.step + 1, losses=Grown.by(self.losses, loss))
+
+
+class Grown(Sequence[float]):
+    """The first `count` of `numbers`, a list that those share which are longer by one: so a step's losses take no copy of those before."""
+
+    __slots__ = ("_count", "_numbers")
+
+    def __init__(self, numbers: list[float], count: int) -> None:
+        self._numbers, self._count = numbers, count
+
+    @classmethod
+    def by(cls, before: Sequence[float], number: float) -> Grown:
+        """One number longer. Where the list has a longer one already, a copy of it is."""
+        numbers = before._numbers if isinstance(before, Grown) and len(before._numbers) == len(before) else list(before)
+        numbers.append(number)
+        return cls(numbers, len(before) + 1)
+
+    def __len__(self) -> int:
+        return self._count
+
+    @overload
+    def __getitem__(self, place: int) -> float: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[float]: ...
+    def __getitem__(self, place: int | slice) -> float | list[float]:
+        places = range(self._count)[place]
+        return self._numbers[places] if isinstance(places, int) else [self._numbers[i] for i in places]
+
+    def __iter__(self) -> Iterator[float]:
+        return islice(self._numbers, self._count)
 
 
 def digest(graph: Graph) -> str:
