@@ -151,8 +151,8 @@ def wrong(lives: Lives, starts: Int64, rows: int, rules: Rules) -> str:
 
 
 def _place(lives: Lives, starts: Int64, b: int) -> str:
-    end = starts[b] + lives.rows[b] - 1
-    return f"buffer {b} (instructions {lives.first[b]} to {lives.last[b]}) on rows {starts[b]:,} to {end:,}"
+    start, rows = int(starts[b]), int(lives.rows[b])
+    return f"buffer {b} (instructions {lives.first[b]} to {lives.last[b]}) on rows {start:,} to {start + rows - 1:,}"
 
 
 def _given(lives: Lives, rows: int) -> str:
@@ -171,7 +171,9 @@ def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Out
 
 
 def _shown(outcome: Outcome, lives: Lives, starts: Int64, rules: Rules) -> Outcome:
-    """An outcome with its pictures, in which buffers have the rows that count: rounded up to the alignment."""
+    """An outcome with its pictures, where its rows exist: buffers have the rows that count, rounded up to the alignment."""
+    if starts.min(initial=0) < 0 or starts.max(initial=0) > ROWS:
+        return outcome
     drawn = lives if (starts % rules.alignment).any() else whole(lives, rules.alignment)
     picture = partial(lives_svg, drawn, starts, outcome.message, rules.first)
     return replace(outcome, drawing=lives_text(drawn, starts), picture=picture)
