@@ -72,12 +72,12 @@ def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, sha
 @pytest.mark.soak
 @pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
 @pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and lab != LAB], ids=lambda lab: lab.name)
-def test_an_exploit_of_the_grader_earns_nothing_in_any_lab(
+def test_an_exploit_of_the_grader_gets_the_floor_of_every_lab(
     lab: Lab, path: Path, jail: Jail, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(child, "CALL", 1.0)
     monkeypatch.setattr(child, "PATIENCE", 1)
-    assert points(jail, shared, path.read_text("utf-8"), lab) == 0
+    assert points(jail, shared, path.read_text("utf-8"), lab) <= lab.floor
     assert left_behind() == []
 
 
