@@ -143,11 +143,12 @@ def _savings() -> Iterator[str]:
         "fuses in integers, so that only without both there are look-ups of their own.\n"
     )
     yield (
-        "The columns show what is saved. `batch-products` and `push-slices` save *fetches of tiles*: weights are loaded once for the rows of "
-        "all steps. `pack-patches` saves *products*: one that uses more lanes stands for several. `fuse-bias`, "
-        "`fuse-activation`, `compose-tables`, `fold-scales`, `hoist-activations` and `reassociate-bias` save *passes over the rows* by the activation unit: "
-        "what would be a layer of its own is done on the way from the accumulators. `flatten-to-convolution` saves a *host step*, and with "
-        "it a way over the link and back. A pass can cost cycles in one program and save more in another.\n"
+        "The columns show what is saved. `batch-products` and `push-slices` save *fetches of tiles*: weights are loaded once for the "
+        "rows of all steps. `pack-patches` saves *products*: one that uses more lanes stands for several. `fuse-bias`, "
+        "`fuse-activation`, `compose-tables`, `fold-scales`, `hoist-activations` and `reassociate-bias` save *passes over the rows* "
+        "by the activation unit: what would be a layer of its own is done on the way from the accumulators. `flatten-to-convolution` "
+        "saves a *host step*, and with it a way over the link and back. A pass can cost cycles in one program and save more in "
+        "another.\n"
     )
     yield "| program | without | cycles | more than with all | fill | tile fetches | instructions | host steps |"
     yield "|---|---|---|---|---|---|---|---|"
