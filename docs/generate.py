@@ -186,7 +186,8 @@ def chapter_pictures() -> Iterator[tuple[str, str]]:
     with as_typed(text_of("pass.md")) as names:
         before = tpucc.compile("deep.tpu").graph.value
         yield "merge-before", pictures.graph_svg(before)
-        yield "merge-after", pictures.graph_svg(names["Rewriter"](before, "merge-products").rewrite(names["merge"]))
+        after = names["Rewriter"](before, "merge-products").rewrite(names["merge"])
+        yield "merge-after", pictures.graph_svg(after, "What merge-products made of the graph")
     with as_typed(text_of("gradients.md")):
         for name, stem in {"tiny": "tiny", "digits": "04_digits_mlp"}.items():
             yield f"{name}-step", Path("build", stem, "train.svg").read_text("utf-8")

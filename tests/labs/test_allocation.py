@@ -7,6 +7,7 @@ import pytest
 
 from tpucc.labs import find
 from tpucc.labs.allocation import Rules, bound, rules, wrong
+from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.labs.lab import Term
 from tpucc.schedule.allocate import Lives
 
@@ -49,6 +50,17 @@ def test_no_buffer_lies_in_the_hosts_rows(starts: tuple[int, int], host: Rules, 
     lives = Lives(np.array([0, 5]), np.array([5, 9]), np.array([4, 3]))
     found = wrong(lives, np.array(starts), 10, host)
     assert found == "" if right else f"is not inside rows {host.below} to {9 - host.above}" in found
+
+
+@pytest.mark.parametrize(("second", "host", "peak", "shared"), [(14, 10, 8, 0), (10, 10, 4, 1), (4, 0, 8, 0)])
+def test_a_picture_counts_the_rows_that_the_test_counts(second: int, host: int, peak: int, shared: int) -> None:
+    """Rounded up to the alignment, without the host's; rows that two buffers share are framed."""
+    lives = Lives(np.array([0, 5]), np.array([5, 9]), np.array([4, 4]))
+    drawn = lives_svg(lives, np.array([host, second]), "words", host)
+    assert f">peak {peak}<" in drawn
+    assert ">alive 8<" in drawn
+    assert drawn.count("share rows") == shared
+    assert drawn.count(">host<") == bool(host)
 
 
 def test_terms_give_the_host_rows_below_or_above() -> None:

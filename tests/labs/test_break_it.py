@@ -102,8 +102,12 @@ def test_what_is_wrong_is_shown() -> None:
 
 
 def test_lines_of_instructions_are_short() -> None:
+    """And those of whole sums are not cut."""
     for number, each in enumerate(compiled(5, 9, 9)["instructions"]):
         assert len(line(number, each)) <= 78
+        if each["switch"]:
+            assert line(number, each).endswith(", switches")
+            assert len(line(number, each)) < 75
 
 
 @pytest.mark.parametrize(

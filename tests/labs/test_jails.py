@@ -74,6 +74,19 @@ def test_an_exploit_earns_nothing_and_leaves_nothing(path: Path, jail: Jail, sha
     assert not list(Path("/tmp").glob(f"{mark}*"))
 
 
+@posix
+@pytest.mark.soak
+@pytest.mark.parametrize("path", EXPLOITS, ids=lambda path: path.stem)
+@pytest.mark.parametrize("lab", [lab for lab in labs() if lab.functions and lab != LAB], ids=lambda lab: lab.name)
+def test_an_exploit_of_the_grader_gets_the_floor_of_every_lab(
+    lab: Lab, path: Path, jail: Jail, shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(child, "CALL", 1.0)
+    monkeypatch.setattr(child, "PATIENCE", 1)
+    assert points(jail, shared, path.read_text("utf-8"), lab) <= lab.floor
+    assert left_behind() == []
+
+
 @pytest.mark.parametrize("path", BUILT_IN, ids=lambda path: f"{path.parts[-3]}-{path.stem}")
 def test_a_child_has_no_solution_of_tpuccs_own(path: Path, shared: Path) -> None:
     lab = find(path.parts[-3])

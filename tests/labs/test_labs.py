@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -25,12 +26,14 @@ SEED = 20
 
 
 class Here:
-    """A submission in this process: for code of our own only. Of its files, the Python ones are executed."""
+    """A submission in this process: for code of our own only. It has files, of which the Python ones are executed, or functions."""
 
-    def __init__(self, given: Mapping[str, str] | str) -> None:
+    def __init__(self, given: Mapping[str, str] | Mapping[str, Callable[..., object]] | str) -> None:
         files = {"submission.py": given} if isinstance(given, str) else given
-        self._files, self._module = files, {"__name__": "submission", "__file__": "submission.py"}
-        for name, text in files.items():
+        self._files = {name: text for name, text in files.items() if isinstance(text, str)}
+        self._module: dict[str, Any] = {"__name__": "submission", "__file__": "submission.py"}
+        self._module |= {name: function for name, function in files.items() if callable(function)}
+        for name, text in self._files.items():
             if name.endswith(".py"):
                 exec(compile(text, "submission.py", "exec", dont_inherit=True), self._module)
 
@@ -39,7 +42,7 @@ class Here:
             raise Failed("result", f"defines no function {function}")
         try:
             copies = pickle.loads(pickle.dumps(arguments))
-            answer: Any = self._module[function](*copies)  # type: ignore[operator]
+            answer: Any = self._module[function](*copies)
             return _read(_plain(answer))
         except Exception as error:
             raise Failed(type(error).__name__, str(error)) from None
@@ -145,6 +148,46 @@ EXPLOITS += [(lab, EXPLOITED / lab.name) for lab in labs() if not lab.functions]
 def test_an_exploit_of_a_lab_gets_its_floor(lab: Lab, path: Path) -> None:
     """Answers that would fool a careless test."""
     assert score(results(lab, files_of(lab, path), Term())) <= lab.floor
+
+
+ANSWERS: Mapping[str, Callable[..., object]] = {
+    "nothing": lambda *_: None,
+    "true": lambda *_: True,
+    "zero": lambda *_: 0,
+    "not a number": lambda *_: math.nan,
+    "more than 64 bits": lambda *_: 10**40,
+    "no elements": lambda *_: [],
+    "no keys": lambda *_: {},
+    "what it was given": lambda *given: given,
+    "a verdict": lambda *_: {"score": 100, "passed": True, "share": 1.0},
+    "a text": lambda *_: "ok",
+}
+"""What every function of a submission may return, whatever it is asked."""
+ANSWERED = [lab for lab in labs() if lab.functions and not lab.open]
+"""The labs that ask for functions; a race asks for any of them."""
+
+
+@pytest.mark.parametrize("lab", ANSWERED, ids=lambda lab: lab.name)
+def test_one_answer_to_everything_gets_the_floor(lab: Lab) -> None:
+    tests = (*lab.public(Term()), *lab.hidden(Term(), SEED))
+    for said, answer in ANSWERS.items():
+        found = [run(test, Here(dict.fromkeys(lab.functions, answer))) for test in tests]
+        assert [result.fault for result in found if result.fault] == []
+        assert score(found) <= lab.floor, said
+
+
+def exploits(lab: Lab) -> tuple[int, int, int]:
+    """How many exploits are run against a lab: made for it, calling tpucc's own solution, and answering everything alike."""
+    files = sorted((EXPLOITED / lab.name).glob("*.*"))
+    return len(files), len(list((EXPLOITED / lab.name / "jailed").glob("*.py"))), len(ANSWERS) if lab in ANSWERED else 0
+
+
+def test_every_lab_has_ten_exploits_and_the_page_for_instructors_counts_them() -> None:
+    page = (ROOT / "docs/instructors/README.md").read_text("utf-8").partition("\n## Cheating\n")[2]
+    told = [tuple(map(int, row)) for row in re.findall(r"^\| (\d+) [a-z ]+\| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)]
+    assert told == [(lab.number, *exploits(lab)) for lab in labs()]
+    assert min(sum(exploits(lab)) for lab in labs()) >= 10
+    assert min(exploits(lab)[0] for lab in labs()) >= 5
 
 
 @pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)

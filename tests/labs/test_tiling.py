@@ -51,9 +51,18 @@ def test_no_terms_order_is_the_built_in_one() -> None:
 
 def test_the_order_is_drawn() -> None:
     visits = visits_of(LAYER, read_product(LAYER, by_hand(Term())))
-    assert order_text(LAYER, visits).split("\n") == ["      rows 0-2", "       n=0 n=1", "k=0      1   3", "k=1      2   4"]
+    said = "levels k, column blocks n, and the order of the multiplies"
+    assert order_text(LAYER, visits).split("\n") == ["      rows 0-2", "       n=0 n=1", "k=0      1   3", "k=1      2   4", said]
     svg = order_svg(LAYER, visits)
     assert all(f">{number}<" in svg for number in (1, 2, 3, 4))
+
+
+def test_marks_in_a_drawing_are_explained_where_they_are() -> None:
+    visits = visits_of(LAYER, read_product(LAYER, by_hand(Term())))
+    assert "; - is a product that is missing" in order_svg(LAYER, visits[:3])
+    again = order_svg(LAYER, visits * 4)
+    assert "multiplies; + a product that is there again" in again
+    assert max(map(len, order_text(LAYER, visits * 4).splitlines())) <= 78
 
 
 def test_lines_that_walk_no_end_of_rows_are_not_drawn() -> None:

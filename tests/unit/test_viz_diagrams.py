@@ -101,6 +101,12 @@ def test_layer_graph_shows_scales_and_frames_the_device() -> None:
     assert diagram.title == "iris: 2 layers on the device in int8, 1 operator on the host in float32"
 
 
+def test_a_subtitle_speaks_of_frames_where_there_are_some() -> None:
+    plain = Graph("plain", tuple(node for node in dense_chain("iris", 4, [4, 8]) if node.is_input), ())
+    assert operator_diagram(dense_chain("iris", 4, [4, 8]), "Mine").subtitle == "Mine; the arrows are tensors, the frames are layers."
+    assert operator_diagram(plain, "Mine").subtitle == "Mine; the arrows are tensors."
+
+
 def test_a_small_program_is_drawn_by_instructions() -> None:
     diagram = program_diagram(chain_program("iris", 150, [4, 256, 3]))
     titles = [diagram.boxes[index].title for index in diagram.main_boxes]

@@ -112,6 +112,7 @@ body {{ max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
 div {{ overflow-x: auto; }}
 table {{ border-collapse: collapse; }}
 th, td {{ padding: .3rem .8rem; text-align: left; border-bottom: 1px solid #8886; white-space: nowrap; }}
+td:nth-child(2) {{ white-space: normal; overflow-wrap: anywhere; min-width: 6rem; }}
 td:nth-child(n+3) {{ font-variant-numeric: tabular-nums; }}
 </style>
 <h1>{title}</h1>

@@ -12,6 +12,7 @@ import numpy as np
 
 from tpucc.isa.instructions import ENGINE_OF, SPECS, UNITS, Opcode
 from tpucc.isa.program import Program
+from tpucc.numerics import Int64
 from tpucc.sim.segments import matrix_segments
 from tpucc.sim.timing import Timeline, time_program
 from tpucc.viz.charts.chart import STALLS, WIDTH, Scale, cycle_axis
@@ -69,8 +70,9 @@ def _letters(runs: Sequence[Shown]) -> list[str]:
     return textwrap.wrap(f"waits: {meanings}; capitals: most of a column's time", COLUMNS, subsequent_indent="  ") if causes else []
 
 
-def timelines_svg(name: str, words: str, runs: Sequence[Shown]) -> str:
+def timelines_svg(name: str, runs: Sequence[Shown], words: str = "") -> str:
     """The lanes of each program over a common axis; an arrow leads from what is waited for to what waits."""
+    words = f"{words}{'; ' if words else ''}a bar is an instruction{_reading(runs)}"
     head = heading(name, words, ())
     scale = Scale(0, _longest(runs), LEFT, WIDTH - EDGE)
     used = {lane.name for run in runs for lane in lanes(run.program, run.times) if len(lane.starts)}
@@ -86,7 +88,18 @@ def timelines_svg(name: str, words: str, runs: Sequence[Shown]) -> str:
         parts += [_bars(run, lane, scale, tops[lane.name]) for lane in shown]
         top += len(shown) * (LANE + LANE_GAP) + 14
     parts.append(cycle_axis(scale, top, runs[0].program.target.clock_hz))
-    return picture("timelines", words or name, WIDTH, top + 44, *parts)
+    return picture("timelines", words, WIDTH, top + 44, *parts)
+
+
+def _reading(runs: Sequence[Shown]) -> str:
+    """What the arrows are, where there are some."""
+    drawn = any(0 < len(_found(run)) <= WAITS for run in runs)
+    return ", an arrow leads from what is waited for to what waits" if drawn else ""
+
+
+def _found(run: Shown) -> Int64:
+    """The places of the waits."""
+    return np.flatnonzero(run.program.instructions["opcode"] == Opcode.SYNCHRONIZE)
 
 
 def _longest(runs: Sequence[Shown]) -> int:
@@ -109,7 +122,7 @@ def _bars(run: Shown, lane: Lane, scale: Scale, top: float) -> Markup:
 def _waits(run: Shown, tops: dict[int, float], scale: Scale) -> Iterator[Markup]:
     """From the end of what is waited for to the start of what waits."""
     code = run.program.instructions
-    engine, found = ENGINE_OF[code["opcode"]], np.flatnonzero(code["opcode"] == Opcode.SYNCHRONIZE)
+    engine, found = ENGINE_OF[code["opcode"]], _found(run)
     for index in found.tolist() if len(found) <= WAITS else ():
         for waiting, mask in SPECS[Opcode.SYNCHRONIZE].waits(int(code["index"][index]), int(code["engines"][index])):
             following = np.flatnonzero(engine[index:] == waiting)

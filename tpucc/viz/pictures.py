@@ -22,7 +22,7 @@ from tpucc.viz.diagrams.dataflow import program_diagram
 from tpucc.viz.diagrams.diagram import Diagram
 from tpucc.viz.diagrams.insides import insides
 from tpucc.viz.diagrams.layergraph import layer_diagram
-from tpucc.viz.diagrams.operators import operator_diagram
+from tpucc.viz.diagrams.operators import SUBTITLE, operator_diagram
 from tpucc.viz.diagrams.render import Rendered, render, render_all
 from tpucc.viz.page import Accuracy, Opening, PageInput, Picture, Waits
 from tpucc.viz.page import page as draw_page
@@ -36,8 +36,8 @@ INSIDES_LIMIT = 5.0
 STALLED: Mapping[str, Cause] = {row.key: cause for cause, row in ROWS.items() if cause is not Cause.ACTIVE}
 
 
-def graph_svg(graph: Graph) -> str:
-    return render(operator_diagram(graph)).svg
+def graph_svg(graph: Graph, words: str = SUBTITLE) -> str:
+    return render(operator_diagram(graph, words)).svg
 
 
 def layers_svg(layers: Graph, title: str = "") -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 import tpucc
 from tpucc.diagnostics import counted
-from tpucc.labs.allocation.drawing import lives_svg, lives_text
+from tpucc.labs.allocation.drawing import lives_svg, lives_text, sharing
 from tpucc.labs.allocation.families import Family, cut, layered, small, staircase
 from tpucc.labs.lab import Failed, Lab, Outcome, Submission, Term, Test
 from tpucc.lowering.liveness import largest_live_sum
@@ -145,18 +145,14 @@ def wrong(lives: Lives, starts: Int64, rows: int, rules: Rules) -> str:
     crooked = np.flatnonzero(starts % rules.alignment)
     if len(crooked):
         return f"buffer {crooked[0]} begins at row {starts[crooked[0]]:,}, which {rules.alignment} does not divide"
-    for b in range(len(starts)):
-        both = (lives.first <= lives.last[b]) & (lives.last >= lives.first[b]) & (starts < starts[b] + lives.rows[b])
-        both &= starts + lives.rows > starts[b]
-        both[b] = False
-        if both.any():
-            return f"{_place(lives, starts, b)} and {_place(lives, starts, int(np.argmax(both)))} share rows while both are alive"
+    for one, other in sharing(lives, starts):
+        return f"{_place(lives, starts, one)} and {_place(lives, starts, other)} share rows while both are alive"
     return ""
 
 
 def _place(lives: Lives, starts: Int64, b: int) -> str:
-    end = starts[b] + lives.rows[b] - 1
-    return f"buffer {b} (instructions {lives.first[b]} to {lives.last[b]}) on rows {starts[b]:,} to {end:,}"
+    start, rows = int(starts[b]), int(lives.rows[b])
+    return f"buffer {b} (instructions {lives.first[b]} to {lives.last[b]}) on rows {start:,} to {start + rows - 1:,}"
 
 
 def _given(lives: Lives, rows: int) -> str:
@@ -168,15 +164,19 @@ def placed(lives: Lives, rows: int, rules: Rules, submission: Submission) -> Out
     """One allocation, which must be right."""
     starts = ask(submission, lives, rows)
     if problem := wrong(lives, starts, rows, rules):
-        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts.tolist())), lives, starts)
+        return _shown(Outcome(0, problem, _given(lives, rows), "", str(starts.tolist())), lives, starts, rules)
     needed = bound(lives, rules.alignment)
     words = f"{len(starts)} buffers in {_used(lives, starts, rules):,} rows; {needed:,} are needed at one time"
-    return _shown(Outcome(1, words), lives, starts)
+    return _shown(Outcome(1, words), lives, starts, rules)
 
 
-def _shown(outcome: Outcome, lives: Lives, starts: Int64) -> Outcome:
-    """An outcome with its pictures."""
-    return replace(outcome, drawing=lives_text(lives, starts), picture=partial(lives_svg, lives, starts, outcome.message))
+def _shown(outcome: Outcome, lives: Lives, starts: Int64, rules: Rules) -> Outcome:
+    """An outcome with its pictures, where its rows exist: buffers have the rows that count, rounded up to the alignment."""
+    if starts.min(initial=0) < 0 or starts.max(initial=0) > ROWS:
+        return outcome
+    drawn = lives if (starts % rules.alignment).any() else whole(lives, rules.alignment)
+    picture = partial(lives_svg, drawn, starts, outcome.message, rules.first)
+    return replace(outcome, drawing=lives_text(drawn, starts), picture=picture)
 
 
 def all_placed(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outcome:
@@ -234,7 +234,7 @@ def memory(cases: Sequence[Lives], rules: Rules, submission: Submission) -> Outc
     scale = f"{BEST:g} earns all points, {WORST:g} none"
     message = f"peak ÷ lower bound is {mean:.3f} in the mean of {len(cases)}; {scale}. The worst is {worst[0]:.3f}, and is drawn"
     share = min(1.0, max(0.0, (WORST - mean) / (WORST - BEST)))
-    return _shown(Outcome(share, message, measures={"peak ÷ bound": mean}), worst[1], worst[2])
+    return _shown(Outcome(share, message, measures={"peak ÷ bound": mean}), worst[1], worst[2], rules)
 
 
 def program(batch: int, rules: Rules, submission: Submission) -> Outcome:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from tpucc.lowering.liveness import largest_live_sum
@@ -18,18 +20,42 @@ COLUMNS, LINES = 60, 16
 NAMES = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-def lives_svg(lives: Lives, starts: Int64, words: str) -> str:
-    """An SVG of the allocation, with the peak and the rows that are alive at each instruction's end at most: no allocation has fewer."""
+def lives_svg(lives: Lives, starts: Int64, words: str, host: int = 0) -> str:
+    """An SVG of the allocation, with the peak and the rows that are alive at each instruction's end at most: no allocation has fewer.
+
+    The first `host` rows are the host's, and don't count. Where two buffers have the same rows at the same time, both are marked.
+    """
     head = heading("Where buffers live", words, ())
     end, peak = int(lives.last.max(initial=0)) + 1, max(1, lives.peak(starts))
     alive = int(largest_live_sum(lives.first, lives.last, lives.rows))
     top = EDGE + head.height + 20
-    across, up = Scale(0, end, LEFT, RIGHT), Scale(0, max(peak, alive), top + HEIGHT, top)
+    across, up = Scale(0, end, LEFT, RIGHT), Scale(0, max(peak, host + alive), top + HEIGHT, top)
     boxes = [_box(lives, starts, b, across, up) for b in range(len(starts))]
+    boxes += [_host(up(host), up(0))] if host else []
+    boxes += [_shared(lives, starts, pair, across, up) for pair in sharing(lives, starts)]
     axis = joined([_instruction(tick, across, top + HEIGHT) for tick in ticks(end)])
     name = label("instructions", (LEFT + RIGHT) / 2, top + HEIGHT + 36, anchor="middle")
-    lines = [_line(f"peak {peak:,}", up(peak), up(peak)), _line(f"alive {alive:,}", up(alive), max(up(alive), up(peak) + 15))]
-    return picture("lives", words, WIDTH, top + HEIGHT + 46, head.markup, row_axis(up, LEFT, RIGHT, "rows"), *boxes, axis, name, *lines)
+    least = up(host + alive)
+    lines = [_line(f"peak {peak - host:,}", up(peak), up(peak)), _line(f"alive {alive:,}", least, max(least, up(peak) + 15))]
+    return picture("lives", words, WIDTH, top + HEIGHT + 46, head.markup, row_axis(up, LEFT, RIGHT, "rows"), *lines, *boxes, axis, name)
+
+
+def sharing(lives: Lives, starts: Int64) -> Iterator[tuple[int, int]]:
+    """The pairs of buffers that have a row in common while both are alive."""
+    ends = starts + lives.rows
+    for b in range(len(starts)):
+        both = (lives.first <= lives.last[b]) & (lives.last >= lives.first[b]) & (starts < ends[b]) & (ends > starts[b])
+        yield from ((b, b + 1 + other) for other in np.flatnonzero(both[b + 1 :]).tolist())
+
+
+def _shared(lives: Lives, starts: Int64, pair: tuple[int, int], across: Scale, up: Scale) -> Markup:
+    """A frame around the rows that two buffers share, at the instructions at which they do."""
+    both = list(pair)
+    left, right = across(int(lives.first[both].max())), across(int(lives.last[both].min()) + 1)
+    low, high = up(int(starts[both].max())), up(int((starts + lives.rows)[both].min()))
+    said = title(f"buffers {pair[0]} and {pair[1]} share rows")
+    place = {"x": left, "y": high, "width": right - left, "height": low - high}
+    return tag("rect", said, attributes={**ink_line("alarm"), **place}, fill="none", stroke_width=2)
 
 
 def _box(lives: Lives, starts: Int64, b: int, across: Scale, up: Scale) -> Markup:
@@ -37,9 +63,14 @@ def _box(lives: Lives, starts: Int64, b: int, across: Scale, up: Scale) -> Marku
     left, right, low, high = across(first), across(last + 1), up(start), up(start + rows)
     said = title(f"buffer {b}\nrows {start:,}–{start + rows - 1:,} · instructions {first:,}–{last:,}")
     box = kind_rect(Kind.MATRIX, left, high, right - left, low - high, said, stroke_width=1.0, fill_opacity=0.7)
-    if right - left <= 18 or low - high <= 9:
+    if right - left <= 18 or low - high <= 13:
         return box
     return joined([box, label(str(b), (left + right) / 2, (low + high) / 2 + 4, anchor="middle")])
+
+
+def _host(high: float, low: float) -> Markup:
+    box = kind_rect(Kind.HOST, LEFT, high, RIGHT - LEFT, low - high, title("the host's rows"))
+    return joined([box, label("host", (LEFT + RIGHT) / 2, (low + high) / 2 + 4, anchor="middle") if low - high > 13 else Markup("")])
 
 
 def _instruction(tick: float, across: Scale, y: float) -> Markup:
@@ -53,7 +84,7 @@ def _line(words: str, y: float, text_y: float) -> Markup:
 
 
 def lives_text(lives: Lives, starts: Int64) -> str:
-    """The same in characters: a buffer is its number, in letters beyond 9; where two meet stands `!`."""
+    """The same in characters: a buffer is its number, in letters beyond 9; where two meet stands `!` if each row has a line."""
     if len(starts) > len(NAMES):
         return ""
     end, peak = int(lives.last.max(initial=0)) + 1, max(1, int((starts + lives.rows).max(initial=1)))
@@ -65,7 +96,8 @@ def lives_text(lives: Lives, starts: Int64) -> str:
         part[...] = np.where(part == "·", NAMES[b], part if peak > LINES or end > COLUMNS else "!")
     width = len(f"{peak:,}")
     lines = ["".join(line) for line in grid[::-1]]
-    return "\n".join(f"{f'{peak:,}' if n == 0 else '0' if n == len(lines) - 1 else '':>{width}} |{line}" for n, line in enumerate(lines))
+    told = [f"{f'{peak:,}' if n == 0 else '0' if n == len(lines) - 1 else '':>{width}} |{line}" for n, line in enumerate(lines)]
+    return "\n".join([*told, "instructions to the right, rows upwards; each digit or letter is a buffer"])
 
 
 def _cells(low: int, high: int, whole: int, cells: int) -> slice:

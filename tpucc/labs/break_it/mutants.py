@@ -8,6 +8,7 @@ from functools import cache
 from random import Random
 
 import tpucc
+from tpucc.diagnostics import counted
 from tpucc.labs.break_it.plain import Plain, PlainInstruction, plain
 from tpucc.labs.break_it.truth import Faults, Rule
 
@@ -80,7 +81,9 @@ def _shift(draw: Random, code: Numbers, at: int) -> str:
     else:
         changed = each["writes"]
         each["writes"] = [row + by for row in changed]
-    return f"the {kind} of instruction {at}, {each['name']}, were moved by {by} rows" if changed and min(changed) + by >= 0 else ""
+    if not changed or min(changed) + by < 0:
+        return ""
+    return f"the {kind} of instruction {at}, {each['name']}, were moved {'up' if by > 0 else 'down'} by {counted(abs(by), 'row')}"
 
 
 def _accumulate(draw: Random, code: Numbers, at: int) -> str:

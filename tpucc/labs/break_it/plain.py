@@ -67,7 +67,10 @@ def _names(mask: int) -> list[str]:
 
 def line(number: int, each: PlainInstruction) -> str:
     """An instruction as messages show it."""
-    parts = [("reads", each["reads"]), ("writes", each["writes"]), ("sums read", each["sums_read"]), ("sums written", each["sums_written"])]
+    parts = [("reads", each["reads"]), ("writes", each["writes"])]
+    both = each["sums_read"] == each["sums_written"]
+    parts += [("sums read and written" if both else "sums read", each["sums_read"])]
+    parts += [] if both else [("sums written", each["sums_written"])]
     told = [f"{name} {_rows(rows)}" for name, rows in parts if rows]
     told += [f"asks for tile {each['tile']}"] if each["tile"] is not None else []
     told += ["switches"] if each["switch"] else []

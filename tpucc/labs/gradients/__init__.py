@@ -202,7 +202,9 @@ def _shown(case: Case, graphs: Sequence[Graph], outcome: Outcome) -> Outcome:
     """The outcome with what the rule has made: its nodes in characters, and behind the operator in a picture."""
     graph = partial(step_graph, case.op, case.attributes, [x.shape for x in case.operands], graphs)
     return replace(
-        outcome, drawing=listing(graphs, [operand.name for operand in OPS[case.op].operands]), picture=lambda: graph_svg(graph())
+        outcome,
+        drawing=listing(graphs, [operand.name for operand in OPS[case.op].operands]),
+        picture=lambda: graph_svg(graph(), "The operator, and what your rule makes of dy"),
     )
 
 

@@ -25,7 +25,7 @@ def curves_svg(found: Losses, reference: Losses, words: str) -> str:
     across, up = Scale(0, len(reference) - 1, LEFT, RIGHT), Scale(0, highest, top + HEIGHT, top)
     steps = joined(label(str(step), across(step), top + HEIGHT + 18, anchor="middle") for step in range(0, len(reference), 5))
     shown = [min(loss, highest) if math.isfinite(loss) else highest for loss in found]
-    curves = (_curve(reference, across, up, "ink", "6 4"), _curve(shown, across, up, "alarm", None))
+    curves = (_curve(shown, across, up, "alarm", None), _curve(reference, across, up, "ink", "6 4"))
     key = (
         *(line(RIGHT + 20, top + 12, RIGHT + 50, top + 12, "ink", stroke_width=2, stroke_dasharray="6 4"),),
         *(label("reference", RIGHT + 58, top + 16), label("your rules", RIGHT + 58, top + 38)),

@@ -203,8 +203,7 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
 
 def _picture(case: Case, order: Int64) -> str:
     """The timelines of an order and of the reference's."""
-    words = "a bar is an instruction, a line leads from what is waited for to what waits"
-    return timelines_svg("Order", words, _runs(case, order))
+    return timelines_svg("Order", _runs(case, order))
 
 
 def _runs(case: Case, order: Int64) -> Sequence[Shown]:

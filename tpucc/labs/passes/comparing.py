@@ -33,14 +33,14 @@ def rewritten(function: str, rules: Rules, graph: Graph, key: str, submission: S
     try:
         made = ask(function, graph, submission)
         if problem := different(graph, made, wanted):
-            return _shown(graph, made, problem)
+            return _shown(function, graph, made, problem)
         if problem := _other_values(graph, made, Random(key)):
-            return _shown(graph, made, problem)
+            return _shown(function, graph, made, problem)
         if ask(function, made, submission) != made:
-            return _shown(graph, made, "the pass changes its own result: once it has run, there should be nothing left to do")
+            return _shown(function, graph, made, "the pass changes its own result: once it has run, there should be nothing left to do")
     except Failed as failure:
         return Outcome(0, f"{function}: {failure.words}", listing(graph))
-    return Outcome(1, f"{len(graph)} nodes became {len(made)}", picture=partial(graph_svg, made))
+    return Outcome(1, f"{len(graph)} nodes became {len(made)}", picture=partial(graph_svg, made, _heading(function)))
 
 
 def ask(function: str, graph: Graph, submission: Submission) -> Graph:
@@ -139,9 +139,14 @@ def drawn(graph: Graph, draw: Random) -> Mapping[str, AnyArray]:
     return {node.name: generator.standard_normal(node.type.shape, np.float32) for node in graph.inputs}
 
 
-def _shown(graph: Graph, made: Graph, problem: str) -> Outcome:
+def _shown(function: str, graph: Graph, made: Graph, problem: str) -> Outcome:
     """A failure with the graph before and after."""
-    return Outcome(0, problem, listing(graph), "", "the same graph" if made == graph else listing(made), picture=partial(graph_svg, made))
+    found = "the same graph" if made == graph else listing(made)
+    return Outcome(0, problem, listing(graph), "", found, picture=partial(graph_svg, made, _heading(function)))
+
+
+def _heading(function: str) -> str:
+    return f"What {function} made of the graph"
 
 
 def listing(graph: Graph) -> str:

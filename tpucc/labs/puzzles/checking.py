@@ -155,7 +155,7 @@ def _scheduled_lines(opcodes: AnyArray, program: Program, lines: tuple[int, ...]
 
 def _unread(found: Diagnostic, text: str) -> Wrong:
     """A line that can't be read, or that the checker of tile programs refuses."""
-    line = found.span.line if found.span and found.span.line <= text.count("\n") + 1 else 0
+    line = found.span.line if found.span and _code(found.span.line, text) else 0
     message = _TILE.sub("", found.message, count=1) if line else found.message
     why = "\n".join(part for part in (WHY.get(found.code, ""), *found.help[:1]) if part)
     return Wrong(f"{_at(line, text)}: {message}" if line else message, why, line)
@@ -163,7 +163,12 @@ def _unread(found: Diagnostic, text: str) -> Wrong:
 
 def _at(line: int, text: str) -> str:
     """A line as messages show it."""
-    return f"line {line} `{printable(Source('', text).line(line).split(';')[0].strip())}`"
+    return f"line {line} `{_code(line, text)}`"
+
+
+def _code(line: int, text: str) -> str:
+    """What stands in a line before its comment; nothing for a line that isn't there."""
+    return printable(Source("", text).line(line).split(";")[0].strip()) if line <= text.count("\n") + 1 else ""
 
 
 def _require_valid(solution: Solution, text: str) -> None:

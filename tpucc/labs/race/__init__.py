@@ -104,7 +104,7 @@ def raced(networks: Sequence[Network], target: Target, seed: int, edges: Sequenc
         f"{words}{lines}",
         given=f"the slowest is\n{slowest.network.text}",
         drawing=timelines_text(_shown(slowest)),
-        picture=partial(timelines_svg, title, words, _shown(slowest)),
+        picture=partial(timelines_svg, title, _shown(slowest), f"{words}; the slowest is drawn"),
         measures=measures if edges and right(edges, target, seed, submission).passed else None,
     )
 

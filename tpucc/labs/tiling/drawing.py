@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from tpucc.diagnostics import counted
@@ -39,15 +40,15 @@ def order_text(layer: ProductLayer, visits: Sequence[Visit]) -> str:
     for k in range(deep):
         parts = ["".join(_mark(layer, panel, k, n).rjust(cell) for n in range(wide)).ljust(width) for panel in fit]
         lines.append(f"k={k}".ljust(6) + "".join(parts))
-    lines += _left_out(layer, len(every) - len(fit))
+    lines += [*_left_out(layer, len(every) - len(fit)), *textwrap.wrap(_reading(layer, every), COLUMNS)]
     return "\n".join(line.rstrip() for line in lines)
 
 
 def order_svg(layer: ProductLayer, visits: Sequence[Visit]) -> str:
     """The tables as an SVG."""
-    words = "a table for each chunk of rows: levels k, column blocks n, and the order of the multiplies"
-    head = heading(f"The order of tiles: layer {layer.name}", words, ())
     every, (deep, wide) = panels(visits), _shown(layer)
+    words = f"a table for each chunk of rows: {_reading(layer, every)}"
+    head = heading(f"The order of tiles: layer {layer.name}", words, ())
     fit = every[:MOST_PANELS]
     width, height = max(wide * BOX, 84.0) + 40 + GAP, (deep + 2) * LINE + GAP
     across = max(1, int((WIDTH - 2 * EDGE) // width))
@@ -89,6 +90,15 @@ def _mark(layer: ProductLayer, panel: Panel, k: int, n: int) -> str:
     if not seen:
         return "0" if layer.levels[k].tiles[n] is None else "-"
     return f"{seen[0]}" + "+" * (len(seen) > 1)
+
+
+def _reading(layer: ProductLayer, every: Sequence[Panel]) -> str:
+    """What the numbers and the marks are, of the marks that are there."""
+    deep, wide = _shown(layer)
+    marks = {_mark(layer, panel, k, n) for panel in every for k in range(deep) for n in range(wide)}
+    told = ["- is a product that is missing"] * ("-" in marks) + ["0 a tile of zeros"] * ("0" in marks)
+    told += ["+ a product that is there again"] * any(mark.endswith("+") for mark in marks)
+    return "; ".join(["levels k, column blocks n, and the order of the multiplies", *told])
 
 
 def _left_out(layer: ProductLayer, chunks: int) -> list[str]:

@@ -240,8 +240,7 @@ def _shown(outcome: Outcome, listing: Listing, waits: Sequence[Wait], given: Set
 
 
 def _picture(listing: Listing, waits: Sequence[Wait], given: Setting) -> str:
-    words = "a bar is an instruction, an arrow leads from what is waited for to what waits"
-    return timelines_svg("Waits", words, _runs(listing, waits, given))
+    return timelines_svg("Waits", _runs(listing, waits, given))
 
 
 def _runs(listing: Listing, waits: Sequence[Wait], given: Setting) -> Sequence[Shown]:

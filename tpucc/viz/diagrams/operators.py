@@ -23,11 +23,11 @@ from tpucc.viz.palette import Kind
 from tpucc.viz.text import number
 
 CONSTANTS = frozenset({"weight", "constant", "state"})
-SUBTITLE = "Operators as the compiler understood the source; the arrows are tensors, the frames are layers."
+SUBTITLE = "Operators as the compiler understood the source"
 
 
-def operator_diagram(graph: Graph) -> Diagram:
-    """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends."""
+def operator_diagram(graph: Graph, words: str = SUBTITLE) -> Diagram:
+    """One box an operator, its constants small beside it, clusters for layers; inputs and outputs at the ends. `words` say what it is."""
     cluster_of, layers = clusters(graph)
 
     def box(node: Node, constants: Sequence[Node]) -> Box:
@@ -35,7 +35,8 @@ def operator_diagram(graph: Graph) -> Diagram:
         return Box(node.op, kind_of(node.op), details, cluster, -1, (node.origin,), f"{node.op} {node.type.brief}", name=node.name)
 
     boxes, edges = boxes_and_edges(graph, box, lambda _, constants: tuple(dict.fromkeys(map(constant_label, constants))))
-    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph)}", SUBTITLE, boxes, edges, layers)
+    subtitle = f"{words}; the arrows are tensors{', the frames are layers' if layers else ''}."
+    return Diagram("graph", "operator", f"{graph.name}: {_counts(graph)}", subtitle, boxes, edges, layers)
 
 
 def boxes_and_edges(
