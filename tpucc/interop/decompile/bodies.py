@@ -6,29 +6,35 @@ statement by statement, the names of the variables. A line that comes out too lo
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import Text, applied, number, reads, statics
+from tpucc.interop.decompile.keys import templates
 from tpucc.interop.decompile.names import stem
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
-from tpucc.interop.decompile.statics import Scope, fresh
-from tpucc.ops import OPS, legalisation_of
-from tpucc.ops.opdef import Matrix
+from tpucc.interop.decompile.statics import Parameter, Scope, Vector, fresh
+from tpucc.ops import OPS
 
 WIDTH = 100
 """Columns of a line."""
 OPERATIONS = 6
 """Operations in one expression, at most."""
+WORDS = ("size",) * 6 + ("inputs", "units")
+"""What the axes of a weight are called; the last one of a kernel has its filters."""
+KERNEL = 4
+"""The axes of a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A function that has its text: its name and the vectors of its static parameters, in order, with the text of each default."""
+    """A function that has its text: its name, its static parameters in order, and the lines."""
 
     name: str
-    parameters: tuple[tuple[str, tuple[object, ...], str], ...]
+    parameters: tuple[Parameter, ...]
     lines: tuple[str, ...]
 
 
@@ -44,14 +50,18 @@ class Writer:
     nested: bool = True
     statics: list[list[str]] = field(init=False)
     types: dict[Weight, str] = field(init=False)
+    weight_sizes: dict[tuple[int, ...], str] = field(default_factory=dict)
+    """The texts of sizes that weights have had."""
     inside: dict[Value, Step] = field(init=False)
     """The steps whose values stand inside others' expressions."""
 
     def __post_init__(self) -> None:
         self.types = {}
+        if self.scope.open:
+            self.scope.keys = templates(dict(self._keys()), self.scope)
         self.statics = [self._statics(step) for step in self.body.steps]
         for weight in (*self.body.unused, *(result for result in self.body.results if isinstance(result, Weight))):
-            self._declare(weight, "units")
+            self._declare(weight, None)
         self.numbers = {id(step): index for index, step in enumerate(self.body.steps)}
 
     def lines(self) -> list[str]:
@@ -67,10 +77,25 @@ class Writer:
 
     # static expressions
 
+    def _keys(self) -> Iterator[tuple[tuple[str, ...], str]]:
+        """The keys of all weights that steps read, and those that calls are given, each with a word for them."""
+        for step in self.body.steps:
+            for operand in step.operands:
+                if isinstance(operand, Weight):
+                    yield operand.keys, word_of(step.op)
+            for parameter, values in self._given(step):
+                if all(isinstance(value, str) for value in values):
+                    yield values, parameter.name
+
+    def _given(self, step: Step) -> Iterator[tuple[Parameter, Vector]]:
+        """The static arguments of a call."""
+        for parameter in self.functions[step.function].parameters if step.function is not None else ():
+            yield parameter, tuple(parameter.values[index] for index in step.environments)
+
     def _statics(self, step: Step) -> list[str]:
         for operand in step.operands:
             if isinstance(operand, Weight):
-                self._declare(operand, "units")
+                self._declare(operand, step)
         if step.function is not None:
             return self._arguments(step)
         first = step.operands[0] if step.operands else None
@@ -85,19 +110,35 @@ class Writer:
             case Number(values=values):
                 return [()] * len(values)
 
-    def _declare(self, weight: Weight, word: str) -> None:
+    def _declare(self, weight: Weight, step: Step | None) -> None:
         """Finds the type and the key of a weight."""
-        if weight not in self.types:
-            sizes = [self.scope.text(sizes, word) for sizes in zip(*weight.shapes, strict=True)]
-            self.types[weight] = f"f32[{', '.join(sizes)}] = {self.scope.text(weight.keys, 'name')}"
+        if weight in self.types:
+            return
+        rank = len(weight.shapes[0])
+        words = [*WORDS[:-1], "filters"][-rank:] if rank == KERNEL else WORDS[len(WORDS) - rank :]
+        sizes = zip(zip(*weight.shapes, strict=True), words, strict=True)
+        texts = [self._size(values, word, step if rank - axis <= 2 else None) for axis, (values, word) in enumerate(sizes)]
+        self.types[weight] = f"f32[{', '.join(texts)}] = {self.scope.text(weight.keys, 'name')}"
+
+    def _size(self, values: tuple[int, ...], word: str, step: Step | None) -> str:
+        """A size of a weight: that of the rows with which the step combines it, if the function takes these; else as before, or any text."""
+        if not self.scope.open:
+            return self.scope.text(values, word)
+        for name, entry in zip(self.entries, self.body.entries, strict=True):
+            rows = tuple(shape[-1] if shape else 0 for shape in self.body.shapes[entry])
+            if step is not None and entry in step.operands and rows == values:
+                return self.weight_sizes.setdefault(values, f"{name}.shape[-1]")
+        if values not in self.weight_sizes or word == "size":
+            text = self.scope.text(values, word)
+            return text if word == "size" else self.weight_sizes.setdefault(values, text)
+        return self.weight_sizes[values]
 
     def _arguments(self, step: Step) -> list[str]:
-        assert step.function is not None
         texts: list[str] = []
-        for name, values, default in self.functions[step.function].parameters:
-            text = self.scope.text(tuple(values[index] for index in step.environments), name)
-            if text != default:
-                texts.append(f"{name}={text}" if default else text)
+        for parameter, values in self._given(step):
+            text = self.scope.text(values, parameter.word)
+            if text != parameter.default:
+                texts.append(f"{parameter.name}={text}" if parameter.default else text)
         return texts
 
     # expressions inside others
@@ -111,7 +152,7 @@ class Writer:
         products: set[Value] = set()
         makers = {step.results[0]: step for step in self.body.steps if len(step.results) == 1}
         for step in self.body.steps:
-            heavy = _is_heavy(step)
+            heavy = is_heavy(step)
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
             chosen = [operand for operand in single if not self.variable(operand) and not (heavy and operand in products)]
             chosen.sort(key=lambda operand: sizes[operand])
@@ -129,8 +170,7 @@ class Writer:
 
     def variable(self, value: Value) -> str:
         """The variable's name that the graph's names of a value come from, if it had one in all environments."""
-        stems = set(map(stem, self.body.hints[value]))
-        return stems.pop() if len(stems) == 1 else ""
+        return common_stem(self.body.hints[value])
 
     def _inside_results(self, inside: dict[Value, Step], uses: Counter[Value], makers: Mapping[Value, Step]) -> None:
         """Results that stand in the `return`: of a model those whose output has no name of a variable."""
@@ -159,14 +199,20 @@ class Statement:
     results: tuple[Value, ...] | None
 
 
+def common_stem(hints: Sequence[str]) -> str:
+    """The variable's name that all of these come from; empty if there is none."""
+    stems = set(map(stem, hints))
+    return stems.pop() if len(stems) == 1 else ""
+
+
+def word_of(op: str) -> str:
+    """An operator in a word: `conv` for conv2d."""
+    return re.sub(r"\d+d$", "", op)
+
+
 def unnamed(index: int, many: int) -> str:
     """The name of an output that isn't a variable."""
     return "out" if many == 1 else f"out{index}"
-
-
-def _is_heavy(step: Step) -> bool:
-    """Whether a step is a layer of its own, so that layers don't stand inside each other."""
-    return step.function is not None or isinstance(legalisation_of(step.op), Matrix)
 
 
 class _Names:
@@ -210,10 +256,20 @@ class _Names:
         if isinstance(part, Value) and part in self.writer.inside:
             part = self.writer.inside[part]
         if isinstance(part, Step):
+            for text in self.writer.statics[self.writer.numbers[id(part)]]:
+                yield from self._sized(text)
             for operand in part.operands:
                 yield from self._read(operand)
+                if isinstance(operand, Weight):
+                    yield from self._sized(self.writer.types[operand])
         elif not isinstance(part, Number):
             yield part
+
+    def _sized(self, text: str) -> Iterator[Value]:
+        """The entries whose sizes a static expression reads."""
+        for name, entry in zip(self.writer.entries, self.writer.body.entries, strict=True):
+            if f"{name}.shape" in text and re.search(rf"\b{name}\.shape", text):
+                yield entry
 
     def _largest(self, statement: Statement) -> Value | None:
         """The operand with the longest text, of those that stand inside the statement."""
