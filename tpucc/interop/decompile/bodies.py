@@ -31,11 +31,14 @@ KERNEL = 4
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A function that has its text: its name, its static parameters in order, and the lines."""
+    """A function that has its text: its name, its first line, the lines of its body, and its static parameters in order."""
 
     name: str
-    parameters: tuple[Parameter, ...]
+    head: str
     lines: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    words: tuple[str, ...] = ()
+    """What it computes, if the name says that."""
 
 
 @dataclass
@@ -223,9 +226,13 @@ class _Names:
         self.statements = statements
         self.names: dict[Value | Weight, str] = dict(zip(writer.body.entries, writer.entries, strict=True))
         self.ends: dict[Value | Weight, int] = {}
+        self.sized: dict[str, tuple[Value, int]] = {}
+        """For each name the entry whose sizes its text stands for, and the last place where it does."""
         for place, statement in enumerate(statements):
             for operand in self._leaves(statement):
                 self.ends[operand] = place
+            for step in self._steps(statement):
+                self._note_sizes(step, place)
         self.holders = {name: value for value, name in self.names.items()}
         self.too_long: set[Value] = set()
 
@@ -256,20 +263,18 @@ class _Names:
         if isinstance(part, Value) and part in self.writer.inside:
             part = self.writer.inside[part]
         if isinstance(part, Step):
-            for text in self.writer.statics[self.writer.numbers[id(part)]]:
-                yield from self._sized(text)
             for operand in part.operands:
                 yield from self._read(operand)
-                if isinstance(operand, Weight):
-                    yield from self._sized(self.writer.types[operand])
         elif not isinstance(part, Number):
             yield part
 
-    def _sized(self, text: str) -> Iterator[Value]:
-        """The entries whose sizes a static expression reads."""
+    def _note_sizes(self, step: Step, place: int) -> None:
+        """Notes the entries whose sizes the static expressions of a step read."""
+        texts = [*self.writer.statics[self.writer.numbers[id(step)]]]
+        texts += [self.writer.types[operand] for operand in step.operands if isinstance(operand, Weight)]
         for name, entry in zip(self.writer.entries, self.writer.body.entries, strict=True):
-            if f"{name}.shape" in text and re.search(rf"\b{name}\.shape", text):
-                yield entry
+            if any(re.search(rf"\b{name}\.shape", text) for text in texts):
+                self.sized[name] = (entry, place)
 
     def _largest(self, statement: Statement) -> Value | None:
         """The operand with the longest text, of those that stand inside the statement."""
@@ -332,9 +337,14 @@ class _Names:
     def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
         """A name that nothing has that is read after this place."""
         alive = {name for name, other in self.holders.items() if self.ends.get(other, -1) > place - isinstance(value, Weight)}
+        alive |= {name for name, (entry, last) in self.sized.items() if last > place and not self._are_alike(value, entry)}
         name = fresh(wanted, alive | self.writer.scope.taken)
         self.holders[name], self.names[value] = value, name
         return name
+
+    def _are_alike(self, value: Value | Weight, entry: Value) -> bool:
+        """Whether a value has the sizes of an entry, so that it may have its name where only the sizes are still read."""
+        return isinstance(value, Value) and self.writer.body.shapes[value] == self.writer.body.shapes[entry]
 
     def _weight(self, weight: Weight, role: str, place: int) -> str:
         last = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}

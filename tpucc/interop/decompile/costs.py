@@ -10,9 +10,12 @@ from tpucc.interop.decompile.program import Function, Step, Weight
 from tpucc.interop.decompile.statics import Vector, constant
 from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Matrix
+from tpucc.ops.slice import SliceAttributes
 
 WEIGHT = 40
 """The declaration of a weight."""
+INDEX = 8
+"""The indices of a slice."""
 RESULT = 30
 """A second result: it makes a function much harder to read."""
 
@@ -21,6 +24,8 @@ def step_cost(step: Step) -> int:
     """The characters of a step, the declarations of its weights included."""
     if step.function is not None:
         return call_cost(step.function)
+    if isinstance(step.attributes[0], SliceAttributes):
+        return INDEX
     weights = sum(isinstance(operand, Weight) for operand in step.operands)
     given = sum(1 for field in fields(step.attributes[0]) if getattr(step.attributes[0], field.name) != field.default)
     return 8 + 4 * len(step.operands) + 8 * given + WEIGHT * weights

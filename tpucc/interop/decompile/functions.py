@@ -15,8 +15,7 @@ from tpucc.interop.decompile.names import RESERVED
 from tpucc.interop.decompile.program import Body, Function, Step, Value, Weight
 from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, fresh
 from tpucc.ir.attributes import identity
-from tpucc.ops import facts_of, legalisation_of
-from tpucc.ops.facts import Values
+from tpucc.ops import legalisation_of
 from tpucc.ops.opdef import Arithmetic, Matrix
 
 WORDS = 3
@@ -27,13 +26,15 @@ def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]]
     """The texts of functions, each behind those that it calls. `params` are of the model, in the environments of its body."""
     found: dict[Function, Written] = {}
     for function in functions:
-        name = fresh(_name(function, found), taken | RESERVED)
+        words = tuple(_computed(function.body, found))
+        words = words if 0 < len(words) <= WORDS and all(words) else ()
+        name = fresh(re.sub(r"\W", "_", "_".join(words)) or _called(function), taken | RESERVED)
         taken.add(name)
-        found[function] = _written(function, name, found)
+        found[function] = _written(function, name, words, found)
     return found
 
 
-def _written(function: Function, name: str, known: Mapping[Function, Written]) -> Written:
+def _written(function: Function, name: str, words: tuple[str, ...], known: Mapping[Function, Written]) -> Written:
     body = function.body
     scope = Scope({}, open=True)
     entries: list[str] = []
@@ -45,7 +46,7 @@ def _written(function: Function, name: str, known: Mapping[Function, Written]) -
     scope.taken.difference_update(entries)
     parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
     formals = [*entries, *(f"{each.name}={each.default}" if each.default else each.name for each in parameters)]
-    return Written(name, tuple(parameters), (f"def {name}({', '.join(formals)}):", *writer.lines()))
+    return Written(name, f"def {name}({', '.join(formals)}):", tuple(writer.lines()), tuple(parameters), words)
 
 
 def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tuple[int, ...]]]:
@@ -76,20 +77,14 @@ def _place(parameter: Parameter) -> int:
 # names
 
 
-def _name(function: Function, known: Mapping[Function, Written]) -> str:
-    """A name that says what a function computes, or else what its weights are called."""
-    words = _computed(function.body, known)
-    if 0 < len(words) <= WORDS:
-        return re.sub(r"\W", "_", "_".join(words))
+def _called(function: Function) -> str:
+    """A name after what the weights are called that a function reads."""
     keys = [weight.keys for weight in weights_of(function)]
     if keys and all(map(constant, keys)):
-        found = common_word([key[0] for key in keys if "." in key[0]] or [keys[0][0]])
-        first = re.match(r"[A-Za-z]*", keys[0][0])
-        word = first[0].lower() if first and len(first[0]) > 2 else found
+        word = common_word([re.split(r"[./]", key[0])[0] for key in keys])
         return f"{word}_step" if word else "step"
     heads = {name: None for key in keys if not constant(key) for name in head(key)[0]}
-    word = common_word(_shortest(list(heads)))
-    return word or ("block" if keys else "_".join(words[:WORDS]) or "part")
+    return common_word(_shortest(list(heads))) or ("block" if keys else "part")
 
 
 def _shortest(names: list[str]) -> list[str]:
@@ -103,15 +98,15 @@ def _shortest(names: list[str]) -> list[str]:
 
 
 def _computed(body: Body, known: Mapping[Function, Written]) -> list[str]:
-    """What a body computes, in words, step by step. A bias belongs to its product; what only moves values isn't said."""
+    """What a body computes, in words, step by step; an empty one for what has no word. A bias belongs to its product."""
     makers: dict[Value, Step] = {result: step for step in body.steps for result in step.results}
     words: list[str] = []
     for step in body.steps:
         if step.function is not None:
-            words.append(known[step.function].name)
+            words += known[step.function].words or [""]
         elif _is_bias(step, makers):
             words[-1] = "dense" if words[-1] == "matmul" else words[-1]
-        elif facts_of(step.op).values is Values.COMPUTED or not isinstance(legalisation_of(step.op), Arithmetic):
+        else:
             words.append(word_of(step.op))
     return words
 

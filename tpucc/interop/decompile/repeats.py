@@ -8,26 +8,35 @@ becomes a function, again and again, so that functions call functions: layers, t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
 from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
+from tpucc.interop.decompile.expressions import reads
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
 from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.opdef import Clamp, Table
+from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.ops.slice import SliceAttributes
 
 LONGEST = 96
 """Steps of a window, at most."""
-TRIED = 24
+TRIED = 12
 """Candidates of a round that are looked at closely."""
 ENTRIES, EXITS = 5, 3
 """Tensors that a function takes and returns, at most."""
 ROUNDS = 100
+SHORT = 4
+"""Steps of a function that stand in one line as well."""
+LATE = 0.8
+"""By how much a function is worse that begins in the middle of a layer."""
 DEFINITION = 20
 """The characters of a `def` beside those of its body."""
+
+
+Kinds = Mapping[int, Sequence[Hashable]]
+"""What is alike of the steps of each body, by its identity."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +71,67 @@ def with_functions(body: Body) -> list[Function]:
         windows, function, exits = found
         functions.append(function)
         _replace(windows, function, exits)
-    return _in_order(functions)
+    _inline(body, functions, values)
+    return _in_order(body)
+
+
+def _inline(body: Body, functions: Sequence[Function], values: Iterator[int]) -> None:
+    """Takes functions back that save hardly a line: all of what they compute stands in few lines again."""
+    bodies = [body, *(function.body for function in functions)]
+    for function in functions:
+        sites = [(inner, step) for inner in bodies if inner is not function.body for step in inner.steps if step.function is function]
+        lines = sum(is_heavy(step) or len(reads(step)) > 1 for step in function.body.steps)
+        if _has_weights(function) or len(sites) * (lines - 1) > lines + 2 or (lines == 1 and len(function.body.steps) > SHORT):
+            continue
+        for inner, step in sites:
+            place = inner.steps.index(step)
+            inner.steps[place : place + 1] = _inlined(step, function, inner, values)
+        bodies.remove(function.body)
+
+
+def _has_weights(function: Function) -> bool:
+    return any(isinstance(operand, Weight) for step in function.body.steps for operand in step.operands)
+
+
+def _inlined(call: Step, function: Function, body: Body, values: Iterator[int]) -> Iterator[Step]:
+    """The steps of a function in the place of a call."""
+    inner = function.body
+    places = call.environments
+    renamed: dict[Operand, Operand] = dict(zip(inner.entries, call.operands, strict=True))
+    renamed.update((result, value) for result, value in zip(inner.results, call.results, strict=True))
+    for step in inner.steps:
+        for result in step.results:
+            value = renamed.setdefault(result, Value(next(values)))
+            assert isinstance(value, Value)
+            body.shapes[value] = tuple(inner.shapes[result][place] for place in places)
+            body.hints[value] = tuple(inner.hints[result][place] for place in places)
+        operands = tuple(
+            Number(tuple(operand.values[place] for place in places)) if isinstance(operand, Number) else renamed[operand]
+            for operand in step.operands
+        )
+        results = tuple(value for result in step.results if isinstance(value := renamed[result], Value))
+        attributes = tuple(step.attributes[place] for place in places) if step.attributes else ()
+        environments = tuple(step.environments[place] for place in places) if step.environments else ()
+        yield Step(step.op, operands, results, attributes, step.function, environments)
 
 
 def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, ...], Function, tuple[tuple[int, int], ...]] | None:
     """The windows that save the most, and their function."""
-    best, most = None, 0.0
+    best, most, tried = None, 0.0, 0
     readers = {id(body): _last_readers(body) for body in bodies}
-    for candidate in sorted(_candidates(bodies), key=lambda candidate: -candidate.bound)[:TRIED]:
-        if candidate.bound <= most:
+    kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
+    for candidate in sorted(_candidates(bodies, kinds), key=lambda candidate: -candidate.bound):
+        if candidate.bound <= most or tried == TRIED:
             break
         exits = _exits(candidate.windows, readers)
-        if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows[0]) or not _is_connected(candidate.windows[0]):
+        if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, kinds):
             continue
+        tried += 1
         function = merged(candidate.windows, exits, values)
         if len(function.body.entries) > ENTRIES:
             continue
         saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
+        saved *= 1 if _begins_a_layer(function) else LATE
         if saved > most:
             best, most = (candidate.windows, function, exits), saved
     return best
@@ -108,9 +161,8 @@ class _Growing:
         return self.numbers.setdefault(operand, (word, len(self.numbers)))
 
 
-def _candidates(bodies: Sequence[Body]) -> Iterator[Candidate]:
+def _candidates(bodies: Sequence[Body], kinds: Kinds) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
-    kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
     costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
     groups: list[list[_Growing]] = [[_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]]
     for length in range(1, LONGEST + 1):
@@ -181,7 +233,7 @@ def _last_readers(body: Body) -> dict[Value, int]:
 
 
 def _exits(windows: Sequence[Window], readers: dict[int, dict[Value, int]]) -> tuple[tuple[int, int], ...]:
-    """The results that something outside of a window reads, each by its step and its place among the step's results."""
+    """The results that something outside of a window reads, the last first: each by its step and its place among the step's results."""
     found: set[tuple[int, int]] = set()
     for window in windows:
         last = readers[id(window.body)]
@@ -189,14 +241,40 @@ def _exits(windows: Sequence[Window], readers: dict[int, dict[Value, int]]) -> t
             for index, result in enumerate(step.results):
                 if last.get(result, -1) >= window.start + window.length:
                     found.add((place, index))
-    return tuple(sorted(found))
+    return tuple(sorted(found, reverse=True))
 
 
-def _is_natural(window: Window) -> bool:
-    """Whether a window doesn't begin with an activation of layers: it belongs to the layer before it."""
-    first = window.steps[0]
+def _is_natural(windows: Sequence[Window], kinds: Kinds) -> bool:
+    """Whether a function of these windows is one that a person might write.
+
+    It doesn't begin with an activation of layers, which belongs to the layer before. Its steps depend on each other. And it takes no part
+    of a run of equal layers, which is a loop.
+    """
+    first = windows[0].steps[0]
     is_activation = first.function is None and isinstance(legalisation_of(first.op), Table | Clamp)
-    return not is_activation or not any(map(is_heavy, window.steps))
+    if is_activation and any(map(is_heavy, windows[0].steps)):
+        return False
+    cuts = [_cuts_a_run(window, kinds[id(window.body)]) for window in windows]
+    return _is_connected(windows[0]) and "call" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
+
+
+def _begins_a_layer(function: Function) -> bool:
+    """Whether a function's first step is a layer, unless it has none."""
+    first = function.body.steps[0]
+    has_weights = any(isinstance(operand, Weight) for operand in first.operands)
+    norm = has_weights and not isinstance(legalisation_of(first.op), Arithmetic)
+    return norm or is_heavy(first) or not any(map(is_heavy, function.body.steps))
+
+
+def _cuts_a_run(window: Window, kinds: Sequence[Hashable]) -> str:
+    """Which of the first or the last steps of a window stand before or after it once more: a "call", or "steps"; empty if none."""
+    first, last, steps = window.start, window.start + window.length, window.body.steps
+    beside = [place for place, other in ((first, first - 1), (last - 1, last)) if 0 <= other < len(steps) and kinds[place] == kinds[other]]
+    if any(steps[place].function is not None for place in beside):
+        return "call"
+    before = any(kinds[first - period : first] == kinds[first : first + period] for period in range(1, min(window.length, first + 1)))
+    after = any(kinds[last - period : last] == kinds[last : last + period] for period in range(1, window.length))
+    return "steps" if before or after else ""
 
 
 def _is_connected(window: Window) -> bool:
@@ -286,17 +364,15 @@ def _environments(window: Window) -> int:
     return len(window.body.shapes[window.steps[0].results[0]])
 
 
-def _in_order(functions: Sequence[Function]) -> list[Function]:
-    """The functions, each behind those that it calls."""
+def _in_order(body: Body) -> list[Function]:
+    """The functions that a body calls, and those that these call, each behind those that it calls itself."""
     found: dict[Function, None] = {}
 
-    def visit(function: Function) -> None:
-        if function not in found:
-            for step in function.body.steps:
-                if step.function is not None:
-                    visit(step.function)
-            found[function] = None
+    def visit(inner: Body) -> None:
+        for step in inner.steps:
+            if step.function is not None and step.function not in found:
+                visit(step.function.body)
+                found[step.function] = None
 
-    for function in functions:
-        visit(function)
+    visit(body)
     return list(found)

@@ -13,6 +13,7 @@ from tpucc.frontend.types import DECLARABLE
 from tpucc.interop.decompile.bodies import WIDTH, Writer, Written
 from tpucc.interop.decompile.functions import written
 from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.names import required
 from tpucc.interop.decompile.program import Function, Program, Unwritable, program_of
 from tpucc.interop.decompile.repeats import with_functions
@@ -26,6 +27,7 @@ TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
 class Style(Enum):
     """How much structure a text has, in the order in which they are tried."""
 
+    LOOPS = "functions and loops for what is repeated"
     FUNCTIONS = "functions for what is repeated"
     NESTED = "expressions in each other"
     FLAT = "one operator a line"
@@ -78,14 +80,20 @@ def text_of(
 def _text(program: Program, style: Style) -> Iterator[str]:
     """The lines of the functions and of the model."""
     functions: dict[Function, Written] = {}
-    if style is Style.FUNCTIONS:
+    if style in (Style.LOOPS, Style.FUNCTIONS):
         functions = written(with_functions(program.body), program.params, {program.name, *program.params})
     for function in functions.values():
-        yield from wrapped(function.lines[0], 0)
-        for line in function.lines[1:]:
-            yield from wrapped(line, 4)
+        yield from _block(function.head, function.lines, style)
         yield ""
-    yield from _model(program, functions, nested=style is not Style.FLAT)
+    yield from _model(program, functions, style)
+
+
+def _block(head: str, lines: Sequence[str], style: Style) -> Iterator[str]:
+    """A head and, indented, the lines under it."""
+    yield from wrapped(head, 0)
+    for line in rolled(lines) if style is Style.LOOPS else lines:
+        text = line.lstrip()
+        yield from wrapped(text, 4 + len(line) - len(text))
 
 
 def _holds(text: str, graph: Graph, params: Mapping[str, int]) -> bool:
@@ -106,7 +114,7 @@ def _head(comments: Sequence[str], weights: str | None, params: Mapping[str, int
         yield ""
 
 
-def _model(program: Program, functions: Mapping[Function, Written], *, nested: bool) -> Iterator[str]:
+def _model(program: Program, functions: Mapping[Function, Written], style: Style) -> Iterator[str]:
     """The lines of the model."""
     names = [required(name, "an input") for name, _ in program.inputs]
     outputs = [required(name, "an output") for name in program.outputs]
@@ -115,9 +123,7 @@ def _model(program: Program, functions: Mapping[Function, Written], *, nested: b
     head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
     if results:
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    yield from wrapped(f"{head}:", 0)
-    for line in Writer(program.body, scope, names, functions, outputs, nested).lines():
-        yield from wrapped(line, 4)
+    yield from _block(f"{head}:", Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT).lines(), style)
 
 
 def _input(types: Sequence[TensorType], scope: Scope) -> str:
