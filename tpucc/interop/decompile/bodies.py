@@ -239,6 +239,7 @@ class _Names:
     def lines(self) -> tuple[list[str], set[Value]]:
         """The lines, and the values that should have a variable of their own because a line is too long."""
         lines = [self._weight(weight, "w", 0) for weight in self.writer.body.unused]
+        lines += self._at_the_top()
         for place, statement in enumerate(self.statements):
             weights = [leaf for leaf in self._leaves(statement) if isinstance(leaf, Weight) and leaf not in self.names]
             lines += [self._weight(weight, self._role(weight, statement), place) for weight in dict.fromkeys(weights)]
@@ -251,6 +252,13 @@ class _Names:
             if len(lines[-1]) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
                 self.too_long.add(inner)
         return lines, self.too_long
+
+    def _at_the_top(self) -> Iterator[str]:
+        """The declarations of all weights of a function, if none needs the name of another."""
+        roles = {leaf: self._role(leaf, each) for each in self.statements for leaf in self._leaves(each) if isinstance(leaf, Weight)}
+        names = [self._wanted(weight, role) for weight, role in roles.items()]
+        if self.writer.outputs is None and len(set(names)) == len(names):
+            yield from (self._weight(weight, role, 0) for weight, role in roles.items())
 
     # what a statement reads
 
@@ -347,10 +355,13 @@ class _Names:
         return isinstance(value, Value) and self.writer.body.shapes[value] == self.writer.body.shapes[entry]
 
     def _weight(self, weight: Weight, role: str, place: int) -> str:
-        last = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}
-        name = stem(last.pop()) if len(last) == 1 else ""
-        name = self._give(weight, name or role, place)
+        name = self._give(weight, self._wanted(weight, role), place)
         return f"weight {name}: {self.writer.types[weight]}"
+
+    def _wanted(self, weight: Weight, role: str) -> str:
+        """The last part of a weight's keys, or else its role."""
+        last = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}
+        return (stem(last.pop()) if len(last) == 1 else "") or role
 
     def _role(self, weight: Weight, statement: Statement) -> str:
         """What the operator that reads a weight calls it."""

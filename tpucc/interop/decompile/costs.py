@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import fields
 
-from tpucc.interop.decompile.keys import core, head, is_integer
+from tpucc.interop.decompile.keys import core, head
 from tpucc.interop.decompile.program import Function, Step, Weight
 from tpucc.interop.decompile.statics import Vector, constant
 from tpucc.ops import legalisation_of
@@ -54,7 +54,7 @@ def parameters(function: Function) -> int:
             sizes.update(tuple(getattr(each, field.name) for each in step.attributes) for field in fields(step.attributes[0]))
     body = function.body
     known = {size for entry in body.entries for size in zip(*body.shapes[entry], strict=True)}
-    names = {core(keys)[1] if all(map(is_integer, core(keys)[1])) else keys for keys in heads}
+    names = {found[1] if (found := core(keys)) is not None else keys for keys in heads}
     varying = {size for size in sizes - known if not constant(size)}
     return len(names) + len({tuple(x / size[0] for x in size) if isinstance(size[0], int) and size[0] else size for size in varying})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tpucc.interop.decompile.literals import escaped
@@ -25,10 +26,17 @@ def head(keys: Keys) -> tuple[Keys, str]:
     return tuple(key.removesuffix(end) for key in keys), end
 
 
-def core(keys: Keys) -> tuple[str, Keys]:
-    """The beginning that heads have in common, digits excluded, and what is left of each."""
-    start = os.path.commonprefix(list(keys)).rstrip("0123456789")
-    return start, tuple(key[len(start) :] for key in keys)
+def core(keys: Keys) -> tuple[str, tuple[int, ...], str] | None:
+    """Keys of which one number differs: what stands before it, its values, and what stands behind; None for others."""
+    parts = [re.split(r"(\d+)", key) for key in keys]
+    if len({tuple(part[::2]) for part in parts}) != 1:
+        return None
+    columns = list(zip(*parts, strict=True))
+    varying = [place for place, column in enumerate(columns) if not constant(column)]
+    if len(varying) != 1 or not all(map(is_integer, columns[varying[0]])):
+        return None
+    first = parts[0]
+    return "".join(first[: varying[0]]), tuple(map(int, columns[varying[0]])), "".join(first[varying[0] + 1 :])
 
 
 def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
@@ -37,22 +45,20 @@ def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
     Keys with the same head share a parameter, and so do keys of which only the same number differs.
     """
     heads = {keys: head(keys) for keys in found if not constant(keys)}
-    distinct = {keys: word for vector, word in found.items() if vector in heads for keys in [heads[vector][0]]}
-    cores: dict[Keys, list[Keys]] = {}
-    for keys in distinct:
-        cores.setdefault(core(keys)[1], []).append(keys)
+    distinct = {heads[vector][0]: word for vector, word in found.items() if vector in heads}
+    numbered = {keys: found for keys in distinct if (found := core(keys)) is not None}
+    shared = Counter(numbers for _, numbers, _ in numbered.values())
     texts: dict[Keys, str] = {}
-    for left, group in cores.items():
-        if len(group) > 1 and all(map(is_integer, left)):
-            name = scope.parameter(tuple(map(int, left)), "index")
-            texts.update({keys: f"{escaped(core(keys)[0])}{{{name}}}" for keys in group})
+    for keys, word in distinct.items():
+        if keys in numbered and shared[numbered[keys][1]] > 1:
+            start, numbers, end = numbered[keys]
+            texts[keys] = f"{escaped(start)}{{{scope.text(numbers, 'index')}}}{escaped(end)}"
         else:
-            word = "name" if len(distinct) == 1 else ""
-            texts.update({keys: f"{{{scope.parameter(keys, word or distinct[keys])}}}" for keys in group})
+            texts[keys] = f"{{{scope.parameter(keys, 'name' if len(distinct) == 1 else word)}}}"
     made: dict[Keys, str] = {}
     for vector, (keys, end) in heads.items():
         whole = texts[keys] + escaped(end)
-        made[vector] = whole[1:-1] if re.fullmatch(r"\{\w+\}", whole) else f'"{whole}"'
+        made[vector] = whole[1:-1] if re.fullmatch(r"\{\w+\}", whole) and isinstance(vector[0], str) and whole[1:-1] not in [each.name for each in scope.parameters if each.word == 'index'] else f'"{whole}"'
     return made
 
 

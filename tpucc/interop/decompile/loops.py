@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 LONGEST = 12
 """Lines of a loop's body, at most."""
@@ -70,7 +69,9 @@ def _longest(lines: Sequence[Line], start: int) -> tuple[int, int]:
     for period in range(1, LONGEST + 1):
         rounds = _rounds(lines, start, period)
         saved = period * (rounds - 1) - 1
-        if saved > most and (rounds >= ROUNDS or period >= ROUNDS):
+        if saved <= most or (rounds < ROUNDS and period < ROUNDS):
+            continue
+        if _is_plain(lines[start : start + period], lines[start + period : start + 2 * period]):
             best, most = (period, rounds), saved
     return best
 
@@ -94,6 +95,12 @@ def _difference(a: Line, b: Line) -> tuple[int, ...] | None:
     if a.texts != b.texts:
         return None
     return tuple(y - x for x, y in zip(a.integers, b.integers, strict=True))
+
+
+def _is_plain(first: Sequence[Line], second: Sequence[Line]) -> bool:
+    """Whether a loop is easy to read: if it has several lines, all integers that change do so by the same number."""
+    rises = {y - x for a, b in zip(first, second, strict=True) for x, y in zip(a.integers, b.integers, strict=True) if x != y}
+    return len(first) == 1 or len(rises) < 2
 
 
 def _loop(first: Sequence[Line], second: Sequence[Line], rounds: int, names: set[str]) -> Iterator[str]:
@@ -136,8 +143,3 @@ def _written(value: int, rise: int, start: int, step: int, name: str, quoted: bo
     elif rest:
         text += f" {'+' if rest > 0 else '-'} {abs(rest)}"
     return f"{{{text}}}" if quoted else text
-
-
-def is_rising(values: Sequence[int]) -> bool:
-    """Whether each value is larger than the one before it."""
-    return all(a < b for a, b in pairwise(values))

@@ -20,7 +20,7 @@ from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.opdef import Arithmetic, Clamp, Table
 from tpucc.ops.slice import SliceAttributes
 
-LONGEST = 96
+LONGEST = 64
 """Steps of a window, at most."""
 TRIED = 12
 """Candidates of a round that are looked at closely."""
@@ -29,7 +29,7 @@ ENTRIES, EXITS = 5, 3
 ROUNDS = 100
 SHORT = 4
 """Steps of a function that stand in one line as well."""
-LATE = 0.8
+LATE = 0.5
 """By how much a function is worse that begins in the middle of a layer."""
 DEFINITION = 20
 """The characters of a `def` beside those of its body."""
@@ -173,10 +173,10 @@ def _candidates(bodies: Sequence[Body], kinds: Kinds) -> Iterator[Candidate]:
                 if last < len(window.body.steps):
                     token = window.token(window.body.steps[last])
                     extended[number, kinds[id(window.body)][last], token].append(window)
-        groups = [group for group in extended.values() if len(group) > 1]
+        groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[0], length, kinds, 3)]
         for group in groups if length > 1 else ():
             first = group[0]
-            if _has_period(kinds[id(first.body)][first.start : first.start + length]):
+            if _is_run(first, length, kinds, 2):
                 continue
             windows = _apart(group, length)
             if len(windows) > 1:
@@ -207,11 +207,11 @@ def _may_begin(body: Body, start: int) -> bool:
     return bool(step.operands) and not (step.attributes and isinstance(step.attributes[0], SliceAttributes))
 
 
-def _has_period(kinds: Sequence[Hashable]) -> bool:
-    """Whether steps are some steps several times, which then are the window to look at."""
-    length = len(kinds)
-    periods = (period for period in range(1, length // 2 + 1) if length % period == 0 and kinds[0] == kinds[period])
-    return any(kinds[period:] == kinds[:-period] for period in periods)
+def _is_run(window: _Growing, length: int, kinds: Kinds, times: int) -> bool:
+    """Whether a window is some steps at least so many times: then these are the window to look at."""
+    found, start, stop = kinds[id(window.body)], window.start, window.start + length
+    periods = (period for period in range(1, length // times + 1) if found[start] == found[start + period])
+    return any(found[start + period : stop] == found[start : stop - period] for period in periods)
 
 
 def _apart(group: Sequence[_Growing], length: int) -> tuple[Window, ...]:
@@ -255,7 +255,7 @@ def _is_natural(windows: Sequence[Window], kinds: Kinds) -> bool:
     if is_activation and any(map(is_heavy, windows[0].steps)):
         return False
     cuts = [_cuts_a_run(window, kinds[id(window.body)]) for window in windows]
-    return _is_connected(windows[0]) and "call" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
+    return _is_connected(windows[0]) and "after" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
 
 
 def _begins_a_layer(function: Function) -> bool:
@@ -267,14 +267,13 @@ def _begins_a_layer(function: Function) -> bool:
 
 
 def _cuts_a_run(window: Window, kinds: Sequence[Hashable]) -> str:
-    """Which of the first or the last steps of a window stand before or after it once more: a "call", or "steps"; empty if none."""
-    first, last, steps = window.start, window.start + window.length, window.body.steps
-    beside = [place for place, other in ((first, first - 1), (last - 1, last)) if 0 <= other < len(steps) and kinds[place] == kinds[other]]
-    if any(steps[place].function is not None for place in beside):
-        return "call"
+    """Whether the last steps of a window stand "after" it once more, or else the first ones "before" it; empty if neither."""
+    first, last = window.start, window.start + window.length
+    if any(kinds[last - period : last] == kinds[last : last + period] for period in range(1, window.length)):
+        return "after"
     before = any(kinds[first - period : first] == kinds[first : first + period] for period in range(1, min(window.length, first + 1)))
-    after = any(kinds[last - period : last] == kinds[last : last + period] for period in range(1, window.length))
-    return "steps" if before or after else ""
+    called = first > 0 and kinds[first - 1] == kinds[first] and window.steps[0].function is not None
+    return "after" if called else "before" if before else ""
 
 
 def _is_connected(window: Window) -> bool:

@@ -94,7 +94,7 @@ class Scope:
             for b, second in known[index + 1 :]:
                 product = tuple(x * y for x, y in zip(first, second, strict=True))
                 yield from [f"{a} * {b}"] if product == values else _scaled(values, f"{a} * {b}", product)
-        for text, others in known:
+        for text, others in [*self.params.items(), *own]:
             if constant(differences := tuple(x - y for x, y in zip(values, others, strict=True))):
                 yield f"{text} {'+' if differences[0] > 0 else '-'} {abs(differences[0])}"
 
