@@ -13,11 +13,12 @@ from dataclasses import dataclass, field
 
 from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import Text, applied, number, reads, statics
-from tpucc.interop.decompile.keys import templates
+from tpucc.interop.decompile.keys import head, last_word, templates
 from tpucc.interop.decompile.names import stem
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
 from tpucc.interop.decompile.statics import Parameter, Scope, Vector, fresh
-from tpucc.ops import OPS
+from tpucc.ops import OPS, legalisation_of
+from tpucc.ops.opdef import Matrix
 
 WIDTH = 100
 """Columns of a line."""
@@ -51,6 +52,7 @@ class Writer:
     functions: Mapping[Function, Written] = field(default_factory=dict)
     outputs: Sequence[str] | None = None
     nested: bool = True
+    called: dict[Value, tuple[str, ...]] = field(init=False)
     statics: list[list[str]] = field(init=False)
     types: dict[Weight, str] = field(init=False)
     weight_sizes: dict[tuple[int, ...], str] = field(default_factory=dict)
@@ -66,6 +68,13 @@ class Writer:
         for weight in (*self.body.unused, *(result for result in self.body.results if isinstance(result, Weight))):
             self._declare(weight, None)
         self.numbers = {id(step): index for index, step in enumerate(self.body.steps)}
+        self.called = {
+            result: step.function.body.hints[inner]
+            for step in self.body.steps
+            if step.function is not None
+            for result, inner in zip(step.results, step.function.body.results, strict=True)
+            if isinstance(inner, Value)
+        }
 
     def lines(self) -> list[str]:
         """The lines of the body, without indentation."""
@@ -85,7 +94,7 @@ class Writer:
         for step in self.body.steps:
             for operand in step.operands:
                 if isinstance(operand, Weight):
-                    yield operand.keys, word_of(step.op)
+                    yield operand.keys, last_word(head(operand.keys)[0]) or word_of(step.op).rpartition("_")[2]
             for parameter, values in self._given(step):
                 if all(isinstance(value, str) for value in values):
                     yield values, parameter.name
@@ -173,7 +182,11 @@ class Writer:
 
     def variable(self, value: Value) -> str:
         """The variable's name that the graph's names of a value come from, if it had one in all environments."""
-        return common_stem(self.body.hints[value])
+        return common_stem(self.hints(value))
+
+    def hints(self, value: Value) -> Sequence[str]:
+        """The names that the graph gives to a value; to the result of a function, at all of its calls."""
+        return self.called.get(value, self.body.hints[value])
 
     def _inside_results(self, inside: dict[Value, Step], uses: Counter[Value], makers: Mapping[Value, Step]) -> None:
         """Results that stand in the `return`: of a model those whose output has no name of a variable."""
@@ -369,6 +382,8 @@ class _Names:
             if weight in step.operands and step.function is None:
                 names = [operand.name for operand in OPS[step.op].operands]
                 at = step.operands.index(weight)
+                if isinstance(legalisation_of(step.op), Matrix):
+                    return "w"
                 return names[at] if at < len(names) else "w"
         return "w"
 

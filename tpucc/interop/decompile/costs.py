@@ -56,7 +56,12 @@ def parameters(function: Function) -> int:
     known = {size for entry in body.entries for size in zip(*body.shapes[entry], strict=True)}
     names = {found[1] if (found := core(keys)) is not None else keys for keys in heads}
     varying = {size for size in sizes - known if not constant(size)}
-    return len(names) + len({tuple(x / size[0] for x in size) if isinstance(size[0], int) and size[0] else size for size in varying})
+    return len(names) + len(set(map(_ratios, varying)))
+
+
+def _ratios(values: Vector) -> Vector:
+    """Sizes relative to the first: multiples of each other need one parameter. Other values as they are."""
+    return tuple(value / values[0] for value in values) if values[0] and all(type(value) is int for value in values) else values
 
 
 def weights_of(function: Function) -> Iterator[Weight]:

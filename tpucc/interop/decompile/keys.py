@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.names import RESERVED
 from tpucc.interop.decompile.statics import Scope, constant
 
 Keys = tuple[str, ...]
@@ -65,6 +66,13 @@ def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
 def is_integer(text: str) -> bool:
     """Whether a text is how an integer is written."""
     return text.isascii() and text.isdigit() and str(int(text)) == text
+
+
+def last_word(names: Sequence[str]) -> str:
+    """The word with which most names end, without numbers: `conv` of `layer1.conv2`; empty if there is none."""
+    words = Counter(re.split(r"[./:]", name)[-1].rstrip("0123456789_") for name in names)
+    word, times = words.most_common(1)[0]
+    return word if re.fullmatch(r"[a-z]\w+", word) and word not in RESERVED and 2 * times > len(names) else ""
 
 
 def common_word(names: Sequence[str]) -> str:

@@ -31,6 +31,8 @@ SHORT = 4
 """Steps of a function that stand in one line as well."""
 LATE = 0.5
 """By how much a function is worse that begins in the middle of a layer."""
+SEVERAL = 0.5
+"""By how much a function is worse for each result but the first."""
 DEFINITION = 20
 """The characters of a `def` beside those of its body."""
 
@@ -120,18 +122,19 @@ def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, 
     best, most, tried = None, 0.0, 0
     readers = {id(body): _last_readers(body) for body in bodies}
     kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
-    for candidate in sorted(_candidates(bodies, kinds), key=lambda candidate: -candidate.bound):
+    chained = {id(body): _chained(body, kinds[id(body)]) for body in bodies}
+    for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.bound):
         if candidate.bound <= most or tried == TRIED:
             break
         exits = _exits(candidate.windows, readers)
-        if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, kinds):
+        if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, chained):
             continue
         tried += 1
         function = merged(candidate.windows, exits, values)
         if len(function.body.entries) > ENTRIES:
             continue
         saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
-        saved *= 1 if _begins_a_layer(function) else LATE
+        saved *= (1 if _begins_a_layer(function) else LATE) * SEVERAL ** (len(exits) - 1)
         if saved > most:
             best, most = (candidate.windows, function, exits), saved
     return best
@@ -161,7 +164,7 @@ class _Growing:
         return self.numbers.setdefault(operand, (word, len(self.numbers)))
 
 
-def _candidates(bodies: Sequence[Body], kinds: Kinds) -> Iterator[Candidate]:
+def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Kinds) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
     costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
     groups: list[list[_Growing]] = [[_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]]
@@ -173,10 +176,10 @@ def _candidates(bodies: Sequence[Body], kinds: Kinds) -> Iterator[Candidate]:
                 if last < len(window.body.steps):
                     token = window.token(window.body.steps[last])
                     extended[number, kinds[id(window.body)][last], token].append(window)
-        groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[0], length, kinds, 3)]
+        groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[0], length, chained, 3)]
         for group in groups if length > 1 else ():
             first = group[0]
-            if _is_run(first, length, kinds, 2):
+            if _is_run(first, length, chained, 2):
                 continue
             windows = _apart(group, length)
             if len(windows) > 1:
@@ -189,6 +192,16 @@ def _kind(body: Body, step: Step) -> Hashable:
     ranks = tuple(len(body.shapes[result][0]) for result in step.results)
     weights = tuple(len(operand.shapes[0]) for operand in step.operands if isinstance(operand, Weight))
     return step.op, id(step.function), ranks, weights, len(step.operands), _structure(step)
+
+
+def _chained(body: Body, kinds: Sequence[Hashable]) -> list[Hashable]:
+    """The kinds of steps, each with how many steps before it its operands are made: in a run of layers these are the same for each."""
+    makers = {result: place for place, step in enumerate(body.steps) for result in step.results}
+    found: list[Hashable] = []
+    for place, step in enumerate(body.steps):
+        distances = [place - makers[operand] if operand in makers else 0 for operand in step.operands if isinstance(operand, Value)]
+        found.append((kinds[place], *(distance for distance in distances if distance <= LONGEST)))
+    return found
 
 
 def _structure(step: Step) -> Hashable:
@@ -207,9 +220,9 @@ def _may_begin(body: Body, start: int) -> bool:
     return bool(step.operands) and not (step.attributes and isinstance(step.attributes[0], SliceAttributes))
 
 
-def _is_run(window: _Growing, length: int, kinds: Kinds, times: int) -> bool:
+def _is_run(window: _Growing, length: int, chained: Kinds, times: int) -> bool:
     """Whether a window is some steps at least so many times: then these are the window to look at."""
-    found, start, stop = kinds[id(window.body)], window.start, window.start + length
+    found, start, stop = chained[id(window.body)], window.start, window.start + length
     periods = (period for period in range(1, length // times + 1) if found[start] == found[start + period])
     return any(found[start + period : stop] == found[start : stop - period] for period in periods)
 
@@ -244,7 +257,7 @@ def _exits(windows: Sequence[Window], readers: dict[int, dict[Value, int]]) -> t
     return tuple(sorted(found, reverse=True))
 
 
-def _is_natural(windows: Sequence[Window], kinds: Kinds) -> bool:
+def _is_natural(windows: Sequence[Window], chained: Kinds) -> bool:
     """Whether a function of these windows is one that a person might write.
 
     It doesn't begin with an activation of layers, which belongs to the layer before. Its steps depend on each other. And it takes no part
@@ -254,7 +267,7 @@ def _is_natural(windows: Sequence[Window], kinds: Kinds) -> bool:
     is_activation = first.function is None and isinstance(legalisation_of(first.op), Table | Clamp)
     if is_activation and any(map(is_heavy, windows[0].steps)):
         return False
-    cuts = [_cuts_a_run(window, kinds[id(window.body)]) for window in windows]
+    cuts = [_cuts_a_run(window, chained[id(window.body)]) for window in windows]
     return _is_connected(windows[0]) and "after" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
 
 
@@ -267,13 +280,18 @@ def _begins_a_layer(function: Function) -> bool:
 
 
 def _cuts_a_run(window: Window, kinds: Sequence[Hashable]) -> str:
-    """Whether the last steps of a window stand "after" it once more, or else the first ones "before" it; empty if neither."""
+    """Whether the last steps of a window stand "after" it once more, or else the first ones "before" it, three times in all; empty if
+    neither."""
     first, last = window.start, window.start + window.length
-    if any(kinds[last - period : last] == kinds[last : last + period] for period in range(1, window.length)):
-        return "after"
-    before = any(kinds[first - period : first] == kinds[first : first + period] for period in range(1, min(window.length, first + 1)))
-    called = first > 0 and kinds[first - 1] == kinds[first] and window.steps[0].function is not None
-    return "after" if called else "before" if before else ""
+    for period in range(1, window.length):
+        unit = kinds[last - period : last]
+        if unit == kinds[last : last + period] and unit in (kinds[last - 2 * period : last - period], kinds[last + period : last + 2 * period]):
+            return "after"
+    for period in range(1, min(window.length, first + 1)):
+        unit = kinds[first : first + period]
+        if unit == kinds[first - period : first] and unit in (kinds[first + period : first + 2 * period], kinds[max(first - 2 * period, 0) : first - period]):
+            return "before"
+    return ""
 
 
 def _is_connected(window: Window) -> bool:

@@ -90,6 +90,9 @@ class Scope:
                 yield text
         for text, others in known:
             yield from _scaled(values, text, others)
+        for text, others in own:
+            if tuple(size // 2 for size in others) == values:
+                yield f"{text} // 2"
         for index, (a, first) in enumerate(known):
             for b, second in known[index + 1 :]:
                 product = tuple(x * y for x, y in zip(first, second, strict=True))
