@@ -13,12 +13,14 @@ from dataclasses import dataclass, field
 
 from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import Text, applied, number, reads, statics
+from tpucc.interop.decompile.families import Made, Member, families, kind, whole
 from tpucc.interop.decompile.keys import head, last_word, templates
 from tpucc.interop.decompile.names import stem
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
-from tpucc.interop.decompile.statics import Parameter, Scope, Vector, fresh
+from tpucc.interop.decompile.statics import Parameter, Scope, Vector, constant, fresh
 from tpucc.ops import OPS, legalisation_of
 from tpucc.ops.opdef import Matrix
+from tpucc.ops.slice import SliceAttributes
 
 WIDTH = 100
 """Columns of a line."""
@@ -140,10 +142,21 @@ class Writer:
             rows = tuple(shape[-1] if shape else 0 for shape in self.body.shapes[entry])
             if step is not None and entry in step.operands and rows == values:
                 return self.weight_sizes.setdefault(values, f"{name}.shape[-1]")
+        if step is not None and word == "inputs" and (divided := self._divided(values, step)):
+            return divided
         if values not in self.weight_sizes or word == "size":
             text = self.scope.text(values, word)
             return text if word == "size" else self.weight_sizes.setdefault(values, text)
         return self.weight_sizes[values]
+
+    def _divided(self, values: tuple[int, ...], step: Step) -> str:
+        """The inputs of a convolution in groups, as a part of the channels that the function takes; empty for others."""
+        groups = tuple(getattr(attributes, "groups", 1) for attributes in step.attributes)
+        for name, entry in zip(self.entries, self.body.entries, strict=True):
+            rows = tuple(shape[-1] if shape else 0 for shape in self.body.shapes[entry])
+            if entry in step.operands and not constant(groups) and tuple(a // b for a, b in zip(rows, groups, strict=True)) == values:
+                return f"{name}.shape[-1] // {self.scope.text(groups, 'groups')}"
+        return ""
 
     def _arguments(self, step: Step) -> list[str]:
         texts: list[str] = []
@@ -163,10 +176,13 @@ class Writer:
         sizes: dict[Value, int] = {}
         products: set[Value] = set()
         makers = {step.results[0]: step for step in self.body.steps if len(step.results) == 1}
+        links = self._links()
+        chained = {result for step in links for result in step.results}
         for step in self.body.steps:
             heavy = is_heavy(step)
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
             chosen = [operand for operand in single if not self.variable(operand) and not (heavy and operand in products)]
+            chosen = [operand for operand in chosen if operand not in chained and (step not in links or _is_slice(makers[operand]))]
             chosen.sort(key=lambda operand: sizes[operand])
             total = 1
             for operand in chosen:
@@ -179,6 +195,12 @@ class Writer:
                     products.add(step.results[0])
         self._inside_results(inside, uses, makers)
         return inside
+
+    def _links(self) -> set[Step]:
+        """Calls that stand in a row, each with the result of the one before."""
+        makers = {result: step for step in self.body.steps for result in step.results if step.function is not None}
+        pairs = [(makers[operand], step) for step in self.body.steps for operand in reads(step) if operand in makers]
+        return {link for before, step in pairs if before.function is step.function for link in (before, step)}
 
     def variable(self, value: Value) -> str:
         """The variable's name that the graph's names of a value come from, if it had one in all environments."""
@@ -231,6 +253,15 @@ def unnamed(index: int, many: int) -> str:
     return "out" if many == 1 else f"out{index}"
 
 
+def _list(family: int) -> Value:
+    """What stands for a list among the values that have names."""
+    return Value(-1 - family)
+
+
+def _is_slice(part: Step | Operand) -> bool:
+    return isinstance(part, Step) and bool(part.attributes) and isinstance(part.attributes[0], SliceAttributes)
+
+
 class _Names:
     """Gives names to the variables and weights of a body's statements, and writes the lines."""
 
@@ -239,15 +270,46 @@ class _Names:
         self.statements = statements
         self.names: dict[Value | Weight, str] = dict(zip(writer.body.entries, writer.entries, strict=True))
         self.ends: dict[Value | Weight, int] = {}
+        self.place = 0
+        self._collect()
         self.sized: dict[str, tuple[Value, int]] = {}
         """For each name the entry whose sizes its text stands for, and the last place where it does."""
         for place, statement in enumerate(statements):
+            self.place = place
             for operand in self._leaves(statement):
-                self.ends[operand] = place
+                member = self.members.get(operand) if isinstance(operand, Value) else None
+                self.ends[_list(member.family) if member is not None and place > member.until else operand] = place
+            for family in self._whole_lists(statement):
+                self.ends[_list(family)] = place
             for step in self._steps(statement):
                 self._note_sizes(step, place)
         self.holders = {name: value for value, name in self.names.items()}
         self.too_long: set[Value] = set()
+
+    def _collect(self) -> None:
+        """Finds the lists of values."""
+        last: dict[Value, int] = {}
+        made: list[Made] = []
+        self.lists: list[tuple[Value, ...]] = []
+        self.members: dict[Value, Member] = {}
+        for place, statement in enumerate(self.statements):
+            last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
+            root = statement.parts[0]
+            if statement.results is not None and len(statement.results) == 1 and isinstance(root, Step) and not self._output(statement.results[0]):
+                statics = self.writer.statics[self.writer.numbers[id(root)]]
+                made.append(Made(statement.results[0], place, kind(root, statics)))
+        self.lists, self.members = families(made, last)
+
+    def _whole_lists(self, statement: Statement) -> Iterator[int]:
+        """The lists that a statement reads as a whole."""
+        for step in self._steps(statement):
+            if (found := self._whole(step)) is not None:
+                yield found
+
+    def _whole(self, step: Step) -> int | None:
+        """The list that a step takes as a whole: the one before the last that is complete when the step is reached."""
+        takes_many = step.function is None and any(operand.many for operand in OPS[step.op].operands)
+        return whole(step.operands, self.lists, self.members) if takes_many else None
 
     def lines(self) -> tuple[list[str], set[Value]]:
         """The lines, and the values that should have a variable of their own because a line is too long."""
@@ -256,15 +318,29 @@ class _Names:
         for place, statement in enumerate(self.statements):
             weights = [leaf for leaf in self._leaves(statement) if isinstance(leaf, Weight) and leaf not in self.names]
             lines += [self._weight(weight, self._role(weight, statement), place) for weight in dict.fromkeys(weights)]
+            self.place = place
             if statement.results is not None:
-                value = self._text(statement.parts[0]).text
-                targets = [self._variable(result, place) for result in statement.results]
-                lines.append(f"{', '.join(targets)} = {value}")
+                lines += self._assigned(statement, statement.results)
             else:
                 lines += self._returned(statement)
             if len(lines[-1]) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
                 self.too_long.add(inner)
         return lines, self.too_long
+
+    def _assigned(self, statement: Statement, results: Sequence[Value]) -> Iterator[str]:
+        """The lines that compute values: of one in a list, with those that begin the list and add to it."""
+        member = self.members.get(results[0])
+        if member is not None and member.index == 0:
+            base = self.writer.variable(results[0]) or ("x" if _is_slice(statement.parts[0]) else "h")
+            yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
+        value = self._text(statement.parts[0]).text
+        if member is None or any(each in self.ends for each in self.lists[member.family]):
+            targets = ", ".join(self._variable(result, self.place) for result in results)
+            yield f"{targets} = {value}"
+            value = targets
+        if member is not None:
+            name = self.names[_list(member.family)]
+            yield f"{name} = {name} + [{value}]"
 
     def _at_the_top(self) -> Iterator[str]:
         """The declarations of all weights of a function, if none needs the name of another."""
@@ -284,7 +360,7 @@ class _Names:
         if isinstance(part, Value) and part in self.writer.inside:
             part = self.writer.inside[part]
         if isinstance(part, Step):
-            for operand in part.operands:
+            for operand in part.operands if self._whole(part) is None else ():
                 yield from self._read(operand)
         elif not isinstance(part, Number):
             yield part
@@ -316,7 +392,11 @@ class _Names:
         if isinstance(part, Number):
             return number(part.values, self.writer.scope)
         if not isinstance(part, Step):
-            return Text(self.names[part])
+            member = self.members.get(part) if isinstance(part, Value) else None
+            listed = member is not None and self.place > member.until
+            return Text(f"{self.names[_list(member.family)]}[{member.index}]" if member is not None and listed else self.names[part])
+        if (family := self._whole(part)) is not None:
+            return Text(f"{part.op}({', '.join([self.names[_list(family)], *self.writer.statics[self.writer.numbers[id(part)]]])})")
         operands = [self._text(operand) for operand in part.operands]
         static = self.writer.statics[self.writer.numbers[id(part)]]
         if part.function is not None:
