@@ -15,7 +15,7 @@ from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import Text, applied, number, reads, statics
 from tpucc.interop.decompile.families import Made, Member, families, kind, whole
 from tpucc.interop.decompile.keys import head, last_word, templates
-from tpucc.interop.decompile.names import stem
+from tpucc.interop.decompile.names import RESERVED, stem
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Shape, Step, Value, Weight
 from tpucc.interop.decompile.statics import Parameter, Scope, Vector, constant, fresh
 from tpucc.ops import OPS, legalisation_of
@@ -96,7 +96,8 @@ class Writer:
         for step in self.body.steps:
             for operand in step.operands:
                 if isinstance(operand, Weight):
-                    yield operand.keys, last_word(head(operand.keys)[0]) or word_of(step.op).rpartition("_")[2]
+                    word = word_of(step.op).rpartition("_")[2]
+                    yield operand.keys, last_word(head(operand.keys)[0]) or (word if word not in RESERVED else "name")
             for parameter, values in self._given(step):
                 if all(isinstance(value, str) for value in values):
                     yield values, parameter.name

@@ -158,7 +158,10 @@ class _Growing:
     def _operand(self, operand: Operand) -> Hashable:
         if isinstance(operand, Number):
             return "number"
-        return self.numbers.get(operand) or self._number(operand, "weight" if isinstance(operand, Weight) else "entry")
+        if isinstance(operand, Weight):
+            return self._number(operand, "weight")
+        rank = len(self.body.shapes[operand][0])
+        return self.numbers.get(operand) or (self._number(operand, "entry"), rank)
 
     def _number(self, operand: Operand, word: str) -> tuple[str, int]:
         return self.numbers.setdefault(operand, (word, len(self.numbers)))
