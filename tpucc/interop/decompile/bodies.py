@@ -136,7 +136,7 @@ class Writer:
         self.types[weight] = f"f32[{', '.join(texts)}] = {self.scope.text(weight.keys, 'name')}"
 
     def _size(self, values: tuple[int, ...], word: str, step: Step | None) -> str:
-        """A size of a weight: that of the rows with which the step combines it, if the function takes these; else as before, or any text."""
+        """A size of a weight: that of the rows with which the step combines it, if the function takes these; else as before, or any."""
         if not self.scope.open:
             return self.scope.text(values, word)
         for name, entry in zip(self.entries, self.body.entries, strict=True):
@@ -296,7 +296,12 @@ class _Names:
         for place, statement in enumerate(self.statements):
             last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
             root = statement.parts[0]
-            if statement.results is not None and len(statement.results) == 1 and isinstance(root, Step) and not self._output(statement.results[0]):
+            if (
+                statement.results is not None
+                and len(statement.results) == 1
+                and isinstance(root, Step)
+                and not self._output(statement.results[0])
+            ):
                 statics = self.writer.statics[self.writer.numbers[id(root)]]
                 made.append(Made(statement.results[0], place, kind(root, statics)))
         self.lists, self.members = families(made, last)
@@ -410,9 +415,9 @@ class _Names:
         outputs = self.writer.outputs or texts
         if self.writer.outputs is None or self._named_right(texts, outputs):
             return [f"return {', '.join(texts)}"]
-        renamed = [output if name_matters else text for text, output, name_matters in self._renamings(texts, outputs)]
-        pairs = [(new, text) for new, text in zip(renamed, texts, strict=True) if new != text]
-        return [f"{', '.join(new for new, _ in pairs)} = {', '.join(text for _, text in pairs)}", f"return {', '.join(renamed)}"]
+        pairs = [(name, text) for name, text in zip(outputs, texts, strict=True) if name != text]
+        names, values = ", ".join(name for name, _ in pairs), ", ".join(text for _, text in pairs)
+        return [f"{names} = {values}", f"return {', '.join(outputs)}"]
 
     def _named_right(self, texts: Sequence[str], outputs: Sequence[str]) -> bool:
         return not any(text != output and matters for text, output, matters in self._renamings(texts, outputs))

@@ -57,7 +57,8 @@ def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tupl
 
 def _with_default(parameter: Parameter) -> Parameter:
     """The parameter with the value that most calls give it as the default, if it is an attribute."""
-    if parameter.word in SIZES[:3] or isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode"):
+    is_name = isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode")
+    if parameter.word in SIZES[:3] or is_name:
         return parameter
     counts = Counter(map(identity, parameter.values))
     usual, times = counts.most_common(1)[0]
