@@ -297,3 +297,9 @@ def test_words_of_the_language_are_no_names_of_variables() -> None:
     sums = [model.op("add", *named[:2]), model.op("add", *named[2:])]
     text = require_source(model.build(model.op("add", *sums, name="y")))
     assert not {"for", "weight", "len"} & set(text.replace("(", " ").replace(",", " ").split())
+
+
+def test_a_text_that_means_another_graph_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = program(ROOT / "programs" / "09_cifar_resnet.tpu")
+    monkeypatch.setattr("tpucc.interop.decompile.text.rolled", lambda lines: lines[:-1])
+    assert source_of(graph) == text_of(graph, Style.FUNCTIONS)

@@ -313,7 +313,7 @@ class _Names:
                 yield found
 
     def _whole(self, step: Step) -> int | None:
-        """The list that a step takes as a whole: the one before the last that is complete when the step is reached."""
+        """The list whose values are all operands of a step; None if there is none."""
         takes_many = step.function is None and any(operand.many for operand in OPS[step.op].operands)
         return whole(step.operands, self.lists, self.members) if takes_many else None
 

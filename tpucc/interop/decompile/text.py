@@ -57,11 +57,16 @@ def source_of(
     Raises `Unwritable` for a graph that the language can't say.
     """
     given = params or {}
+    refused = Unwritable("the text of the graph would mean another one")
     for style in Style:
-        text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
-        if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
-            return text
-    raise Unwritable("the text of the graph would mean another one")
+        try:
+            text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
+        except Unwritable as error:
+            refused = error
+        else:
+            if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
+                return text
+    raise refused
 
 
 def text_of(
