@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tpucc.interop.decompile.bodies import Writer, Written, common_stem, word_of
+from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.costs import weights_of
 from tpucc.interop.decompile.keys import common_word, head
 from tpucc.interop.decompile.literals import literal
-from tpucc.interop.decompile.names import RESERVED
+from tpucc.interop.decompile.names import RESERVED, common_stem, word_of
 from tpucc.interop.decompile.program import Body, Function, Step, Value, Weight
 from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, fresh
 from tpucc.ir.attributes import identity

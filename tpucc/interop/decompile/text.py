@@ -11,8 +11,9 @@ from tpucc.diagnostics import Error, Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.frontend.types import DECLARABLE
-from tpucc.interop.decompile.bodies import WIDTH, Writer, Written
+from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.functions import written
+from tpucc.interop.decompile.lines import WIDTH
 from tpucc.interop.decompile.literals import escaped
 from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.names import required
