@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from tpucc.interop.decompile.costs import is_heavy
 from tpucc.interop.decompile.expressions import is_slice, reads, statics
+from tpucc.interop.decompile.families import FEWEST
 from tpucc.interop.decompile.keys import head, last_word, templates
 from tpucc.interop.decompile.lines import Lines, Statement
 from tpucc.interop.decompile.names import RESERVED, common_stem, unnamed, word_of
@@ -178,6 +179,7 @@ class Writer:
             single = [operand for operand in reads(step) if operand in makers and uses[operand] == 1 and operand not in forced]
             chosen = [operand for operand in single if not self.variable(operand) and not (heavy and operand in products)]
             chosen = [operand for operand in chosen if operand not in chained and (step not in links or is_slice(makers[operand]))]
+            chosen = [] if len(step.operands) >= FEWEST and len(chosen) == len(step.operands) else chosen
             chosen.sort(key=lambda operand: sizes[operand])
             total = 1
             for operand in chosen:

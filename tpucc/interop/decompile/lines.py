@@ -68,14 +68,9 @@ class Lines:
         for place, statement in enumerate(self.statements):
             last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
             root = statement.parts[0]
-            if (
-                statement.results is not None
-                and len(statement.results) == 1
-                and isinstance(root, Step)
-                and not self._output(statement.results[0])
-            ):
-                statics = self.writer.statics[self.writer.numbers[id(root)]]
-                made.append(Made(statement.results[0], place, kind(root, statics)))
+            if isinstance(root, Step) and not any(map(self._output, statement.results or ())):
+                alike = kind(root, self.writer.statics[self.writer.numbers[id(root)]])
+                made += [Made(result, place, (alike, index)) for index, result in enumerate(statement.results or ())]
         self.lists, self.members = families(made, last)
 
     def _whole_lists(self, statement: Statement) -> Iterator[int]:
@@ -107,18 +102,19 @@ class Lines:
 
     def _assigned(self, statement: Statement, results: Sequence[Value]) -> Iterator[str]:
         """The lines that compute values: of one in a list, with those that begin the list and add to it."""
-        member = self.members.get(results[0])
-        if member is not None and member.index == 0:
-            base = self.writer.variable(results[0]) or ("x" if is_slice(statement.parts[0]) else "h")
-            yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
+        members = [self.members[result] for result in results if result in self.members]
+        for member in members:
+            if member.index == 0:
+                base = self.writer.variable(results[0]) or ("x" if is_slice(statement.parts[0]) else "h")
+                yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
         value = self._text(statement.parts[0]).text
-        if member is None or any(each in self.ends for each in self.lists[member.family]):
-            targets = ", ".join(self._variable(result, self.place) for result in results)
-            yield f"{targets} = {value}"
-            value = targets
-        if member is not None:
-            name = self.names[_list(member.family)]
-            yield f"{name} = {name} + [{value}]"
+        if len(results) > 1 or not members or any(each in self.ends for each in self.lists[members[0].family]):
+            targets = [self._variable(result, self.place) for result in results]
+            yield f"{', '.join(targets)} = {value}"
+            value = targets[0]
+        for member in members:
+            name, own = self.names[_list(member.family)], self.lists[member.family][member.index]
+            yield f"{name} = {name} + [{self.names[own] if len(results) > 1 else value}]"
 
     def _at_the_top(self) -> Iterator[str]:
         """The declarations of all weights of a function, if none needs the name of another."""

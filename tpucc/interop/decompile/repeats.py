@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import count
 
 from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
-from tpucc.interop.decompile.expressions import reads
+from tpucc.interop.decompile.expressions import is_slice, reads
 from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
 from tpucc.ops import legalisation_of
 from tpucc.ops.constant import ConstantAttributes
@@ -200,11 +200,13 @@ def _kind(body: Body, step: Step) -> Hashable:
 
 
 def _chained(body: Body, kinds: Sequence[Hashable]) -> list[Hashable]:
-    """The kinds of steps, each with how many steps before it its operands are made: in a run of layers these are the same for each."""
+    """The kinds of steps, each with how many steps before it its operands are made: in a run of layers these are the same for each. What
+    a slice is of doesn't count, as all steps of a sequence take parts of one value."""
     makers = {result: place for place, step in enumerate(body.steps) for result in step.results}
     found: list[Hashable] = []
     for place, step in enumerate(body.steps):
-        distances = [place - makers[operand] if operand in makers else 0 for operand in step.operands if isinstance(operand, Value)]
+        read = [] if is_slice(step) else [operand for operand in step.operands if isinstance(operand, Value)]
+        distances = [place - makers[operand] if operand in makers else 0 for operand in read]
         found.append((kinds[place], *(distance for distance in distances if distance <= LONGEST)))
     return found
 
