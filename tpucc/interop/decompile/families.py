@@ -68,9 +68,12 @@ def kind(step: Step, statics: Sequence[str]) -> object:
     return step.op, step.function, tuple(re.sub(r"\d+", "", text) for text in statics)
 
 
-def whole(operands: Sequence[Operand], found: Sequence[tuple[Value, ...]], members: Mapping[Value, Member]) -> int | None:
-    """The list of which these are all values in order; None if there is none."""
-    first = operands[0]
-    if isinstance(first, Value) and first in members and tuple(operands) == found[members[first].family]:
-        return members[first].family
-    return None
+def whole(operands: Sequence[Operand], found: Sequence[tuple[Value, ...]], members: Mapping[Value, Member]) -> tuple[int, str] | None:
+    """The list of which these are values in order, and the slice of it that they are, empty for all; None if there is none."""
+    first = members.get(operands[0]) if isinstance(operands[0], Value) else None
+    if first is None:
+        return None
+    values, start, stop = found[first.family], first.index, first.index + len(operands)
+    if len(operands) < FEWEST or tuple(operands) != values[start:stop]:
+        return None
+    return first.family, "" if len(operands) == len(values) else f"[{start or ''}:{stop if stop < len(values) else ''}]"

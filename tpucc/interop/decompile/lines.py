@@ -77,10 +77,10 @@ class Lines:
         """The lists that a statement reads as a whole."""
         for step in self._steps(statement):
             if (found := self._whole(step)) is not None:
-                yield found
+                yield found[0]
 
-    def _whole(self, step: Step) -> int | None:
-        """The list whose values are all operands of a step; None if there is none."""
+    def _whole(self, step: Step) -> tuple[int, str] | None:
+        """The list whose values are all operands of a step, and the slice of it that they are; None if there is none."""
         takes_many = step.function is None and any(operand.many for operand in OPS[step.op].operands)
         return whole(step.operands, self.lists, self.members) if takes_many else None
 
@@ -169,8 +169,9 @@ class Lines:
             member = self.members.get(part) if isinstance(part, Value) else None
             listed = member is not None and self.place > member.until
             return Text(f"{self.names[_list(member.family)]}[{member.index}]" if member is not None and listed else self.names[part])
-        if (family := self._whole(part)) is not None:
-            return Text(f"{part.op}({', '.join([self.names[_list(family)], *self.writer.statics[self.writer.numbers[id(part)]]])})")
+        if (found := self._whole(part)) is not None:
+            values = self.names[_list(found[0])] + found[1]
+            return Text(f"{part.op}({', '.join([values, *self.writer.statics[self.writer.numbers[id(part)]]])})")
         operands = [self._text(operand) for operand in part.operands]
         static = self.writer.statics[self.writer.numbers[id(part)]]
         if part.function is not None:
