@@ -1,0 +1,190 @@
+"""`source_of`: the text of a model, checked by the front end."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+
+from tpucc.diagnostics import Error, Source
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.parse import parse
+from tpucc.frontend.types import DECLARABLE
+from tpucc.interop.decompile.bodies import Writer, Written
+from tpucc.interop.decompile.functions import written
+from tpucc.interop.decompile.lines import WIDTH
+from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.loops import rolled
+from tpucc.interop.decompile.names import required
+from tpucc.interop.decompile.program import Function, Program, Unwritable, program_of
+from tpucc.interop.decompile.repeats import with_functions
+from tpucc.interop.decompile.same import same_model
+from tpucc.interop.decompile.statics import Scope
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import TensorType
+
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
+"""A string, a bracket or a comma."""
+
+
+class Style(Enum):
+    """How much structure a text has, in the order in which they are tried."""
+
+    LOOPS = "functions and loops for what is repeated"
+    FUNCTIONS = "functions for what is repeated"
+    NESTED = "expressions in each other"
+    FLAT = "one operator a line"
+
+
+Sample = tuple[Mapping[str, int], Graph]
+"""The values of a model's params, and its graph for them."""
+
+
+def source_of(
+    graph: Graph,
+    *,
+    comments: Sequence[str] = (),
+    weights: str | None = None,
+    params: Mapping[str, int] | None = None,
+    samples: Sequence[Sample] = (),
+) -> str:
+    """The source text of a graph of operators, as the front end makes it: elaborated again, the text gives the same model (`same_model`).
+
+    `comments` are the text's first lines, and `weights` the file of its weights. `params` are the values of the model's params for which
+    the graph was made. Each of `samples` has other values of the same params, and the model's graph for them; so sizes become expressions
+    of the params. The text gives the same model for these values, too.
+
+    Raises `Unwritable` for a graph that the language can't say.
+    """
+    given = params or {}
+    refused = Unwritable("the text of the graph would mean another one")
+    for style in Style:
+        try:
+            text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
+        except Unwritable as error:
+            refused = error
+        else:
+            if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
+                return text
+    raise refused
+
+
+def text_of(
+    graph: Graph,
+    style: Style,
+    *,
+    comments: Sequence[str] = (),
+    weights: str | None = None,
+    params: Mapping[str, int] | None = None,
+    samples: Sequence[Sample] = (),
+) -> str:
+    """The text of a graph in a style, as for `source_of`, but not checked."""
+    given = params or {}
+    values = {name: (given[name], *(others[name] for others, _ in samples)) for name in given}
+    program = program_of((graph, *(sample for _, sample in samples)), values)
+    return "\n".join([*_head(comments, weights, given), *_text(program, style)]) + "\n"
+
+
+def _text(program: Program, style: Style) -> Iterator[str]:
+    """The lines of the functions and of the model."""
+    functions: dict[Function, Written] = {}
+    if style in (Style.LOOPS, Style.FUNCTIONS):
+        functions = written(with_functions(program.body), program.params, {program.name, *program.params})
+    for function in functions.values():
+        yield from _block(function.head, function.lines, style)
+        yield ""
+    yield from _model(program, functions, style)
+
+
+def _block(head: str, lines: Sequence[str], style: Style) -> Iterator[str]:
+    """A head and, indented, the lines under it."""
+    yield from wrapped(head, 0)
+    for line in rolled(lines) if style is Style.LOOPS else lines:
+        text = line.lstrip()
+        yield from wrapped(text, 4 + len(line) - len(text))
+
+
+def _holds(text: str, graph: Graph, params: Mapping[str, int]) -> bool:
+    """Whether the front end makes the graph of the text."""
+    source = Source(graph.source or "model.tpu", text)
+    try:
+        return same_model(elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph, graph)
+    except Error:
+        return False
+
+
+def _head(comments: Sequence[str], weights: str | None, params: Mapping[str, int]) -> Iterator[str]:
+    yield from (f"# {line}".rstrip() for line in comments)
+    yield from (f"param {required(name, 'a param')} = {value}" for name, value in params.items())
+    if weights is not None:
+        yield f'weights "{escaped(weights)}"'
+    if comments or params or weights is not None:
+        yield ""
+
+
+def _model(program: Program, functions: Mapping[Function, Written], style: Style) -> Iterator[str]:
+    """The lines of the model."""
+    names = [required(name, "an input") for name, _ in program.inputs]
+    outputs = [required(name, "an output") for name in program.outputs]
+    scope = Scope(program.params, taken=set(program.params))
+    inputs = [f"{name}: {_input(types, scope)}" for name, (_, types) in zip(names, program.inputs, strict=True)]
+    head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
+    if results:
+        head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
+    yield from _block(f"{head}:", Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT).lines(), style)
+
+
+def _input(types: Sequence[TensorType], scope: Scope) -> str:
+    return _type(types, scope) + _range(types)
+
+
+def _type(types: Sequence[TensorType], scope: Scope) -> str:
+    if types[0].dtype not in DECLARABLE:
+        raise Unwritable(f"the language has no inputs of the type {types[0].dtype}")
+    sizes = [scope.text(sizes, "size") for sizes in zip(*(type_.shape for type_ in types), strict=True)]
+    return f"{types[0].dtype}[{', '.join(sizes)}]"
+
+
+def _range(types: Sequence[TensorType]) -> str:
+    known = types[0].range
+    if known is None:
+        return ""
+    integers = types[0].dtype == "i32"
+    low, high = (str(int(end)) if integers else repr(end) for end in (known.low, known.high))
+    return f" in [{low}, {high}]"
+
+
+def _results(program: Program, scope: Scope) -> str:
+    """The types of the results, if the language has words for all of them."""
+    if any(types[0].dtype not in DECLARABLE for types in program.types):
+        return ""
+    return ", ".join(_type(types, scope) for types in program.types)
+
+
+def wrapped(line: str, indent: int) -> Iterator[str]:
+    """The line in several, if it is too long: broken behind commas in brackets, in as few brackets as will do."""
+    lead, continued = " " * indent, " " * (indent + 4)
+    places = deque(_breaks(line) if indent + len(line) > WIDTH else ())
+    start = 0
+    while len(lead) + len(line) - start > WIDTH and places:
+        fitting = [places.popleft()]
+        while places and len(lead) + places[0][0] - start <= WIDTH:
+            fitting.append(places.popleft())
+        outermost = min(depth for _, depth in fitting)
+        chosen = max(index for index, (_, depth) in enumerate(fitting) if depth == outermost)
+        places.extendleft(reversed(fitting[chosen + 1 :]))
+        end = fitting[chosen][0]
+        yield lead + line[start:end]
+        start, lead = end + 1, continued
+    yield lead + line[start:]
+
+
+def _breaks(line: str) -> Iterator[tuple[int, int]]:
+    """The places behind commas in brackets, each with the number of brackets around it."""
+    depth = 0
+    for found in TOKEN.finditer(line):
+        token = found[0]
+        depth += (token in "([") - (token in ")]")
+        if token == "," and depth:
+            yield found.end(), depth
