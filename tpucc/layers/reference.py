@@ -51,7 +51,7 @@ def fully_connected(
     *,
     to: IntegerFormat,
 ) -> DeviceInts:
-    """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
+    """xs [..., K_i], weights [..., K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
     return _requantised(layer.epilogue, np.asarray(sums), multiplier, table, to)
 

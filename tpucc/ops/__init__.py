@@ -17,7 +17,7 @@ from tpucc.ops.opdef import Legalisation, OpDef
 
 INTERNAL = frozenset(
     (
-        *("arithmetic", "convolution", "input", "linear", "patches", "slice", "transposed_convolution", "weight"),
+        *("arithmetic", "as_weights", "convolution", "input", "linear", "patches", "slice", "transposed_convolution", "weight"),
         *("all_reduce", "avg_pool_gradient", "broadcast", "conv2d_input_gradient", "conv2d_weight_gradient", "embedding_gradient"),
         *("max_pool_gradient", "random_uniform", "softmax_cross_entropy", "state"),
     )

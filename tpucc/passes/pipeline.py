@@ -35,6 +35,7 @@ from tpucc.passes.reassociate_bias import ReassociateBias
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
+from tpucc.passes.write_weights import WriteWeights
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
@@ -55,6 +56,7 @@ PASSES: tuple[Pass, ...] = (
     ReassociateBias(),
     HoistDequantize(),
     DeadCode(),
+    WriteWeights(),
     Place(),
     ExplicitQuantisation(),
     PackPatches(),

@@ -35,6 +35,7 @@ class LayerGraph:
         self._host = {node.name: self.add(node).name for node in graph.inputs}
         self._device: dict[str, Node] = {}
         self._crossed: dict[str, str] = {}
+        self._symmetric: dict[tuple[str, float], Node] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
 
     def nodes(self) -> Iterator[Node]:
@@ -141,14 +142,19 @@ class LayerGraph:
         if name not in self._device:
             value = self.graph[name]
             real = value.type.dtype == "f32"
-            self._device[name] = self._quantized(value) if real else self._builder.nodes[self.for_host(name)]
+            self._device[name] = self._quantized(name, value, self.quantisation_of(value)) if real else self._builder.nodes[self.for_host(name)]
         return self._device[name]
 
-    def _quantized(self, value: Node) -> Node:
-        parameters, format = self.quantisation_of(value), self.format
-        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, format.bits)
+    def symmetric(self, name: str, of: str, scale: float) -> Node:
+        """The host's value `of` in integers with the zero point 0, under a name made from `name`."""
+        if (name, scale) not in self._symmetric:
+            self._symmetric[name, scale] = self._quantized(name, self.graph[of], Quantisation(scale, 0))
+        return self._symmetric[name, scale]
+
+    def _quantized(self, name: str, value: Node, parameters: Quantisation) -> Node:
+        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, self.format.bits)
         operands, type_ = (self.for_host(value.name),), self.held(value.type.shape, parameters)
-        return self.add(Node(f"{value.name}.{format.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
+        return self.add(Node(f"{name}.{self.format.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
 
     def _dequantized(self, node: Node) -> str:
         parameters = parameters_of(node)
