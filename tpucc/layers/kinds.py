@@ -177,7 +177,7 @@ def own_rows(weights: Node) -> int:
 
 def is_written(weights: Node) -> bool:
     """Whether weights are integers of the host, which it writes to weight memory while the model runs."""
-    return weights.op in ("quantize", "input") and len(weights.type.shape) > 1
+    return weights.op in ("quantize", "input", *VIEWS) and len(weights.type.shape) > 1
 
 
 def weight_shape(node: Node, graph: Graph) -> tuple[int, int]:

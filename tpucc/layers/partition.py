@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
-from tpucc.layers.kinds import VIEWS, is_layer
+from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.slice import SliceAttributes
@@ -158,7 +158,9 @@ def _views_for_layers(graph: Graph) -> frozenset[str]:
     """Views of integers that a layer reads, maybe through others."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        if any(is_layer(user) or user.name in found for user in graph.users[node.name]) and _is_walk(graph, node):
+        if any(node.name not in weights_of(user) if is_layer(user) else user.name in found for user in graph.users[node.name]) and _is_walk(
+            graph, node
+        ):
             found.add(node.name)
     return frozenset(found)
 

@@ -12,7 +12,22 @@ from tpucc.ir.constants import Constant
 from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, I8, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Sides, Vector, is_layer, is_written, looks_up
+from tpucc.layers.kinds import (
+    LAYERS,
+    VIEWS,
+    Conv,
+    Epilogue,
+    Fc,
+    Layer,
+    Move,
+    Pool,
+    Sides,
+    Vector,
+    is_layer,
+    is_written,
+    looks_up,
+    weights_of,
+)
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.numerics import AnyArray
 
@@ -41,7 +56,8 @@ def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
         message = f"{placed.name} has a place, as nodes of operator graphs have: in a layer graph, layers are the device's"
         raise ProgramError(Diagnostic("E0749", message, placed.origin.labels()))
     layers = (node for node in graph if node.op in LAYERS and (changed is None or node.name in changed))
-    found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node in layers for code, text in _faults(graph, node)]
+    faults = ((node, fault) for node in layers for fault in (*_faults(graph, node), *_misread(graph, node)))
+    found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node, (code, text) in faults]
     if found:
         raise ProgramError(found[:REPORTED])
 
@@ -55,6 +71,14 @@ def _faults(graph: Graph, node: Node) -> Iterator[Fault]:
         yield "E0821", f"a layer {node.op} has the attributes {LAYERS[node.op].__name__}, not {type(layer).__name__}"
         return
     yield from _edge_faults(node, operands[: _sources(layer, operands)]) or _layer_faults(node, layer, operands)
+
+
+def _misread(graph: Graph, node: Node) -> Iterator[Fault]:
+    """Weights that the host writes to weight memory are in no other memory."""
+    for name in weights_of(node):
+        others = [user.name for user in graph.users[name] if name not in weights_of(user)]
+        if is_written(graph[name]) and others:
+            yield "E0820", f"it reads {name} from weight memory, and {others[0]} reads it elsewhere"
 
 
 def _sources(layer: Layer, operands: Sequence[Node]) -> int:

@@ -14,7 +14,21 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, is_layer, is_written, looks_up, own_rows, weight_shape, weights_of
+from tpucc.layers.kinds import (
+    Conv,
+    Fc,
+    Layer,
+    Move,
+    Pool,
+    Sides,
+    Vector,
+    is_layer,
+    is_written,
+    looks_up,
+    own_rows,
+    weight_shape,
+    weights_of,
+)
 from tpucc.lowering.pools import BlockPool, TilePool
 from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, border_rows, borders, padding_rows, whole, wider
 from tpucc.lowering.workload import (

@@ -131,10 +131,13 @@ def _names(tiles: TileProgram) -> Iterator[Violation]:
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
         for index in np.flatnonzero(bad).tolist():
             yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
-    fixed, count_all = len(tiles.tiles), len(tiles.tiles) + tiles.written_tiles
-    for used, count, what in ((touched.pops, count_all, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
+    fixed, every = len(tiles.tiles), len(tiles.tiles) + tiles.written_tiles
+    for used, count, what in ((touched.pops, every, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
         for index in np.flatnonzero(used & (code["index"] >= count)).tolist():
             yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
+    written = code["index"].astype(np.int64)
+    kept = touched.stores & ((written < fixed) | (written >= every))
+    yield from _each(tiles, "E0752", kept, f"writes none of the tiles {fixed:,} to {every - 1:,}, which are there to be written")
 
 
 def _rows(tiles: TileProgram) -> Iterator[Violation]:

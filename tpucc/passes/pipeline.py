@@ -26,6 +26,7 @@ from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
 from tpucc.passes.hoist_activations import HoistActivations
 from tpucc.passes.hoist_dequantize import HoistDequantize
+from tpucc.passes.move_integers import MoveIntegers
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place
 from tpucc.passes.plugins import brought
@@ -65,6 +66,7 @@ PASSES: tuple[Pass, ...] = (
     FuseActivation(),
     SplitMaps(),
     Quantise(),
+    MoveIntegers(),
     ComposeTables(),
     DivideBatch(),
 )

@@ -26,13 +26,15 @@ from tpucc.passes.rewriter import Rewriter, is_product
 from tpucc.target import Target
 
 WAYS = ("cheaper", "host", "device")
+WORTHWHILE = 2
+"""The host's way must take so many times as long: it computes in float32, and the matrix unit in 8-bit integers."""
 NAMED = 3
 """Products that a note names; the others are counted."""
 
 
 @dataclass(frozen=True)
 class WriteWeights(Pass):
-    """Rewrites products `a @ b` of two computed values to `a @ as_weights(b)`, where an estimate says that it is cheaper.
+    """Rewrites products `a @ b` of two computed values to `a @ as_weights(b)`, where that takes half the cycles or less, by an estimate.
 
     `computed_products` may say one way for all: "host" or "device".
     """
@@ -105,7 +107,7 @@ class _Choice:
         if self.context.format is not DEFAULT_FORMAT or not fits or (b.type.rank > 2 and a.type.rank < 2):
             return False
         host, device = self._costs(node, a, b)
-        chosen = device < host if self.way == "cheaper" else self.way == "device"
+        chosen = WORTHWHILE * device <= host if self.way == "cheaper" else self.way == "device"
         self._chosen[chosen].append((node, host, device))
         return chosen
 

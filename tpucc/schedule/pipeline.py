@@ -48,7 +48,7 @@ def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[Virtual
 
 
 def prefetch_weights(listing: Listing, depth: int) -> Listing:
-    """Adds a `read_weights` for every switch, at most `depth` ahead of it in number, and after the write of its tile if the program has one.
+    """Adds a `read_weights` for every switch, at most `depth` ahead of it in number, and after the write of its tile if it has one.
 
     `listing` has the tile of a switch in its field `index`. A switch to the tile that is in use already is none.
     """
@@ -80,7 +80,8 @@ def tile_waits(listing: Listing) -> list[Wait]:
     """The waits of the weight fetch for the host, which has to write a tile before it is fetched: each as early as it can stand."""
     touched = effects(listing.records)
     fetches = np.flatnonzero(touched.pushes)
-    writes = _write_of(listing.records, touched, listing.records["index"][fetches].astype(np.int64)) if touched.stores.any() else fetches[:0]
+    tiles = listing.records["index"][fetches].astype(np.int64)
+    writes = _write_of(listing.records, touched, tiles) if touched.stores.any() else fetches[:0]
     waits: list[Wait] = []
     previous, covered = -1, 0
     for fetch, write in zip(fetches.tolist(), writes.tolist(), strict=False):

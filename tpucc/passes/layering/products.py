@@ -12,9 +12,9 @@ from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Sides
-from tpucc.layers.parameters import fitting_scales, requantisation
+from tpucc.layers.parameters import BIAS_BOUND, fitting_scales, requantisation
 from tpucc.layers.verify import conv_shape
-from tpucc.numerics import AnyArray, Float32, Int8, dequantise, quantise, quantise_weights, weight_scales
+from tpucc.numerics import AnyArray, Float32, Int8, dequantise, quantise, quantise_weights
 from tpucc.ops import facts_of
 from tpucc.ops.axis import sides
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes, transposed_axes
@@ -61,8 +61,8 @@ def _by_written(layers: LayerGraph, node: Node) -> Node:
     x, y = _symmetric(layers, node.operands[0]), layers.quantisation_of(node)
     tail = tail_of(layers, node, y)
     bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(n, np.float32)
-    largest = np.full((1, n), _magnitude(layers, written.name), np.float32)
-    scales = fitting_scales(largest, bias, parameters_of(x), False, layers.format)
+    least = np.abs(bias).max(initial=0) / (parameters_of(x).scale * BIAS_BOUND)
+    scales = np.full(n, max(layers.symmetric_scale(written), least), np.float32)
     weights = layers.symmetric(written.name, written.operands[0], float(scales[0]))
     folded = requantisation(np.full((depth, n), layers.format.low, np.int8), scales, bias, parameters_of(x), tail.to, layers.format)
     constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
@@ -75,20 +75,11 @@ def _by_written(layers: LayerGraph, node: Node) -> Node:
 def _symmetric(layers: LayerGraph, name: str) -> Node:
     """The node from which the device reads a value with the zero point 0: what the host makes so, or a value of the device that is held so
     or looked up anew."""
-    scale = float(weight_scales(np.full((1, 1), _magnitude(layers, name), np.float32), False)[0])
+    scale = layers.symmetric_scale(layers.graph[name])
     if layers.on_host(name) and layers.graph[name].type.dtype == "f32":
         return layers.symmetric(name, name, scale)
     x = layers.for_device(name)
     return x if parameters_of(x).zero_point == 0 else requantised(layers, layers.graph[name], x, Quantisation(scale, 0))
-
-
-def _magnitude(layers: LayerGraph, name: str) -> float:
-    """The largest magnitude of a value, by its range."""
-    value = layers.graph[name]
-    if value.type.range is not None:
-        return max(abs(value.type.range.low), abs(value.type.range.high))
-    held = layers.quantisation_of(value)
-    return held.scale * max(abs(end - held.zero_point) for end in (layers.format.low, layers.format.high))
 
 
 def _constants(layers: LayerGraph, node: Node, weights: Node, scales: Float32, bias: AnyArray, x: Node, tail: Tail) -> Iterator[str]:
