@@ -102,14 +102,19 @@ class _Choice:
                 yield f"{shown} would take about {device:,} cycles by way of weight memory, and {host:,} on the host"
 
     def _decided(self, node: Node, a: Node, b: Node) -> bool:
-        depth = b.type.shape[-2]
-        fits = depth * DEFAULT_FORMAT.largest * DEFAULT_FORMAT.largest <= INT32_MAX
-        if self.context.format is not DEFAULT_FORMAT or not fits or (b.type.rank > 2 and a.type.rank < 2):
+        if not self._can(node, a, b):
             return False
         host, device = self._costs(node, a, b)
         chosen = WORTHWHILE * device <= host if self.way == "cheaper" else self.way == "device"
         self._chosen[chosen].append((node, host, device))
         return chosen
+
+    def _can(self, node: Node, a: Node, b: Node) -> bool:
+        """Whether the matrix unit can: 8-bit values, sums that fit the accumulators, rows of both sides that fit the unified buffer."""
+        narrow = self.context.format is DEFAULT_FORMAT and not (b.type.rank > 2 and a.type.rank < 2)
+        sums = b.type.shape[-2] * DEFAULT_FORMAT.largest * DEFAULT_FORMAT.largest
+        room = self.context.target.unified_buffer_rows * self.context.cores
+        return narrow and sums <= INT32_MAX and a.type.rows + node.type.rows <= room
 
     def _costs(self, node: Node, a: Node, b: Node) -> tuple[int, int]:
         """Estimated cycles of both ways: what the host computes and quantises, what crosses the link, stops and fetches of tiles."""
