@@ -3,7 +3,8 @@
 TPU v1 multiplies by tiles of weight memory only, and the host fills that memory. So where both sides of a product are computed, as in
 attention, there are two ways. The host computes the product in float32. Or it writes the right side to weight memory as 8-bit tiles, and
 the matrix unit multiplies the left side by them. The first costs the host a time for each multiplication, the second the crossings of the
-link and one more stop of the device.
+link and one more stop of the device. Only products in the middle of the device's work have the choice: what the host computes before the
+device starts, or after it has finished, takes none of the program's time.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from tpucc.diagnostics import Diagnostic, UsageError, listed
-from tpucc.ir.dataflow import constant_values
+from tpucc.ir.dataflow import Relations
 from tpucc.ir.dtypes import DEFAULT_FORMAT
 from tpucc.ir.graph import Graph, NoAttributes, Node
 from tpucc.ir.types import TensorType, f32
@@ -22,7 +23,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import OnHost
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.place import is_devices
-from tpucc.passes.rewriter import Rewriter, is_product
+from tpucc.passes.rewriter import Rewriter, has_weights, is_product
 from tpucc.target import Target
 
 WAYS = ("cheaper", "host", "device")
@@ -77,7 +78,10 @@ class _Choice:
     _chosen: dict[bool, list[tuple[Node, int, int]]] = field(default_factory=lambda: {True: [], False: []})
 
     def __post_init__(self) -> None:
-        self._constants = constant_values(self.graph)
+        relations = Relations(self.graph)
+        self._constants = relations.constants
+        weighted = [node.name for node in relations.computed if has_weights(node, self.graph.operands(node), self._constants)]
+        self._middle = relations.before(weighted).keys() & relations.after(weighted).keys()
 
     def by_device(self, node: Node) -> bool:
         """Whether the matrix unit computes the node as a product of two computed values."""
@@ -99,10 +103,10 @@ class _Choice:
             if by_device:
                 yield f"the host writes the right side of {shown} to weight memory: about {device:,} cycles a product, {host:,} on the host"
             else:
-                yield f"{shown} would take about {device:,} cycles by way of weight memory, and {host:,} on the host"
+                yield f"by way of weight memory, {shown} would take about {device:,} cycles a product, and takes {host:,} on the host"
 
     def _decided(self, node: Node, a: Node, b: Node) -> bool:
-        if not self._can(node, a, b):
+        if not self._can(node, a, b) or (self.way != "device" and node.name not in self._middle):
             return False
         host, device = self._costs(node, a, b)
         chosen = WORTHWHILE * device <= host if self.way == "cheaper" else self.way == "device"
