@@ -164,4 +164,4 @@ def test_the_hosts_bytes_are_those_of_the_tiles_rows_too() -> None:
     assert writes["inner"].sum() == 12 * 4
     assert not other.program.written_tiles
     assert exe.stats["tiles"] == other.stats["tiles"] + 12
-    assert verify(exe.program) == ()
+    assert verify(exe.program.value) == ()
