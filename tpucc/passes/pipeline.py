@@ -33,6 +33,7 @@ from tpucc.passes.plugins import brought
 from tpucc.passes.push_slices import PushSlices
 from tpucc.passes.quantise import Quantise
 from tpucc.passes.reassociate_bias import ReassociateBias
+from tpucc.passes.shuffle_lanes import ShuffleLanes
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
@@ -41,6 +42,7 @@ from tpucc.passes.write_weights import WriteWeights
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
     CopyPixels(),
+    ShuffleLanes(),
     DeviceForms(),
     DecomposeBatchNorm(),
     SinkTransposes(),
