@@ -15,7 +15,7 @@ from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
-from tpucc.ops.rules import require_f32, reshaped
+from tpucc.ops.rules import require_f32, require_integers, reshaped
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +35,11 @@ def lanes(attributes: ShuffleLanesAttributes) -> Sequence[int]:
 def infer(attributes: ShuffleLanesAttributes, types: Sequence[TensorType]) -> TensorType:
     x = types[0]
     require_f32(types)
-    if sorted(attributes.perm) != list(range(len(attributes.sizes))) or min(attributes.sizes, default=0) < 1:
+    sizes, perm = require_integers(attributes.sizes, "sizes"), require_integers(attributes.perm, "perm")
+    if sorted(perm) != list(range(len(sizes))):
         raise RuleError("E0310", "perm must name every size once", about=("perm",))
-    if not x.rank or prod(attributes.sizes) != x.shape[-1]:
-        raise RuleError("E0310", f"{{0}} is {x.brief}, and sizes are of {prod(attributes.sizes)} lanes", about=("sizes", 0))
+    if min(sizes, default=0) < 1 or not x.rank or prod(sizes) != x.shape[-1]:
+        raise RuleError("E0310", f"{{0}} is {x.brief}, which has not as many lanes as sizes say", about=("sizes", 0))
     return reshaped(x, x.shape)
 
 
