@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import tpucc
-from tests.support.operator_graphs import Model, applied
+from tests.support.operator_graphs import Model, applied, outputs_of
 from tpucc.passes.shuffle_lanes import ShuffleLanes
 from tpucc.runtime.check import compare_executors, compare_with_reference, random_inputs
 
@@ -56,5 +57,8 @@ def test_the_device_moves_the_integers_as_they_are() -> None:
 def test_only_lanes_of_one_row_are_shuffled(divided: tuple[int, ...], perm: tuple[int, ...], joined: tuple[int, ...], made: bool) -> None:
     model = Model()
     turned = model.op("transpose", model.op("reshape", model.input("x", 2, 12), name="divided", shape=divided), perm=perm)
-    graph = applied(model.build(model.op("reshape", turned, name="joined", shape=joined)), ShuffleLanes())
-    assert ("shuffle_lanes" in {node.op for node in graph}) is made
+    before = model.build(model.op("reshape", turned, name="joined", shape=joined))
+    after = applied(before, ShuffleLanes())
+    assert ("shuffle_lanes" in {node.op for node in after}) is made
+    inputs = {"x": np.arange(24, dtype=np.float32).reshape(2, 12)}
+    np.testing.assert_array_equal(outputs_of(after, inputs), outputs_of(before, inputs))
