@@ -34,7 +34,7 @@ REFUSED = {
         "    AVERAGE = 6\n    MAXIMUM = 7\n",
         "Function.MAXIMUM has no row in FUNCTIONS",
     ),
-    "an opcode without a row": (OPCODE_FILE, "    HALT = 14\n", "    HALT = 14\n    JUMP = 15\n", "Opcode.JUMP has no row in SPECS"),
+    "an opcode without a row": (OPCODE_FILE, "    HALT = 14\n", "    HALT = 14\n    JUMP = 16\n", "Opcode.JUMP has no row in SPECS"),
     "a flag without a row": (FLAG_FILE, "    WIDE = 32\n", "    WIDE = 32\n    NARROW = 64\n", "Flag.NARROW has no row in FLAGS"),
     "a function with two meanings": (FUNCTION_FILE, ADD_ROW, SECOND + ADD_ROW, "Function.ADD has two rows in FUNCTIONS"),
     "an opcode with two meanings": (OPCODE_FILE, NOP_ROW, 2 * NOP_ROW, "Opcode.NOP has two rows in SPECS"),

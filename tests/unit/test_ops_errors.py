@@ -71,7 +71,6 @@ CASES: list[Case] = [
     ("matmul", NONE, (f32(4, 3), f32()), "E0303", (1,), "write `*`"),
     ("matmul", NONE, (f32(2, 4, 3), f32(3, 3, 4)), "E0302", (0, 1), "axis -3 are 2 and 3"),
     ("matmul", NONE, (f32(2, 4, 3), f32(2, 5, 3)), "E0301", (0, 1), "last but one of {1}, and 3 is not 5; transpose({1}, (0, 2, 1))"),
-    ("linear", LinearAttributes(), (f32(2, 4, 3), f32(2, 3, 4)), "E0303", (1,), "[inputs, outputs]"),
     ("matmul", NONE, (I32, f32(3, 4)), "E0305", (0,), "only indices and labels are integers"),
     ("matmul", NONE, (f32(4, 4), I8), "E0305", (1,), "dequantize it first"),
     ("linear", LinearAttributes(), (f32(4, 3), f32(4, 5)), "E0301", (0, 1), "3 is not 4"),

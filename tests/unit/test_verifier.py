@@ -13,7 +13,7 @@ import pytest
 import tpucc
 from tests.support.dense import DenseNetwork
 from tpucc.diagnostics import Origin
-from tpucc.isa.instructions import Flag, Opcode
+from tpucc.isa.instructions import Engine, Flag, Opcode
 from tpucc.isa.program import HostBuffer, HostWork, Program
 from tpucc.isa.verify import RULES, check, verify
 from tpucc.runtime.check import compare_with_reference, random_inputs
@@ -28,7 +28,21 @@ model m(x: f32[48, 300], y: f32[48, 300]):
     h = h * y
     return tanh(h @ b)
 """
+ATTENTION = """
+weights random(seed=0)
+model m(x: f32[2, 9, 8]):
+    weight k: f32[8, 8]
+    return softmax(x @ transpose(x @ k, (0, 2, 1))) @ x
+"""
 Edit = Callable[[Program], Program]
+
+
+@cache
+def by_written_weights() -> Program:
+    """A program that writes the weights of two products of computed values, a tile for each item of the batch."""
+    exe = tpucc.compile_source(ATTENTION, settings={"write-weights": {"computed_products": "device"}})
+    found: Program = exe.program.value
+    return found
 
 
 @cache
@@ -99,6 +113,7 @@ def dropped_waits(p: Program) -> Program:
 
 
 MULTIPLY, ACTIVATE, READ, WRITE = Opcode.MATRIX_MULTIPLY, Opcode.ACTIVATE, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY
+TILE = Opcode.WRITE_WEIGHTS
 BREAKS: dict[str, Edit] = {
     "V0101": lambda p: replace(p, layer_of=p.layer_of[:-1]),
     "V0102": lambda p: replace(p, layers=(replace(p.layers[0], origin=Origin()), *p.layers[1:])),
@@ -132,6 +147,8 @@ BREAKS: dict[str, Edit] = {
     "V0603": lambda p: doubled(p, Opcode.READ_WEIGHTS, -1),
     "V0604": lambda p: flags(p, MULTIPLY, 0, 0),
     "V0605": lambda p: edited(p, Opcode.READ_WEIGHTS, -1, index=0),
+    "V0606": lambda _: without(by_written_weights(), TILE),
+    "V0607": lambda _: without(by_written_weights(), Opcode.SYNCHRONIZE, _waits_for_tiles()[0]),
     "V0701": lambda p: replace(p, residents=(*p.residents, replace(p.residents[0], name="again"))),
     "V0702": lambda p: replace(p, residents=p.residents[1:]),
     "V0703": lambda p: edited(p, Opcode.VECTOR, ub=int(p.instructions["dest"][places(p, Opcode.VECTOR)[0]]) + 1),
@@ -152,6 +169,12 @@ BREAKS: dict[str, Edit] = {
 
 def _fields(p: Program) -> dict[str, Any]:
     return {field: getattr(p.target, field) for field in p.target.__struct_fields__}
+
+
+def _waits_for_tiles() -> list[int]:
+    """Which of the synchronisations make the weight fetch wait."""
+    p = by_written_weights()
+    return np.flatnonzero(p.instructions["index"][places(p, Opcode.SYNCHRONIZE)] == Engine.WEIGHTS).tolist()
 
 
 def _unknown_opcode(p: Program) -> Program:
@@ -188,7 +211,47 @@ def test_every_rule_has_a_program_that_breaks_it() -> None:
 
 
 def test_the_compiled_program_keeps_every_rule() -> None:
-    assert verify(program()) == ()
+    assert verify(program()) == verify(by_written_weights()) == ()
+
+
+WRITTEN: dict[str, tuple[Edit, str]] = {
+    "a tile with weights of its own": (lambda p: edited(p, TILE, index=0), "V0304 writes tile 0; tiles 1 to 4 can be written"),
+    "a tile that isn't there": (lambda p: edited(p, TILE, -1, index=2**32 - 1), "V0304 writes tile 4,294,967,295; tiles 1 to 4 can be"),
+    "more rows than a tile has": (lambda p: edited(p, TILE, inner=257), "V0304 writes 257 rows of a tile of 256"),
+    "no rows": (lambda p: edited(p, TILE, inner=0), "V0306 has a count of 0"),
+    "rows of no host buffer": (lambda p: edited(p, TILE, host=10**6), "V0303 moves the host's rows 1,000,000 to"),
+    "rows that the host fills later": (
+        lambda p: edited(p, TILE, host=next(b.start for b in p.host if b.name.startswith("input:softmax"))),
+        "V0404 reads row",
+    ),
+    "a tile twice": (lambda p: edited(p, TILE, 1, index=1), "V0606 writes tile 1 again"),
+    "a tile that nothing writes": (lambda p: edited(p, TILE, 1, index=1), "V0606 asks for tile 2, which nothing has written"),
+    "a tile too early": (lambda p: _late_write(p), "V0606 asks for tile 1, which nothing has written"),
+    "a fetch that waits for nothing": (BREAKS["V0607"], "V0607 asks for tile 1, but doesn't wait for instruction"),
+    "more tiles than can be simulated": (lambda p: replace(p, written_tiles=2**40), "V0105 1,099,511,627,776 written tiles can't be"),
+    "fewer than none": (lambda p: replace(p, written_tiles=-1), "V0105 -1 written tiles can't be simulated"),
+    "more than weight memory holds": (
+        lambda p: replace(p, target=p.target.__class__(**{**_fields(p), "weight_memory_bytes": 4 * 65536})),
+        "V0105 tiles and parameter blocks take",
+    ),
+    "a layer's tile that isn't there": (lambda p: replace(p, written_tiles=3), "V0102 layer matmul.2 names tile 4"),
+}
+
+
+def _late_write(p: Program) -> Program:
+    """The first write of a tile stands at the end of its run of writes."""
+    code, first = p.instructions.copy(), int(places(p, TILE)[0])
+    fetch = int(np.flatnonzero((code["opcode"] == Opcode.READ_WEIGHTS) & (code["index"] == code["index"][first]))[0])
+    order = [*range(first), *range(first + 1, fetch + 1), first, *range(fetch + 1, len(code))]
+    return replace(p, instructions=code[order], layer_of=p.layer_of[order], residents=())
+
+
+@pytest.mark.parametrize("what", WRITTEN)
+def test_a_fault_of_written_tiles_is_named(what: str) -> None:
+    edit, wanted = WRITTEN[what]
+    found = [f"{violation.code} {violation.message}" for violation in verify(edit(by_written_weights()))]
+    code, text = wanted.split(" ", 1)
+    assert any(line.startswith(code) and text in line for line in found), found
 
 
 @pytest.mark.parametrize("code", BREAKS)

@@ -71,8 +71,8 @@ class _Port(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Port(self.name, self.shape, self.scale, self.zero_point, self.splits, self.blocks, format_of(Flag.WIDE if self.wide else 0))
 
 
-class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The description of a program's arrays."""
+class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The description of a program's arrays. A number of written tiles stands there only when there are some."""
 
     name: str
     source: str
@@ -84,6 +84,7 @@ class _Metadata(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lower_bound_rows: int
     notes: tuple[str, ...]
     cores: int
+    written_tiles: int = 0
 
 
 def encode(program: Program) -> bytes:

@@ -115,6 +115,8 @@ class Effects:
     host_writes: Bools
     pushes: Bools
     """Asks for the weight tile `index`, which takes a place in the FIFO."""
+    stores: Bools
+    """Writes the weight tile `index` of weight memory."""
     pops: Bools
     """Switches to the oldest tile of the FIFO."""
     multiplies: Bools
@@ -157,6 +159,7 @@ def effects(records: Records) -> Effects:
         host_reads=_any(reads, Place.HOST),
         host_writes=_any(writes, Place.HOST),
         pushes=_any(writes, Place.FIFO),
+        stores=_any(writes, Place.MEMORY),
         pops=_any(reads, Place.FIFO),
         multiplies=_any(reads, Place.TILE),
         configures=_any(writes, Place.BLOCK),

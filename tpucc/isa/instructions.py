@@ -55,6 +55,7 @@ class Opcode(IntEnum):
     INTERRUPT_HOST = 12
     DEBUG_TAG = 13
     HALT = 14
+    WRITE_WEIGHTS = 15
 
     @property
     def mnemonic(self) -> str:
@@ -227,6 +228,15 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             lambda x: f"asks for tile {x['index']:,} of weight memory, which will come into the FIFO",
             (OperandSpec("index", "tile", "tile", "tile in weight memory"),),
             writes=Place.FIFO,
+        ),
+        Spec(
+            Opcode.WRITE_WEIGHTS,
+            Engine.HOST,
+            "Host memory to the first rows of a tile in weight memory, whose other rows become zero.",
+            transfer,
+            (_HOST, OperandSpec("index", "tile", "tile", "tile in weight memory, one of those without weights of their own"), _ROWS),
+            reads=Place.HOST,
+            writes=Place.MEMORY,
         ),
         Spec(
             Opcode.MATRIX_MULTIPLY,

@@ -172,6 +172,8 @@ class Program:
     epilogue: str
     residents: tuple[Resident, ...] = ()
     lower_bound_rows: int = 0
+    written_tiles: int = 0
+    """Tiles of weight memory after `tiles`, which the program writes before it reads them."""
     notes: tuple[str, ...] = field(default=())
     host_steps: tuple[HostWork, ...] = ()
     cores: int = 1
@@ -180,6 +182,11 @@ class Program:
     def format(self) -> DeviceFormat:
         """The format of its values: that of its ports, which all have the same by rule V0904."""
         return next((port.format for port in (*self.inputs, *self.outputs)), DEFAULT_FORMAT)
+
+    @property
+    def tile_count(self) -> int:
+        """All tiles of weight memory: those with weights, and those that the program writes."""
+        return len(self.tiles) + self.written_tiles
 
     @cached_property
     def step_ports(self) -> tuple[StepPorts, ...]:

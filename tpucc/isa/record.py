@@ -55,7 +55,7 @@ class Engine(IntEnum):
     """The units that work at the same time, each on its own instructions in order."""
 
     HOST = 0
-    """Transfers between host memory and the unified buffer, both ways, and what the host computes between two of them."""
+    """Transfers between host memory and the unified buffer, both ways, or to weight memory, and what the host computes between two."""
     WEIGHTS = 1
     """Fetches of tiles from weight memory to the FIFO."""
     MATRIX = 2
@@ -96,6 +96,8 @@ class Place(IntFlag):
     """The parameter block in use; writing chooses the block `index`."""
     PORTS = 512
     """The rows of host memory of the ports of the host step `index`, if there is such a step."""
+    MEMORY = 1024
+    """The tile `index` of weight memory."""
 
 
 NOWHERE = Place(0)

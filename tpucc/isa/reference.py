@@ -21,6 +21,7 @@ PLACES = {
     Place.TILE: "the tile in use",
     Place.BLOCK: "the parameter block in use",
     Place.PORTS: "the host rows of ports",
+    Place.MEMORY: "the tile in weight memory",
 }
 LANES = 256
 """Lanes of the machine whose parameter block the page shows."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Vector
-from tpucc.ops.batch import SUMMED, BatchRule, Case, Division, MixedError, aligned, images, joined, padded
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Vector, is_written
+from tpucc.ops.batch import SUMMED, BatchRule, Case, Division, MixedError, aligned, images, joined, padded, product
 
 
 def _fc(case: Case) -> Division:
-    """Several sources, whose products add up, go together row by row."""
+    """Several sources, whose products add up, go together row by row; with weights that the host writes, items of both sides."""
+    if is_written(case.operands[case.attributes.sources]):
+        return product(case)
     division = aligned(case, range(case.attributes.sources))
     if division.batch.axis == case.node.type.rank - 1:
         raise MixedError(SUMMED)

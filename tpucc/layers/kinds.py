@@ -2,7 +2,7 @@
 
 | node | operands |
 |---|---|
-| `fc` | for each source x: v [..., K]; for each weights: w [K, N]; bias: s [N]; multiplier: f32 [N]; table if the epilogue has one |
+| `fc` | for each source x: v [..., K]; for each weights: w [..., K, N]; bias: s [N]; multiplier: f32 [N]; table if the epilogue has one |
 | `conv` | x: v [B, H, W, C]; weights: w [R, S, C / groups, F]; bias: s [F]; multiplier: f32 [F]; table if the epilogue has one |
 | `pool` | x: v [B, H, W, C] |
 | `vector` | a: v; b: v (add, subtract, multiply); table if the epilogue has one, or the function is "table" |
@@ -10,6 +10,10 @@
 
 The letters are number formats, rows of `tpucc.ir.dtypes`: v that of the graph's values, the same for all of them, w that of their weights
 and s that of their accumulators. A table is v [v.table_entries].
+
+All but the values are constants, with one exception. The weights of an `fc` may be integers with the zero point 0 that the host computes
+and writes to weight memory: then they may have leading sizes, which broadcast to those of x as in NumPy, and each index of these its own
+matrix.
 
 A layer is structure and epilogue: what is added and multiplied, and how the sums become values again. Another number format on the device
 is another epilogue, and no other structure. The arithmetic is that of `tpucc.numerics`; shapes broadcast as in NumPy, and leading sizes are
@@ -160,19 +164,27 @@ EXPANSIONS = ("fold-slices",)
 
 
 def own_rows(weights: Node) -> int:
-    """Rows of the weights [..., K, N], over all kernel positions, that the model asks for: all, but for those that an expansion added."""
-    if weights.origin.made_by not in EXPANSIONS or not isinstance(weights.attributes, ConstantAttributes):
+    """Rows of the weights [..., K, N], over all kernel positions, that the model asks for: all, but for those that an expansion added. Of
+    weights that the host computes, those of one matrix."""
+    if not isinstance(weights.attributes, ConstantAttributes):
+        return weights.type.shape[-2]
+    if weights.origin.made_by not in EXPANSIONS:
         return prod(weights.type.shape[:-1])
     data = weights.attributes.value.data
     used = np.flatnonzero(data.reshape(-1, *data.shape[-2:]).any(axis=(0, 2)))
     return prod(data.shape[:-2]) * int(used[-1] - used[0] + 1) if len(used) else 0
 
 
+def is_written(weights: Node) -> bool:
+    """Whether weights are integers of the host, which it writes to weight memory while the model runs."""
+    return weights.op in ("quantize", "input", *VIEWS) and len(weights.type.shape) > 1
+
+
 def weight_shape(node: Node, graph: Graph) -> tuple[int, int]:
     """K and N of a layer's weights, over all sources and kernel positions; zeros when it has none."""
     match node.attributes:
         case Fc(sources=count):
-            shapes = [graph[name].type.shape for name in node.operands[count : 2 * count]]
+            shapes = [graph[name].type.shape[-2:] for name in node.operands[count : 2 * count]]
             return sum(depth for depth, _ in shapes), shapes[0][1]
         case Conv():
             shape = graph[node.operands[1]].type.shape

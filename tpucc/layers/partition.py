@@ -11,12 +11,12 @@ Operators of the host that wait for the device, but that the device doesn't wait
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from tpucc.ir.dtypes import DEVICE_FORMATS
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
-from tpucc.layers.kinds import VIEWS, is_layer
+from tpucc.layers.kinds import VIEWS, is_layer, weights_of
 from tpucc.ops import facts_of
 from tpucc.ops.facts import Values
 from tpucc.ops.slice import SliceAttributes
@@ -158,9 +158,14 @@ def _views_for_layers(graph: Graph) -> frozenset[str]:
     """Views of integers that a layer reads, maybe through others."""
     found: set[str] = set()
     for node in reversed(graph.nodes):
-        if any(is_layer(user) or user.name in found for user in graph.users[node.name]) and _is_walk(graph, node):
+        if any(_shows_rows(user, node.name, found) for user in graph.users[node.name]) and _is_walk(graph, node):
             found.add(node.name)
     return frozenset(found)
+
+
+def _shows_rows(user: Node, name: str, views: Container[str]) -> bool:
+    """Whether a layer reads the value's rows, or one of the `views` shows them; weights it reads from weight memory."""
+    return name not in weights_of(user) if is_layer(user) else user.name in views
 
 
 def _is_walk(graph: Graph, node: Node) -> bool:

@@ -51,7 +51,7 @@ def fully_connected(
     *,
     to: IntegerFormat,
 ) -> DeviceInts:
-    """xs [..., K_i], weights [K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
+    """xs [..., K_i], weights [..., K_i, N], bias int32 [N], multiplier float32 [N] → [..., N], held as the xs."""
     sums = sum((x.astype(np.float64) @ w.astype(np.float64) for x, w in zip(xs, weights, strict=True)), start=bias.astype(np.float64))
     return _requantised(layer.epilogue, np.asarray(sums), multiplier, table, to)
 
@@ -79,11 +79,21 @@ def _grouped_sums(layer: Conv, x: DeviceInts, weights: Int8) -> Float64:
     windows = _windows(around, (weights.shape[0], weights.shape[1]), layer.stride, layer.dilation)
     images, height, width = windows.shape[:3]
     *size, depth, filters = weights.shape
+    if depth == 1:
+        return _depthwise_sums(windows, weights).reshape(images, height, width, filters)
     sums = np.zeros((layer.groups, images * height * width, filters // layer.groups))
     for r, s in np.ndindex(*size):
         pixels = windows[..., r, s].reshape(-1, layer.groups, depth).swapaxes(0, 1)
         sums += pixels @ weights[r, s].astype(np.float64).reshape(depth, layer.groups, -1).swapaxes(0, 1)
     return sums.swapaxes(0, 1).reshape(images, height, width, filters)
+
+
+def _depthwise_sums(windows: Float64, weights: Int8) -> Float64:
+    """The sums [B, H', W', C, F / C] where each group is one channel: pixel times weight, without a product of matrices."""
+    sums = np.zeros((*windows.shape[:4], weights.shape[3] // windows.shape[3]))
+    for r, s in np.ndindex(*weights.shape[:2]):
+        sums += windows[..., r, s, None] * weights[r, s].astype(np.float64).reshape(sums.shape[3:])
+    return sums
 
 
 def pooled(layer: Pool, x: DeviceInts, to: IntegerFormat) -> DeviceInts:

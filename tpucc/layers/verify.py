@@ -9,10 +9,25 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, ProgramError, counted, listed
 from tpucc.ir.constants import Constant
-from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
+from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, I8, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
-from tpucc.layers.kinds import LAYERS, VIEWS, Conv, Epilogue, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up
+from tpucc.layers.kinds import (
+    LAYERS,
+    VIEWS,
+    Conv,
+    Epilogue,
+    Fc,
+    Layer,
+    Move,
+    Pool,
+    Sides,
+    Vector,
+    is_layer,
+    is_written,
+    looks_up,
+    weights_of,
+)
 from tpucc.layers.parameters import UnfitError, require_accumulators
 from tpucc.numerics import AnyArray
 
@@ -41,7 +56,8 @@ def verify_layers(graph: Graph, changed: Collection[str] | None = None) -> None:
         message = f"{placed.name} has a place, as nodes of operator graphs have: in a layer graph, layers are the device's"
         raise ProgramError(Diagnostic("E0749", message, placed.origin.labels()))
     layers = (node for node in graph if node.op in LAYERS and (changed is None or node.name in changed))
-    found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node in layers for code, text in _faults(graph, node)]
+    faults = ((node, fault) for node in layers for fault in (*_faults(graph, node), *_misread(graph, node)))
+    found = [Diagnostic(code, f"{node.name}: {text}", node.origin.labels()) for node, (code, text) in faults]
     if found:
         raise ProgramError(found[:REPORTED])
 
@@ -55,6 +71,14 @@ def _faults(graph: Graph, node: Node) -> Iterator[Fault]:
         yield "E0821", f"a layer {node.op} has the attributes {LAYERS[node.op].__name__}, not {type(layer).__name__}"
         return
     yield from _edge_faults(node, operands[: _sources(layer, operands)]) or _layer_faults(node, layer, operands)
+
+
+def _misread(graph: Graph, node: Node) -> Iterator[Fault]:
+    """Weights that the host writes to weight memory are in no other memory."""
+    for name in weights_of(node):
+        others = [user.name for user in graph.users[name] if user.operands.count(name) > weights_of(user).count(name)]
+        if is_written(graph[name]) and others:
+            yield "E0820", f"it reads {name} from weight memory, and {others[0]} reads it elsewhere"
 
 
 def _sources(layer: Layer, operands: Sequence[Node]) -> int:
@@ -120,12 +144,21 @@ def _fc_faults(node: Node, layer: Fc, operands: Sequence[Node]) -> Iterator[Faul
         return
     xs, weights = [o.type for o in operands[:count]], [o.type for o in operands[count : 2 * count]]
     n = node.type.columns
-    wrong = _misfits(operands[count:], (*(TensorType(_format(node).weights, (x.columns, n)) for x in xs), *_tail_types(n, node)))
+    expected = (TensorType(_format(node).weights, (*w.shape[:-2], x.columns, n)) for x, w in zip(xs, weights, strict=True))
+    wrong = _misfits(operands[count:], (*expected, *_tail_types(n, node)))
     for x, w in zip(xs, weights, strict=True):
-        if (*x.shape[:-1], n) != node.type.shape or not x.shape:
+        if not x.shape or _product_shape(x.shape, w.shape[:-2], n) != node.type.shape:
             wrong.append(("E0823", f"{x.brief} times {w.brief} isn't {node.type.brief}"))
     yield from wrong or _product_constants(node, operands[count : 2 * count], operands[2 * count :])
     yield from _epilogue_faults(node, layer.epilogue, (0, 0))
+
+
+def _product_shape(x: Shape, matrices: Shape, n: int) -> Shape | None:
+    """The shape of x times one matrix of n columns, or one for each index of `matrices`."""
+    if not matrices or len(x) < 2:
+        return (*x[:-1], n) if not matrices else None
+    lead = _common_shape([x[:-2], matrices])
+    return None if lead is None else (*lead, x[-2], n)
 
 
 def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[Fault]:
@@ -150,10 +183,10 @@ def _tail_types(n: int, node: Node) -> tuple[TensorType, TensorType, TensorType]
 
 
 def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]) -> Iterator[Fault]:
-    matrices, (bias, factors, *table) = [_value(weight) for weight in weights], [_value(constant) for constant in tail]
-    known = [matrix.reshape(-1, matrix.shape[-1]) for matrix in matrices if matrix is not None]
+    matrices, (bias, factors, *table) = [_matrix(weight, node) for weight in weights], [_value(constant) for constant in tail]
+    known = [matrix for matrix in matrices if matrix is not None]
     if len(known) < len(matrices) or bias is None or factors is None or any(entries is None for entries in table):
-        yield "E0823", "its weights, bias, multiplier and table must be constants"
+        yield "E0823", "its weights, bias, multiplier and table must be constants; weights may be what quantize makes with zero point 0"
         return
     if not (np.isfinite(factors) & (factors > 0)).all():
         yield "E0825", "its multipliers must be positive and finite"
@@ -161,6 +194,17 @@ def _product_constants(node: Node, weights: Sequence[Node], tail: Sequence[Node]
         require_accumulators(np.concatenate(known), bias, _format(node))
     except UnfitError as error:
         yield error.code, error.message
+
+
+def _matrix(weights: Node, layer: Node) -> AnyArray | None:
+    """Weights as a matrix [K, N] for the bounds of its sums: of those that the host computes the largest there can be; None of others."""
+    value = _value(weights)
+    if value is not None:
+        return value.reshape(-1, value.shape[-1])
+    held = weights.type.quantisation
+    if not isinstance(layer.attributes, Fc) or not is_written(weights) or held is None or held.zero_point:
+        return None
+    return np.full(weights.type.shape[-2:], I8.low, np.int8)
 
 
 def _pool_faults(node: Node, layer: Pool, operands: Sequence[Node]) -> Iterator[Fault]:

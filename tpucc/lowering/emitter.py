@@ -12,7 +12,7 @@ from tpucc.lowering.layout import Layout
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.tileprogram import TILE_RECORD
 from tpucc.lowering.walks import Walk
-from tpucc.lowering.workload import Region
+from tpucc.lowering.workload import Region, TileWrite
 
 _BATCH = 1 << 14
 
@@ -40,6 +40,7 @@ class Emitter:
         self._done: list[Records] = []
         self._block = -1
         self._loaded = set(loaded)
+        self._tiles = set[int]()
 
     def instructions(self) -> Records:
         """All instructions so far, as an array of `TILE_RECORD`."""
@@ -72,6 +73,13 @@ class Emitter:
     def interrupt(self, step: int) -> None:
         """The host takes its turn."""
         self._add(Opcode.INTERRUPT_HOST, index=step)
+
+    def write_tile(self, write: TileWrite) -> None:
+        """The host's rows become a tile, if they aren't yet."""
+        if write.tile not in self._tiles:
+            self._tiles.add(write.tile)
+            home = self._layout.host[self._layout.homes[write.weights][write.block]]
+            self._add(Opcode.WRITE_WEIGHTS, host=home.start + write.first, outer=1, inner=write.rows, index=write.tile)
 
     def configure(self, block: int) -> None:
         """Makes a parameter block the current one, if it isn't."""

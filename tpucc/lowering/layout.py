@@ -35,10 +35,11 @@ class Layout:
         self._first: dict[Tensor, int] = {}
         self._constants: list[Tensor] = []
         self._host_rows = 0
-        homes = {tensor: self._add_host("input", tensor.name, tensor) for tensor in plan.inputs}
-        self.inputs = tuple(self._port(tensor.name, tensor.type, tensor, home) for tensor, home in homes.items())
+        self.homes = {tensor: self._add_host("input", tensor.name, tensor) for tensor in plan.inputs}
+        """The host buffers of each input."""
+        self.inputs = tuple(self._port(tensor.name, tensor.type, tensor, home) for tensor, home in self.homes.items())
         for tensor, layer in plan.owners.items():
-            home = homes[tensor] if tensor.is_input else self._add_constant(tensor)
+            home = self.homes[tensor] if tensor.is_input else self._add_constant(tensor)
             self._add_buffers(tensor, layer, home)
         self.outputs = tuple(self._add_output(*output) for output in plan.outputs)
 

@@ -229,6 +229,7 @@ def _tile_program(plan: Plan, draft: Draft) -> TileProgram:
         groups=draft.groups,
         layers=plan.layers(draft.split),
         tiles=plan.tiles,
+        written_tiles=plan.written_tiles,
         blocks=plan.blocks,
         host=tuple(layout.host),
         constants=layout.constants(),

@@ -17,7 +17,7 @@ from typing import assert_never
 from tpucc.lowering.plan import Plan
 from tpucc.lowering.sharding import Split, even
 from tpucc.lowering.tensors import Tensor
-from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import SKIPPED, ElementWise, Moving, Pooling, Product, Step, WrittenProducts
 
 
 def overlapping_splits(plan: Plan) -> list[Split]:
@@ -80,6 +80,9 @@ class _Estimate:
             case Product() as work:
                 self.products += self._plan.blocking(step, work).cycles
                 self.fetches += sum(tile != SKIPPED for level in work.levels for tile in level.tiles) * target.tile_fetch_cycles
+            case WrittenProducts(parts=parts):
+                for part in parts:
+                    self._add(part)
             case Pooling(regions=regions):
                 self.others += sum(prod(region.y.shape) * prod(region.window) for region in regions) * blocks
             case ElementWise():

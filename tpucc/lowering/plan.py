@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import assert_never
 
@@ -18,7 +18,7 @@ from tpucc.lowering.products import Lowerer
 from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, Split, shard
 from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, product_nest
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, WrittenProducts, product_nest
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -45,6 +45,7 @@ class Plan:
     outputs: tuple[tuple[str, TensorType, Tensor], ...]
     owners: dict[Tensor, int]
     tiles: Int8
+    written_tiles: int
     blocks: AnyArray
     sharding: Sharding
     format: DeviceFormat
@@ -73,6 +74,10 @@ class Plan:
             case Product() as work:
                 macs = 0 if work.moves else step.y.rows * work.depth * work.weights[1]
                 return LayerInfo(step.name, work.kind, step.origin, macs, work.weights, work.fills, self._choice(step, work, splits))
+            case WrittenProducts(parts=parts):
+                each = [self._layer(part, splits) for part in parts]
+                macs, fills = sum(info.macs for info in each), tuple(fill for info in each for fill in info.tile_fills)
+                return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)))
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
             case ElementWise() | Pooling():
@@ -107,9 +112,10 @@ def make_plan(device: Graph, target: Target, segments: Mapping[str, int] = NO_SE
     steps = _ordered(reader.steps, target.mxu) + tuple(_passed(device, tensor) for tensor in passing)
     inputs = tuple(reader.input(node.name) for node in device.inputs)
     tiles, blocks = reader.tiles.stacked(), reader.blocks.stacked()
-    require_room(target, tiles, blocks)
+    require_room(target, tiles, blocks, reader.tiles.written)
     owners, sharding = _owners(steps), shard(steps)
-    return Plan(device.name, device.source, target, steps, inputs, outputs, owners, tiles, blocks, sharding, reader.format, lowerers)
+    written, format = reader.tiles.written, reader.format
+    return Plan(device.name, device.source, target, steps, inputs, outputs, owners, tiles, written, blocks, sharding, format, lowerers)
 
 
 def _ordered(steps: Sequence[Step], mxu: int) -> tuple[Step, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from math import prod
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class TilePool:
         self._tiles: list[Int8] = []
         self._index: dict[bytes, int] = {}
         self._zero = -1
+        self.written = 0
+        """Tiles that the host will write; they come after all others."""
 
     def add(self, node: Node, weights: Int8) -> Int64:
         """The tiles of `weights` [K, N] as indices [K blocks, N blocks]. `LimitError` E0622 shows `node`, which they belong to."""
@@ -38,6 +41,17 @@ class TilePool:
             tiles = np.ascontiguousarray(strip.reshape(mxu, across, mxu).swapaxes(0, 1))
             indices[k] = [self._one(node, tile) for tile in tiles]
         return indices
+
+    def reserve(self, node: Node, matrices: int, depth: int, width: int) -> Int64:
+        """Indices [matrices, K blocks, N blocks] of tiles for matrices [depth, width] that the host will write. No tile may be added after
+        that."""
+        mxu, first = self._target.mxu, len(self._tiles) + self.written
+        shape = matrices, -(-depth // mxu), -(-width // mxu)
+        if first + prod(shape) > self._capacity:
+            why = f"{node.name} needs more than the {self._capacity:,} tiles that it has room for"
+            raise weights_do_not_fit(self._target, why, node.origin)
+        self.written += prod(shape)
+        return first + np.arange(prod(shape)).reshape(shape)
 
     def is_zero(self, index: int) -> bool:
         """Whether a tile has nothing but zeros."""
@@ -113,9 +127,10 @@ class BlockPool:
         return index
 
 
-def require_room(target: Target, tiles: Int8, blocks: AnyArray) -> None:
-    """Tiles and parameter blocks share the weight memory. Raises `LimitError` E0622 when they don't fit."""
-    needed = tiles.nbytes + blocks.nbytes
+def require_room(target: Target, tiles: Int8, blocks: AnyArray, written: int = 0) -> None:
+    """Tiles, those that the program writes among them, and parameter blocks share the weight memory. Raises `LimitError` E0622 when they
+    don't fit."""
+    needed = tiles.nbytes + written * target.tile_bytes + blocks.nbytes
     if needed > target.weight_memory_bytes:
         raise weights_do_not_fit(target, f"tiles and parameter blocks take {needed:,} bytes")
 

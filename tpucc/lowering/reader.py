@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
+from math import prod
 
 import numpy as np
 
@@ -13,10 +14,38 @@ from tpucc.ir.dtypes import DEFAULT_FORMAT, DEVICE_FORMATS, DeviceFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.isa.instructions import Function
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Sides, Vector, is_layer, looks_up, own_rows
+from tpucc.layers.kinds import (
+    Conv,
+    Fc,
+    Layer,
+    Move,
+    Pool,
+    Sides,
+    Vector,
+    is_layer,
+    is_written,
+    looks_up,
+    own_rows,
+    weight_shape,
+    weights_of,
+)
 from tpucc.lowering.pools import BlockPool, TilePool
 from tpucc.lowering.tensors import NO_SIDES, Access, Shape, Tensor, border_rows, borders, padding_rows, whole, wider
-from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Operand, Pooling, Product, Region, Step, Work
+from tpucc.lowering.workload import (
+    SKIPPED,
+    Copy,
+    ElementWise,
+    Level,
+    Moving,
+    Operand,
+    Pooling,
+    Product,
+    Region,
+    Step,
+    TileWrite,
+    Work,
+    WrittenProducts,
+)
 from tpucc.numerics import AnyArray, Int64
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.slice import SliceAttributes
@@ -44,10 +73,12 @@ class Reader:
         self._borders = borders(device)
         self._values: dict[str, Access] = {}
         self._cut: dict[tuple[str, int], list[Int64]] = {}
+        self._reserved: dict[str, tuple[Int64, tuple[TileWrite, ...]]] = {}
         self._rows: dict[int, Tensor] = {}
         self._surrounded: dict[tuple[str, Sides], Tensor] = {}
 
     def read(self) -> None:
+        self._cut_constants()
         for node in self._device:
             self._segment = self._segments.get(node.name, self._segment)
             self._values[node.name] = self._value(node)
@@ -73,6 +104,16 @@ class Reader:
                 return self._values[node.operands[0]].transposed([axis % len(perm) for axis in perm[:-1]])
         return whole(Tensor(node.name, node.type, is_input=True)) if node.is_input else self._regrouped(node)
 
+    def _cut_constants(self) -> None:
+        """Tiles of constant weights come before those that the host writes."""
+        for node in self._device:
+            if isinstance(node.attributes, Fc):
+                for name in weights_of(node):
+                    if not is_written(self._device[name]):
+                        self._tiles(name)
+            elif isinstance(node.attributes, Conv):
+                self._tiles(node.operands[1], node.attributes.groups)
+
     def _regrouped(self, node: Node) -> Access:
         """Another shape of a value; rows that no walk visits in that order are copied first."""
         source = self._device[node.operands[0]]
@@ -91,6 +132,8 @@ class Reader:
 
     def _work(self, node: Node, layer: Layer, y: Access) -> Work:
         match layer:
+            case Fc() if is_written(self._device[node.operands[layer.sources]]):
+                return self._written(node, layer, y)
             case Fc():
                 return self._fc(node, layer)
             case Conv():
@@ -133,6 +176,40 @@ class Reader:
         ]
         return self._product(node, layer, levels, weights, node.operands[2 * layer.sources :])
 
+    def _written(self, node: Node, layer: Fc, y: Access) -> WrittenProducts:
+        """A product with matrices of the host: a step for each of them, on the rows that it multiplies."""
+        x, weights = self._values[node.operands[0]], self._device[node.operands[1]]
+        *lead, depth, width = weights.type.shape
+        tiles, writes = self._written_tiles(weights, prod(lead), depth, width)
+        if not lead:
+            product = self._product(node, layer, self._levels(x, tiles[0]), node.operands[1:2], node.operands[2:])
+            return WrittenProducts(writes, (Step(node.name, node.origin, y, product, (), self._segment),))
+        around = y.shape[:-1]
+        source, matrices = x.broadcast(y.shape), np.broadcast_to(np.arange(prod(lead)).reshape(lead), around)
+        parts = []
+        for index in np.ndindex(*around):
+            levels = self._levels(_one(source, index), tiles[matrices[index]])
+            product = self._product(node, layer, levels, node.operands[1:2], node.operands[2:])
+            parts.append(Step(node.name, node.origin, _one(y, index), product, (), self._segment))
+        return WrittenProducts(writes, tuple(parts))
+
+    def _written_tiles(self, weights: Node, matrices: int, depth: int, width: int) -> tuple[Int64, tuple[TileWrite, ...]]:
+        """The tiles of weights that the host computes, [matrices, K blocks, N blocks], and how they are written. Layers with the same
+        weights share them."""
+        if weights.name not in self._reserved:
+            mxu, tensor = self._mxu, self._values[weights.name].tensor
+            tiles = self.tiles.reserve(weights, matrices, depth, width)
+            writes = tuple(
+                TileWrite(int(tile), tensor, n, matrix * depth + k * mxu, min(mxu, depth - k * mxu))
+                for (matrix, k, n), tile in np.ndenumerate(tiles)
+            )
+            self._reserved[weights.name] = tiles, writes
+        return self._reserved[weights.name]
+
+    def _levels(self, x: Access, tiles: Int64) -> list[tuple[Access, int, list[int]]]:
+        """One level for each column block of x, from the tiles [K blocks, N blocks] of a matrix."""
+        return [(x, block, row) for block, row in enumerate(tiles.tolist())]
+
     def _conv(self, node: Node, layer: Conv, y: Access) -> Product:
         """One level for each position of the kernel and column block of x: the pixels that it meets."""
         x, top, left = self._surrounded_by(node, layer)
@@ -162,15 +239,14 @@ class Reader:
     ) -> Product:
         bias, multiplier, *table = (self._data(name) for name in tail)
         blocks = self.blocks.product(layer.epilogue, bias, multiplier, table[0] if table else None)
-        shapes = [self._device[name].type.shape for name in weights]
+        shape = weight_shape(node, self._device)
         kept = self._without_zeros([row for _, _, row in levels])
-        depth = sum(int(np.prod(shape[:-1])) for shape in shapes)
         return Product(
             "fc" if isinstance(layer, Fc) else "conv",
             tuple(Level(x, block, tuple(row)) for (x, block, _), row in zip(levels, kept, strict=True) if any(t != SKIPPED for t in row)),
             blocks,
-            tuple(self._fills(levels, shapes[0][-1])),
-            (depth, shapes[0][-1]),
+            tuple(self._fills(levels, shape[1])),
+            shape,
             sum(own_rows(self._device[name]) for name in weights),
             isinstance(layer, Fc) and layer.moves,
         )
@@ -252,6 +328,12 @@ class Reader:
     def _zero(self, tensor: Tensor) -> int:
         assert tensor.type.quantisation is not None, f"{tensor.name} has no zero point"
         return tensor.type.quantisation.zero_point
+
+
+def _one(value: Access, index: tuple[int, ...]) -> Access:
+    """The rows [M] of a value [..., M] at an index of its leading sizes."""
+    places = (*(range(at, at + 1) for at in index), range(value.shape[-1]))
+    return value.taken(places, tuple(range(len(index))))
 
 
 def block_diagonal(matrix: AnyArray, groups: int) -> AnyArray:

@@ -12,7 +12,7 @@ from math import gcd
 from typing import assert_never
 
 from tpucc.lowering.tensors import Access, Tensor
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, WrittenProducts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,7 +83,9 @@ def _sharded(steps: Sequence[Step], batch: int) -> Iterator[Tensor]:
 
 
 def _by_item(step: Step, batch: int) -> Step | None:
-    """The step on accesses whose first size is the batch; None when one has no such form."""
+    """The step on accesses whose first size is the batch; None when one has no such form, or parts have matrices of their own."""
+    if isinstance(step.work, WrittenProducts) and len(step.work.parts) > 1:
+        return None
     forms = {access: _regrouped(access, batch) for access in _accesses(step)}
     if any(form is None for form in forms.values()):
         return None
@@ -107,6 +109,8 @@ def _accesses(step: Step) -> Iterator[Access]:
             yield from (copy.target for copy in copies)
         case Pooling(regions=regions):
             yield from (region.y for region in regions)
+        case WrittenProducts(parts=parts):
+            yield from (part.y for part in parts)
         case Product() | ElementWise():
             pass
         case _:

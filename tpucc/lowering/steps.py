@@ -16,7 +16,19 @@ from tpucc.lowering.liveness import BUFFER_FIELDS
 from tpucc.lowering.products import Lowerer, ProductLayer, ProductLevel
 from tpucc.lowering.tensors import Access
 from tpucc.lowering.walks import Walk, nest, part_walks, walks
-from tpucc.lowering.workload import SKIPPED, Copy, ElementWise, Level, Moving, Pooling, Product, ProductNest, Step, product_nest
+from tpucc.lowering.workload import (
+    SKIPPED,
+    Copy,
+    ElementWise,
+    Level,
+    Moving,
+    Pooling,
+    Product,
+    ProductNest,
+    Step,
+    WrittenProducts,
+    product_nest,
+)
 
 
 def emit_step(step: Step, part: int, layout: Layout, emitter: Emitter, *, complete: bool = True) -> None:
@@ -43,6 +55,8 @@ class _StepEmission:
             case Product() as work:
                 lower = self._layout.plan.lowerers.get(work.kind)
                 self._product(work) if lower is None else self._written(work, lower)
+            case WrittenProducts() as work:
+                self._written_products(work)
             case ElementWise() as work:
                 self._element_wise(work)
             case Pooling() as work:
@@ -160,6 +174,13 @@ class _StepEmission:
             buffers=tuple(layout.buffers[buffer] for buffer in buffers),
             builtin=builtin,
         )
+
+    def _written_products(self, work: WrittenProducts) -> None:
+        """All tiles cross the link, then part after part is multiplied. The result is complete after the last part."""
+        for write in work.writes:
+            self._emitter.write_tile(write)
+        for part in work.parts:
+            emit_step(part, self._part, self._layout, self._emitter, complete=self._is_complete and part is work.parts[-1])
 
     def _element_wise(self, work: ElementWise) -> None:
         """Column block after column block; an operand of one column serves all of them from its lane 0."""

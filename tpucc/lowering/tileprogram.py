@@ -72,6 +72,7 @@ class TileProgram:
     constants: Int8
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
+    written_tiles: int = 0
     notes: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:

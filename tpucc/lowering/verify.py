@@ -29,7 +29,7 @@ from tpucc.numerics import Int64
 MAX_REPORTED = 10
 ALLOWED = (
     *(Opcode.NOP, Opcode.READ_HOST_MEMORY, Opcode.WRITE_HOST_MEMORY, Opcode.MATRIX_MULTIPLY, Opcode.CONVOLVE),
-    *(Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
+    *(Opcode.WRITE_WEIGHTS, Opcode.ACTIVATE, Opcode.VECTOR, Opcode.POOL, Opcode.SET_CONFIGURATION, Opcode.INTERRUPT_HOST, Opcode.DEBUG_TAG),
 )
 """The instructions of a tile program. Scheduling adds fetches, waits and the end."""
 
@@ -131,9 +131,13 @@ def _names(tiles: TileProgram) -> Iterator[Violation]:
         bad = np.where(used, (value < 0) | (value >= count), (value != -1) if field != "layer" else False)
         for index in np.flatnonzero(bad).tolist():
             yield Violation("E0752", f"tile instruction {index:,} has {field.replace('_', ' ')} {value[index]}; there are {count:,}", index)
-    for used, count, what in ((touched.pops, len(tiles.tiles), "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
+    fixed, every = len(tiles.tiles), len(tiles.tiles) + tiles.written_tiles
+    for used, count, what in ((touched.pops, every, "tile"), (touched.configures, len(tiles.blocks), "parameter block")):
         for index in np.flatnonzero(used & (code["index"] >= count)).tolist():
             yield Violation("E0752", f"tile instruction {index:,} names {what} {code['index'][index]:,}; there are {count:,}", index)
+    written = code["index"].astype(np.int64)
+    kept = touched.stores & ((written < fixed) | (written >= every))
+    yield from _each(tiles, "E0752", kept, f"writes none of the tiles {fixed:,} to {every - 1:,}, which are there to be written")
 
 
 def _rows(tiles: TileProgram) -> Iterator[Violation]:

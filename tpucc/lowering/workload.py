@@ -70,6 +70,35 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
+class TileWrite:
+    """Rows `first` to `first + rows` of column block `block` of `weights`, a tensor of the host, which become the tile `tile`."""
+
+    tile: int
+    weights: Tensor
+    block: int
+    first: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WrittenProducts:
+    """Products by matrices that the host has computed: first it writes their tiles, then each part multiplies some rows by its own."""
+
+    writes: tuple[TileWrite, ...]
+    parts: tuple[Step, ...]
+    """Steps on rows of one result, whose work is a `Product`."""
+
+    kind = "fc"
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return tuple(access for part in self.parts for access in part.accesses)
+
+    def moved(self, move: Moved) -> WrittenProducts:
+        return replace(self, parts=tuple(part.moved(move) for part in self.parts))
+
+
+@dataclass(frozen=True, slots=True)
 class Operand:
     """A value as an element-wise step reads it, broadcast to the result; `splat`: its one column serves all of the result's."""
 
@@ -143,7 +172,7 @@ class Moving:
         return replace(self, copies=tuple(copy.moved(move) for copy in self.copies))
 
 
-Work = Product | ElementWise | Pooling | Moving
+Work = Product | WrittenProducts | ElementWise | Pooling | Moving
 
 
 @dataclass(frozen=True, slots=True, eq=False)

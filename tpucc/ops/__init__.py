@@ -17,9 +17,9 @@ from tpucc.ops.opdef import Legalisation, OpDef
 
 INTERNAL = frozenset(
     (
-        *("arithmetic", "convolution", "input", "linear", "patches", "slice", "transposed_convolution", "weight"),
+        *("arithmetic", "as_weights", "convolution", "input", "linear", "patches", "slice", "transposed_convolution", "weight"),
         *("all_reduce", "avg_pool_gradient", "broadcast", "conv2d_input_gradient", "conv2d_weight_gradient", "embedding_gradient"),
-        *("max_pool_gradient", "random_uniform", "softmax_cross_entropy", "state"),
+        *("max_pool_gradient", "random_uniform", "shuffle_lanes", "softmax_cross_entropy", "state"),
     )
 )
 """Operators that no call makes: other syntax, a pass, or the gradient of another operator does."""

@@ -13,8 +13,7 @@ from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined
 from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
 from tpucc.ops.gradient import Missing
-from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
-from tpucc.ops.rules import require_rank
+from tpucc.ops.opdef import Array, Example, OpDef, Operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +22,7 @@ class LinearAttributes(Fused):
 
 
 def infer(attributes: LinearAttributes, types: Sequence[TensorType]) -> TensorType:
-    """`[..., K] @ [K, N] + [N]` is `[..., N]`."""
-    require_rank(types[1], 2, 1, "[inputs, outputs]")
+    """`[..., K] @ [K, N] + [N]` is `[..., N]`; where the host writes the weights, there may be several matrices, as in matmul."""
     return infer_fused(attributes, matmul.infer(NoAttributes(), types[:2]), types[2:])
 
 
@@ -49,7 +47,7 @@ OP = OpDef(
     attributes=LinearAttributes,
     infer=infer,
     reference=reference,
-    legalisation=Matrix(),
+    legalisation=matmul.OP.legalisation,
     facts=product(fuses_into="linear"),
     gradient=Missing("made by fusion, after differentiation"),
     floats=Defined(defined),

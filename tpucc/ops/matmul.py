@@ -117,7 +117,8 @@ OP = OpDef(
         "`[..., M, K] @ [..., K, N]` is `[..., M, N]`; the batch dimensions before broadcast as NumPy's do. A vector `[K]` on the left "
         "gives no axis M. With a constant on one side it runs on the device, which multiplies all rows by one matrix. TPU v1 reads "
         "weights only from weight memory: of two computed operands, as in attention, the host computes the product in float32, between "
-        "two parts of the device's work, and a note says so. Where the constant has batch dimensions, the host does too. ONNX: MatMul. "
+        "two parts of the device's work, or writes the right side to weight memory for the device, where that is much cheaper; a note says "
+        "which. Where the constant has batch dimensions, the host does too. ONNX: MatMul. "
         "Keras: Dense without its bias. NumPy: matmul."
     ),
     operands=(Operand("a"), Operand("b")),

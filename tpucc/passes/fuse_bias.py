@@ -11,7 +11,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
 from tpucc.ops.fused import Fused, fused_form
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product, obstacle
+from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product, is_written, obstacle
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,14 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
 
 
 def is_open_product(rewriter: Rewriter, node: Node) -> bool:
-    """Whether something may be fused into the node: a product with constant weights, without activation, read once, and not pinned."""
+    """Whether something may be fused into the node: a product with weights, without activation, read once, and not pinned."""
     if not is_product(node) or obstacle(node, rewriter.operands(node)):
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
-    return rewriter.is_free(node) and all(constant_of(operand) is not None for operand in rewriter.operands(node)[1:])
+    _, weights, *bias = rewriter.operands(node)
+    known = [operand for operand in (weights, *bias) if not is_written(operand)]
+    return rewriter.is_free(node) and all(constant_of(operand) is not None for operand in known)
 
 
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:

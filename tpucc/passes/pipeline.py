@@ -26,19 +26,23 @@ from tpucc.passes.fuse_activation import FuseActivation
 from tpucc.passes.fuse_bias import FuseBias
 from tpucc.passes.hoist_activations import HoistActivations
 from tpucc.passes.hoist_dequantize import HoistDequantize
+from tpucc.passes.move_integers import MoveIntegers
 from tpucc.passes.pack_patches import PackPatches
 from tpucc.passes.place import Place
 from tpucc.passes.plugins import brought
 from tpucc.passes.push_slices import PushSlices
 from tpucc.passes.quantise import Quantise
 from tpucc.passes.reassociate_bias import ReassociateBias
+from tpucc.passes.shuffle_lanes import ShuffleLanes
 from tpucc.passes.sink_transposes import SinkTransposes
 from tpucc.passes.sink_views import SinkViews
 from tpucc.passes.split_maps import SplitMaps
+from tpucc.passes.write_weights import WriteWeights
 
 PASSES: tuple[Pass, ...] = (
     ConstantFolding(),
     CopyPixels(),
+    ShuffleLanes(),
     DeviceForms(),
     DecomposeBatchNorm(),
     SinkTransposes(),
@@ -55,6 +59,7 @@ PASSES: tuple[Pass, ...] = (
     ReassociateBias(),
     HoistDequantize(),
     DeadCode(),
+    WriteWeights(),
     Place(),
     ExplicitQuantisation(),
     PackPatches(),
@@ -63,6 +68,7 @@ PASSES: tuple[Pass, ...] = (
     FuseActivation(),
     SplitMaps(),
     Quantise(),
+    MoveIntegers(),
     ComposeTables(),
     DivideBatch(),
 )

@@ -1,6 +1,7 @@
 """Which operators run on the device and which on the host, and the errors of models for which there is no answer.
 
-Products with weights always go on the device. Operators that the device lacks, and products of two computed values, go on the host:
+Products with weights always go on the device, those among them whose weights the host writes while the model runs. Operators that the
+device lacks, and other products of two computed values, go on the host:
 before the device starts, after it has finished, or in the middle, where the device stops and waits. At the edges, an operator of the host
 pulls all before it, or all after it, to the host. In the middle, what the device can compute goes there, unless nothing but operators of
 the host stands around it.
@@ -106,7 +107,7 @@ def device_values(graph: Graph) -> frozenset[str]:
 def is_devices(node: Node, operands: Sequence[Node], on_device: Container[str], constants: Container[str]) -> bool:
     """Whether the node is a product with weights, which are `constants`, or what the device can compute from values that it has."""
     from_device = any(name in on_device for name in node.operands) and not is_product(node)
-    return (from_device or has_weights(node, constants)) and not needs_host(node, operands)
+    return (from_device or has_weights(node, operands, constants)) and not needs_host(node, operands)
 
 
 def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
@@ -129,9 +130,10 @@ class _Placing(Relations):
         return {name: why for name, why in reasons.items() if why}
 
     def _why_host(self, node: Node) -> str:
-        if is_product(node) and not has_weights(node, self.constants):
+        operands = self.graph.operands(node)
+        if is_product(node) and not has_weights(node, operands, self.constants):
             return WEIGHTS
-        return needs_host(node, self.graph.operands(node))
+        return needs_host(node, operands)
 
 
 def _computes(node: Node) -> bool:

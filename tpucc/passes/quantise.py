@@ -25,6 +25,7 @@ from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
 from tpucc.passes.layering.operators import layer
 from tpucc.passes.place import require_placed
+from tpucc.passes.rewriter import is_written
 
 GRANULARITIES = ("per_channel", "per_tensor")
 
@@ -64,6 +65,8 @@ def _quantised(graph: Graph, layers: LayerGraph) -> Graph:
     for node in layers.graph:
         if node.is_input or node.name in constants:
             continue
+        if is_written(node):
+            continue  # its product quantises it
         if graph[node.name].on_device:
             layers.hold(node.name, _layer(layers, node))
         else:

@@ -195,15 +195,22 @@ def is_product(node: Node) -> bool:
     return isinstance(legalisation_of(node.op), Matrix)
 
 
-def has_weights(node: Node, constants: Container[str]) -> bool:
-    """Whether the node is a product whose right side is one of `constants`, which depend on no input."""
-    return is_product(node) and node.operands[1] in constants
+def is_written(node: Node) -> bool:
+    """Whether the node is a value that the host writes to weight memory."""
+    return node.op == "as_weights"
+
+
+def has_weights(node: Node, operands: Sequence[Node], constants: Container[str]) -> bool:
+    """Whether the node is a product whose right side is one of `constants`, which depend on no input, or is written to weight memory."""
+    return is_product(node) and (node.operands[1] in constants or is_written(operands[1]))
 
 
 def obstacle(node: Node, operands: Sequence[Node]) -> str:
     """Why the matrix unit can't compute a product, whatever its weights; empty when it can."""
     legalisation = legalisation_of(node.op)
     assert isinstance(legalisation, Matrix)
+    if is_written(operands[1]):
+        return ""
     return legalisation.obstacle(node.attributes, [operand.type.shape for operand in operands])
 
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tpucc.diagnostics import Origin, Source
 from tpucc.ir.graph import Graph
-from tpucc.isa.effects import effects
-from tpucc.isa.instructions import RECORD, Flag, Opcode
+from tpucc.isa.effects import Effects, effects
+from tpucc.isa.instructions import RECORD, Engine, Flag, Opcode, Records
 from tpucc.isa.program import HostWork, LayerInfo, Program, Resident
 from tpucc.layers.partition import partition
 from tpucc.lowering.tileprogram import TileProgram, VirtualBuffer, surrounding_program
@@ -20,7 +20,7 @@ from tpucc.schedule.allocate import Allocate, allocate
 from tpucc.schedule.listing import Listing, blank
 from tpucc.schedule.placement import Placement, join_transfers, place_buffers, place_groups
 from tpucc.schedule.spill import Stay
-from tpucc.schedule.synchronise import Synchronise, synchronise, with_waits
+from tpucc.schedule.synchronise import Synchronise, Wait, synchronise, with_waits
 
 if TYPE_CHECKING:
     from tpucc.isa.listing.lines import Places  # the listings' reader: a model that is compiled from its source needs none
@@ -48,7 +48,7 @@ def residents(listing: Listing, stays: Sequence[Stay], buffers: Sequence[Virtual
 
 
 def prefetch_weights(listing: Listing, depth: int) -> Listing:
-    """Adds a `read_weights` for every switch, at most `depth` ahead of it in number.
+    """Adds a `read_weights` for every switch, at most `depth` ahead of it in number, and after the write of its tile if it has one.
 
     `listing` has the tile of a switch in its field `index`. A switch to the tile that is in use already is none.
     """
@@ -62,9 +62,34 @@ def prefetch_weights(listing: Listing, depth: int) -> Listing:
     switches, tiles = switches[changes], tiles[changes]
     before = np.zeros(len(switches), np.int64)
     before[depth:] = switches[:-depth] + 1
+    if touched.stores.any():
+        before = np.maximum.accumulate(np.maximum(before, 1 + _write_of(records, touched, tiles)))
     reads = blank(len(switches), Opcode.READ_WEIGHTS)
     reads["index"] = tiles
     return replace(listing, records=records).inserted(before, reads, listing.layer[switches])
+
+
+def _write_of(records: Records, touched: Effects, tiles: Int64) -> Int64:
+    """For each of the tiles the instruction that writes it; -1 where none does."""
+    written = np.full(max(records["index"][touched.stores].max(initial=0), tiles.max(initial=0)) + 1, -1, np.int64)
+    written[records["index"][touched.stores]] = np.flatnonzero(touched.stores)
+    return written[tiles]
+
+
+def tile_waits(listing: Listing) -> list[Wait]:
+    """The waits of the weight fetch for the host, which has to write a tile before it is fetched: each as early as it can stand."""
+    touched = effects(listing.records)
+    fetches = np.flatnonzero(touched.pushes)
+    tiles = listing.records["index"][fetches].astype(np.int64)
+    writes = _write_of(listing.records, touched, tiles) if touched.stores.any() else fetches[:0]
+    waits: list[Wait] = []
+    previous, covered = -1, 0
+    for fetch, write in zip(fetches.tolist(), writes.tolist(), strict=False):
+        if write >= covered:
+            covered = max(write, previous) + 1
+            waits.append(Wait(covered, Engine.WEIGHTS, (Engine.HOST,)))
+        previous = fetch
+    return waits
 
 
 def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Synchronise = synchronise) -> Program:
@@ -76,7 +101,7 @@ def schedule(tiles: TileProgram, allocate: Allocate = allocate, synchronise: Syn
     groups = place_groups(tiles)
     placement = join_transfers(place_buffers(tiles, allocate), tiles.target)
     listing = prefetch_weights(_machine(placement, groups, [layer.name for layer in tiles.layers]), tiles.target.weight_fifo_tiles)
-    listing = with_end(with_waits(listing, synchronise(listing)))
+    listing = with_end(with_waits(listing, [*synchronise(listing), *tile_waits(listing)]))
     return replace(
         surrounding_program(tiles),
         instructions=listing.records,

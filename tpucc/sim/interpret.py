@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from tpucc.isa.instructions import Instruction, Place
 from tpucc.isa.program import Program
 from tpucc.numerics import DeviceInts
-from tpucc.sim.machine import Machine, applied
+from tpucc.sim.machine import Machine, applied, host_rows
 from tpucc.sim.ports import Host, fill, interrupt, no_host, unpack
 
 Watch = Callable[[int, Instruction, "Interpreter"], None]
@@ -70,6 +70,9 @@ class Interpreter:
             self.block = number
         if Place.PORTS in reads and number < len(self.program.host_steps):
             interrupt(self.program, number, self.machine.host, self.host)
-        action = applied(self.program, instruction, self.tile, self.block)
+        if Place.MEMORY in writes:
+            self.machine.write_tile(number, host_rows(instruction))
+        tile = self.machine.tiles[self.tile] if self.tile >= 0 else None
+        action = applied(self.program, instruction, tile, self.block)
         if action is not None:
             action.run(self.machine)

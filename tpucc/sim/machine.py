@@ -21,11 +21,15 @@ Rows = slice | Int64
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Machine:
-    """Host memory [rows, mxu], unified buffer [rows, mxu] and accumulators [rows, mxu]."""
+    """Host memory [rows, mxu], unified buffer [rows, mxu], accumulators [rows, mxu] and the tiles of weight memory [tiles, mxu, mxu].
+
+    The tiles are the program's own array, which is never written, unless it has tiles to be written.
+    """
 
     host: Int8
     ub: Int8
     accumulators: Int32
+    tiles: Int8
 
     @classmethod
     def of(cls, program: Program) -> Machine:
@@ -35,6 +39,7 @@ class Machine:
             np.zeros((program.host_rows, target.mxu), np.int8),
             np.zeros((target.unified_buffer_rows, target.mxu), np.int8),
             np.zeros((target.accumulator_rows, target.mxu), np.int32),
+            _tiles(program),
         )
         first = 0
         for buffer in program.host:
@@ -42,6 +47,11 @@ class Machine:
                 machine.host[buffer.start : buffer.start + buffer.rows] = program.constants[first : first + buffer.rows]
                 first += buffer.rows
         return machine
+
+    def write_tile(self, tile: int, rows: Rows) -> None:
+        """Puts rows of host memory into the first rows of a tile; its other rows become zero."""
+        values = self.host[rows]
+        self.tiles[tile, : len(values)], self.tiles[tile, len(values) :] = values, 0
 
     def load(self, rows: Rows, values: DeviceFormat, lanes: slice = slice(None)) -> DeviceInts:
         """The values of rows of the unified buffer; of 16-bit values `rows` are those of the low bytes."""
@@ -55,6 +65,14 @@ class Machine:
             ub[rows], ub[after(rows)] = halves(values)
         else:
             ub[rows] = values
+
+
+def _tiles(program: Program) -> Int8:
+    """The tiles of weight memory before the program starts."""
+    if not program.written_tiles:
+        return program.tiles
+    empty = np.zeros((program.written_tiles, *program.tiles.shape[1:]), np.int8)
+    return np.concatenate([program.tiles, empty])
 
 
 def joined(low: Int8, high: Int8) -> Int16:
@@ -164,15 +182,16 @@ def _store(machine: Machine, place: Place, rows: Rows, values: AnyArray) -> None
             raise TypeError(f"{place!r} isn't a place to store rows")
 
 
-def applied(program: Program, instruction: Instruction, tile: int, block: int) -> Applied | None:
-    """The effect of an instruction on the memories when `tile` and `block` are in use; None if it neither moves nor computes values."""
+def applied(program: Program, instruction: Instruction, tile: Int8 | None, block: int) -> Applied | None:
+    """The effect of an instruction on rows of the memories when `tile` (None before the first) and `block` are in use; None if it neither
+    moves nor computes any."""
     reads = instruction.reads
     meaning = SPECS[instruction.opcode].meaning_of(instruction.values.get("function", 0))
     if meaning is None:
         return None
     constants: dict[str, Any] = {}
     if reads & Place.TILE:
-        constants["tile"] = program.tiles[tile]
+        constants["tile"] = tile
     if reads & Place.BLOCK:
         constants["block"] = program.blocks[block]
     sources = tuple((place, _rows(instruction, place)) for place in OPERANDS if reads & place)

@@ -79,9 +79,9 @@ def stats(program: Program, timeline: Timeline) -> dict[str, Any]:
         "utilization": tops * 1e12 / peak,
         "peak_tops": peak / 1e12,
         "instructions": len(program.instructions),
-        "tiles": len(program.tiles),
+        "tiles": program.tile_count,
         "tile_fetches": fetches,
-        "weight_bytes": len(program.tiles) * target.tile_bytes,
+        "weight_bytes": program.tile_count * target.tile_bytes,
         "macs_per_weight_byte": macs / (fetches * program.cores * target.tile_bytes) if fetches else 0.0,
         "ridge_macs_per_weight_byte": target.peak_ops / work.bytes_per_value / 2 / target.weight_bandwidth,
         "ub_peak_bytes": program.peak_rows * target.mxu,
@@ -152,7 +152,7 @@ def _streamed(program: Program, timeline: Timeline, work: _Work, alone: str, pea
 
 def _fills(program: Program) -> Int64:
     """Used cells of each tile."""
-    fills = np.full(len(program.tiles), program.target.tile_bytes, np.int64)
+    fills = np.full(program.tile_count, program.target.tile_bytes, np.int64)
     for layer in program.layers:
         for tile, rows, columns in layer.tile_fills:
             fills[tile] = rows * columns

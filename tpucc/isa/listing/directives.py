@@ -52,6 +52,7 @@ _PLAIN = {
     "cores": Entry("cores", COUNT, what="a number of cores", default=1),
     "source": Entry("source", NAME, what="a file name", default=""),
     "lower_bound": Entry("lower_bound_rows", COUNT, what="a number of rows", default=0),
+    "written_tiles": Entry("written_tiles", COUNT, what="a number of tiles", default=0),
 }
 """Directives that are one field of the program."""
 _LAYER = (
@@ -417,6 +418,7 @@ _HANDLERS: Mapping[str, Callable[[Arguments, Parts], None]] = MappingProxyType(
         "source": _plain,
         "cores": _plain,
         "lower_bound": _plain,
+        "written_tiles": _plain,
         "note": _note,
         "layer": _layer,
         "fills": _fills,

@@ -79,6 +79,7 @@ def _meaning(context: Context) -> Iterator[Violation]:
         yield from definitions.host(context, events)
         yield from endings.outputs(context, events)
     known = clocks(context.program.instructions, context.effects)
+    yield from fifo.written(context, known)
     for events in unified_buffer_events(context):
         yield from definitions.unified_buffer(context, events)
         yield from residents.stays(context, events)

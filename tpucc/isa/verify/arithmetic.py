@@ -74,7 +74,7 @@ class Sums:
         """The violations of V0901."""
         mxu = self._context.program.target.mxu
         start = self._starts(events)
-        anything = np.append(np.full(len(self._context.program.tiles), mxu * LARGEST_WEIGHT), 0)
+        anything = np.append(np.full(self._context.program.tile_count, mxu * LARGEST_WEIGHT), 0)
         if not self._suspects(events, start, anything).any():
             return
         largest = np.append(self._column_sums().max(axis=1, initial=0), 0)
@@ -132,8 +132,10 @@ class Sums:
         return int(over[0]) if len(over) else -1
 
     def _column_sums(self) -> Int64:
-        """[tiles, mxu]: for each column of each tile the sum of its weights' magnitudes."""
+        """[tiles, mxu]: for each column of each tile the sum of its weights' magnitudes; of tiles that are written, the largest."""
         if self._columns is None:
-            tiles = self._context.program.tiles
-            self._columns = np.array([column_bound(tile, 1) for tile in tiles], np.int64).reshape(-1, tiles.shape[-1])
+            program = self._context.program
+            tiles, mxu = program.tiles, program.target.mxu
+            known = np.array([column_bound(tile, 1) for tile in tiles], np.int64).reshape(-1, mxu)
+            self._columns = np.concatenate([known, np.full((program.written_tiles, mxu), mxu * LARGEST_WEIGHT)])
         return self._columns

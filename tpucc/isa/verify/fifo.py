@@ -1,4 +1,5 @@
-"""Group 6: the weight FIFO is never popped empty, never over its depth, and empty at the end."""
+"""Group 6: the weight FIFO is never popped empty, never over its depth, and empty at the end; tiles that the program writes are there
+before they are fetched."""
 
 from __future__ import annotations
 
@@ -6,7 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tpucc.isa.verify.rules import Context, Rule, Violation
+from tpucc.isa.instructions import Engine
+from tpucc.isa.verify.rules import MAX_REPORTED, Context, Rule, Violation
+from tpucc.numerics import Int64
 
 RULES = (
     Rule("V0601", "tile to switch to", "A multiply switches only to a tile that a read_weights before it asked for."),
@@ -14,6 +17,8 @@ RULES = (
     Rule("V0603", "empty FIFO", "At the end of the program no tile is left over."),
     Rule("V0604", "tile in use", "The first multiply switches to a tile."),
     Rule("V0605", "the layer's tiles", "A multiply uses one of its layer's tiles, where the layer says which tiles it has."),
+    Rule("V0606", "written tiles", "A tile without weights of its own is written once, and fetched only after that."),
+    Rule("V0607", "fetch after write", "The weight fetch waits for the host's write of the tile that it fetches."),
 )
 
 
@@ -34,12 +39,30 @@ def check(context: Context) -> Iterator[Violation]:
     yield from _foreign(context)
 
 
+def written(context: Context, known: Int64) -> Iterator[Violation]:
+    """The violations of V0606 and V0607; `known` are the `clocks` of all instructions."""
+    effects, program = context.effects, context.program
+    index = program.instructions["index"].astype(np.int64)
+    stores, fetches = np.flatnonzero(effects.stores), np.flatnonzero(effects.pushes & (index >= len(program.tiles)))
+    first = np.full(program.tile_count, len(index), np.int64)
+    np.minimum.at(first, index[stores], stores)
+    again = stores[first[index[stores]] < stores]
+    yield from context.each("V0606", again, lambda i: f"writes tile {index[i]:,} again")
+    write = first[index[fetches]]
+    early = write > fetches
+    yield from context.each("V0606", fetches[early], lambda i: f"asks for tile {index[i]:,}, which nothing has written")
+    racing = ~early & (write > known[fetches, Engine.HOST])
+    for fetch, other in zip(fetches[racing][:MAX_REPORTED].tolist(), write[racing].tolist(), strict=False):
+        message = f"asks for tile {index[fetch]:,}, but doesn't wait for {{other}}, which writes it"
+        yield context.violation("V0607", fetch, message, other)
+
+
 def _foreign(context: Context) -> Iterator[Violation]:
     program, effects = context.program, context.effects
     tiles = context.resolved.tile
     pairs = [(index, fill[0]) for index, layer in enumerate(program.layers) for fill in layer.tile_fills]
     owned = np.array(pairs, np.int64).reshape(-1, 2)
-    count = len(program.tiles) + 1
+    count = program.tile_count + 1
     named = np.isin(program.layer_of, owned[:, 0])
     good = np.isin(program.layer_of.astype(np.int64) * count + tiles, owned[:, 0] * count + owned[:, 1])
     wrong = effects.multiplies & named & ~good & (tiles >= 0)

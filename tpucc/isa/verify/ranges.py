@@ -17,7 +17,7 @@ RULES = (
     Rule("V0301", "unified-buffer rows", "Every row of every walk lies in the unified buffer."),
     Rule("V0302", "accumulator rows", "Every accumulator row lies in the accumulators."),
     Rule("V0303", "host rows", "A transfer stays inside one host buffer, or host buffers of one kind that follow each other."),
-    Rule("V0304", "tiles", "read_weights names a tile of the program."),
+    Rule("V0304", "tiles", "read_weights names a tile of the program, and write_weights one that has no weights of its own."),
     Rule("V0305", "parameter blocks", "set_configuration names a parameter block of the program."),
     Rule("V0306", "counts", "Counts of rows and of windows are at least 1."),
     Rule("V0307", "repeated rows", "An instruction writes no row twice, and a pooling window holds no row twice."),
@@ -68,8 +68,12 @@ def buffer_of(context: Context, rows: Int64) -> Int64:
 
 def _indices(context: Context) -> Iterator[Violation]:
     index, effects, program = context.program.instructions["index"], context.effects, context.program
-    tiles, blocks = len(program.tiles), len(program.blocks)
+    fixed, tiles, blocks = len(program.tiles), program.tile_count, len(program.blocks)
     yield from context.each("V0304", effects.pushes & (index >= tiles), lambda i: f"asks for tile {index[i]:,} of {tiles:,}")
+    kept = effects.stores & ((index < fixed) | (index >= tiles))
+    yield from context.each("V0304", kept, lambda i: f"writes tile {index[i]:,}; tiles {fixed:,} to {tiles - 1:,} can be written")
+    deep = effects.stores & (effects.rows > program.target.mxu)
+    yield from context.each("V0304", deep, lambda i: f"writes {effects.rows[i]:,} rows of a tile of {program.target.mxu:,}")
     yield from context.each("V0305", effects.configures & (index >= blocks), lambda i: f"chooses block {index[i]:,} of {blocks:,}")
 
 

@@ -77,7 +77,7 @@ def _layers(program: Program) -> Iterator[Violation]:
         elif layer.macs and not all(layer.weights):
             yield Violation("V0102", f"layer {printable(layer.name)} has {layer.macs:,} multiply-accumulates, and no weights", about=about)
         for tile, rows, columns in layer.tile_fills:
-            if not (0 <= tile < len(program.tiles) and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
+            if not (0 <= tile < program.tile_count and 0 < rows <= program.target.mxu and 0 < columns <= program.target.mxu):
                 yield Violation(
                     "V0102", f"layer {printable(layer.name)} names tile {tile} filled {rows}×{columns}, which can't be", about=about
                 )
@@ -134,7 +134,11 @@ def _residents(program: Program) -> Iterator[Violation]:
 
 def _memories(program: Program) -> Iterator[Violation]:
     target = program.target
-    weights = program.tiles.nbytes + program.blocks.nbytes
+    if not 0 <= program.written_tiles * target.mxu <= MEMORY_ROWS:
+        message = f"{program.written_tiles:,} written tiles can't be simulated; 0 to {MEMORY_ROWS // target.mxu:,} can"
+        yield Violation("V0105", message, about=("written_tiles", ""))
+        return
+    weights = program.tiles.nbytes + program.written_tiles * target.tile_bytes + program.blocks.nbytes
     if weights > target.weight_memory_bytes:
         yield Violation(
             "V0105",

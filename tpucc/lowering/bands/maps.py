@@ -92,9 +92,12 @@ class Maps:
         return [self.graph[name].type.shape for name in node.operands]
 
     def _computes_by_line(self, node: Node) -> bool:
-        """Whether the operator makes images of its own, whose lines are computed from lines of images. A constant with lines isn't cut."""
+        """Whether the operator makes images of its own, whose lines are computed from lines of images. A constant with lines isn't cut, and
+        weights that the host writes aren't."""
         computed = [self.graph[name].type for name in node.operands if name not in self.constants]
-        if any(type_.rank != 4 or type_.dtype != "f32" for type_ in (node.type, *computed)):
+        if any(self.graph[name].op == "as_weights" for name in node.operands) or any(
+            type_.rank != 4 or type_.dtype != "f32" for type_ in (node.type, *computed)
+        ):
             return False
         part = self._part(node, (0, 1)) if facts_of(node.op).values in MADE else None
         if part is None:

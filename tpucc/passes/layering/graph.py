@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
+
+import numpy as np
 
 from tpucc.diagnostics import Diagnostic, Origin, ProgramError
 from tpucc.ir.constants import Constant
@@ -11,12 +13,15 @@ from tpucc.ir.dtypes import INTEGER_FORMATS, IntegerFormat
 from tpucc.ir.graph import Attributes, Graph, GraphBuilder, Node
 from tpucc.ir.types import Quantisation, TensorType
 from tpucc.layers.kinds import EXPANSIONS
-from tpucc.numerics import AnyArray, affine_parameters, quantise
+from tpucc.numerics import AnyArray, affine_parameters, quantise, weight_scales
+from tpucc.ops import facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
+from tpucc.ops.facts import Values
 from tpucc.ops.parts import Shape
 from tpucc.ops.quantize import QuantizeAttributes
 from tpucc.ops.reshape import ReshapeAttributes
+from tpucc.passes.rewriter import is_written
 
 MADE_BY = "quantise"
 
@@ -28,6 +33,7 @@ class LayerGraph:
     """
 
     def __init__(self, graph: Graph, format: IntegerFormat, *, per_channel: bool) -> None:
+        """`graph` has no places."""
         self.graph = graph
         self.format = format
         self.per_channel = per_channel
@@ -35,6 +41,8 @@ class LayerGraph:
         self._host = {node.name: self.add(node).name for node in graph.inputs}
         self._device: dict[str, Node] = {}
         self._crossed: dict[str, str] = {}
+        self._balanced = _balanced(graph)
+        self._symmetric: dict[tuple[str, float], Node] = {}
         self._shared: dict[tuple[str, bytes], Node] = {}
 
     def nodes(self) -> Iterator[Node]:
@@ -80,7 +88,18 @@ class LayerGraph:
             return value.type.quantisation
         if value.type.range is None:
             raise ProgramError(Diagnostic("E0806", f"{value.name} has no range: graphs are calibrated before quantising"))
+        if value.name in self._balanced:
+            return Quantisation(self.symmetric_scale(value), 0)
         return self.covering(value.type.range.low, value.type.range.high)
+
+    def symmetric_scale(self, value: Node) -> float:
+        """The scale with which 127 is the value's largest magnitude, by its range or by what the source fixes."""
+        if value.type.range is not None:
+            largest = max(abs(value.type.range.low), abs(value.type.range.high))
+        else:
+            held = self.quantisation_of(value)
+            largest = held.scale * max(abs(end - held.zero_point) for end in (self.format.low, self.format.high))
+        return float(weight_scales(np.full((1, 1), largest, np.float32), False)[0])
 
     def held_constant(self, name: str, parameters: Quantisation) -> Node:
         """The constant `name` of the operator graph in integers, with these parameters unless the source fixes others, which are int8's."""
@@ -141,20 +160,43 @@ class LayerGraph:
         if name not in self._device:
             value = self.graph[name]
             real = value.type.dtype == "f32"
-            self._device[name] = self._quantized(value) if real else self._builder.nodes[self.for_host(name)]
+            self._device[name] = self._quantized(name, value) if real else self._builder.nodes[self.for_host(name)]
         return self._device[name]
 
-    def _quantized(self, value: Node) -> Node:
-        parameters, format = self.quantisation_of(value), self.format
-        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, format.bits)
+    def symmetric(self, name: str, of: str, scale: float) -> Node:
+        """The host's value `of` in integers with the zero point 0, under a name made from `name`."""
+        if (name, scale) not in self._symmetric:
+            self._symmetric[name, scale] = self._quantized(name, self.graph[of], Quantisation(scale, 0))
+        return self._symmetric[name, scale]
+
+    def _quantized(self, name: str, value: Node, parameters: Quantisation | None = None) -> Node:
+        parameters = parameters or self.quantisation_of(value)
+        attributes = QuantizeAttributes(parameters.scale, parameters.zero_point, self.format.bits)
         operands, type_ = (self.for_host(value.name),), self.held(value.type.shape, parameters)
-        return self.add(Node(f"{value.name}.{format.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
+        return self.add(Node(f"{name}.{self.format.name}", "quantize", operands, attributes, type_, value.origin.by(MADE_BY)))
 
     def _dequantized(self, node: Node) -> str:
         parameters = parameters_of(node)
         attributes = DequantizeAttributes(parameters.scale, parameters.zero_point)
         type_ = TensorType("f32", node.type.shape)
         return self.add(Node(f"{node.name}.f32", "dequantize", (node.name,), attributes, type_, node.origin.by(MADE_BY))).name
+
+
+def _balanced(graph: Graph) -> frozenset[str]:
+    """The values that are only read, or only moved and then read, by products with weights that the host writes: the zero point of both
+    sides is 0 there."""
+    found: set[str] = set()
+    for node in reversed(graph.nodes):
+        users = graph.users[node.name]
+        if users and node.name not in graph.output_nodes and all(_wants_balance(graph, user, node.name, found) for user in users):
+            found.add(node.name)
+    return frozenset(found)
+
+
+def _wants_balance(graph: Graph, user: Node, name: str, found: Container[str]) -> bool:
+    if facts_of(user.op).values in (Values.VIEWED, Values.PICKED):
+        return user.name in found
+    return is_written(user) or (user.operands[:1] == (name,) and len(user.operands) > 1 and is_written(graph[user.operands[1]]))
 
 
 def reshaped(layers: LayerGraph, node: Node, x: Node) -> Node:

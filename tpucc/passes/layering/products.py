@@ -12,20 +12,24 @@ from tpucc.ir.dtypes import INTEGER_FORMATS
 from tpucc.ir.graph import Node
 from tpucc.ir.types import Quantisation
 from tpucc.layers.kinds import Conv, Fc, Sides
-from tpucc.layers.parameters import fitting_scales, requantisation
+from tpucc.layers.parameters import BIAS_BOUND, fitting_scales, requantisation
 from tpucc.layers.verify import conv_shape
 from tpucc.numerics import AnyArray, Float32, Int8, dequantise, quantise, quantise_weights
 from tpucc.ops import facts_of
 from tpucc.ops.axis import sides
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes, transposed_axes
 from tpucc.ops.transposed_convolution import TransposedConvolutionAttributes
+from tpucc.passes.layering.elementwise import requantised
 from tpucc.passes.layering.graph import LayerGraph, constant_array, parameters_of
 from tpucc.passes.layering.tail import Tail, tail_of
 from tpucc.passes.layering.transposed import interleaved
+from tpucc.passes.rewriter import is_written
 
 
 def product(layers: LayerGraph, node: Node) -> Node:
     """The layer of a product; of a transposed convolution the layers."""
+    if is_written(layers.graph[node.operands[1]]):
+        return _by_written(layers, node)
     x = layers.for_device(node.operands[0])
     y, name = layers.quantisation_of(node), layer_name(node)
     tail = tail_of(layers, node, y)
@@ -45,6 +49,37 @@ def product(layers: LayerGraph, node: Node) -> Node:
     made = _constants(layers, node, held, weights.scales, bias, x, tail)
     op, attributes = _kind(node, kernel, x, tail)
     return layers.layer(node, op, (x.name, held.name, *made), attributes, y, name=name)
+
+
+def _by_written(layers: LayerGraph, node: Node) -> Node:
+    """The layer of a product by weights that the host writes: `as_weights` of what it computes.
+
+    A zero point of x would be a bias that depends on the weights. So both sides are symmetric.
+    """
+    written = layers.graph[node.operands[1]]
+    depth, n = written.type.shape[-2:]
+    x, y = _symmetric(layers, node.operands[0]), layers.quantisation_of(node)
+    tail = tail_of(layers, node, y)
+    bias = _array(layers, node.operands[2]) if len(node.operands) == 3 else np.zeros(n, np.float32)
+    least = np.abs(bias).max(initial=0) / (parameters_of(x).scale * BIAS_BOUND)
+    scales = np.full(n, max(layers.symmetric_scale(written), least), np.float32)
+    weights = layers.symmetric(written.name, written.operands[0], float(scales[0]))
+    folded = requantisation(np.full((depth, n), layers.format.low, np.int8), scales, bias, parameters_of(x), tail.to, layers.format)
+    constants: dict[str, AnyArray] = {"bias": folded.bias, "multiplier": folded.multiplier}
+    if tail.table is not None:
+        constants["table"] = tail.table
+    names = (layers.constant(f"{node.name}.{part}", value, node.origin).name for part, value in constants.items())
+    return layers.layer(node, "fc", (x.name, weights.name, *names), Fc(tail.epilogue()), y)
+
+
+def _symmetric(layers: LayerGraph, name: str) -> Node:
+    """The node from which the device reads a value with the zero point 0: what the host makes so, or a value of the device that is held so
+    or looked up anew."""
+    scale = layers.symmetric_scale(layers.graph[name])
+    if layers.on_host(name) and layers.graph[name].type.dtype == "f32":
+        return layers.symmetric(name, name, scale)
+    x = layers.for_device(name)
+    return x if parameters_of(x).zero_point == 0 else requantised(layers, layers.graph[name], x, Quantisation(scale, 0))
 
 
 def _constants(layers: LayerGraph, node: Node, weights: Node, scales: Float32, bias: AnyArray, x: Node, tail: Tail) -> Iterator[str]:

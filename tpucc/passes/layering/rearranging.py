@@ -17,20 +17,24 @@ from tpucc.layers.parameters import scaling
 from tpucc.numerics import Int8
 from tpucc.ops.concat import ConcatAttributes
 from tpucc.ops.pad import PadAttributes
+from tpucc.ops.shuffle_lanes import ShuffleLanesAttributes, lanes
 from tpucc.ops.slice import SliceAttributes
 from tpucc.ops.transpose import TransposeAttributes
 from tpucc.passes.layering.elementwise import requantised
 from tpucc.passes.layering.graph import LayerGraph, parameters_of, reshaped
 
-Placed = tuple[Node, range, int]
+Placed = tuple[Node, Sequence[int], int]
 """A value, the lanes of it that are taken, and the lane of the result at which they begin."""
 
 
 def rearranged(layers: LayerGraph, node: Node) -> Node:
-    """The layers of slice, transpose, concat or pad."""
+    """The layers of slice, transpose, concat, pad or shuffle_lanes."""
     match node.attributes:
         case SliceAttributes():
             return _sliced(layers, node, node.attributes)
+        case ShuffleLanesAttributes() as shuffle:
+            x = layers.for_device(node.operands[0])
+            return _placed(layers, node, [(x, lanes(shuffle), 0)], node.type.shape, parameters_of(x))
         case TransposeAttributes():
             x = layers.for_device(node.operands[0])
             return layers.layer(node, "transpose", (x.name,), node.attributes, parameters_of(x))
@@ -46,11 +50,11 @@ def _sliced(layers: LayerGraph, node: Node, attributes: SliceAttributes) -> Node
     x = layers.for_device(node.operands[0])
     steps = (*attributes.steps[:-1], 1) if any(step != 1 for step in attributes.steps[:-1]) else ()
     rows = SliceAttributes((*attributes.starts[:-1], 0), (*attributes.stops[:-1], x.type.columns), (), steps)
-    held, lanes = parameters_of(x), attributes.ranges[-1]
+    held, taken = parameters_of(x), attributes.ranges[-1]
     if rows.shape != x.type.shape:
         x = layers.layer(node, "slice", (x.name,), rows, held, shape=rows.shape)
-    if lanes != range(x.type.columns):
-        x = _placed(layers, node, [(x, lanes, 0)], (*rows.shape[:-1], len(lanes)), held)
+    if taken != range(x.type.columns):
+        x = _placed(layers, node, [(x, taken, 0)], (*rows.shape[:-1], len(taken)), held)
     return reshaped(layers, node, x) if node.type.shape != x.type.shape else x
 
 
@@ -91,17 +95,17 @@ def _placed(layers: LayerGraph, node: Node, sources: Sequence[Placed], shape: tu
     bias, multiplier = np.zeros(width, np.int32), np.ones(width, np.float32)
     matrices = []
     for x, taken, at in sources:
-        lanes = slice(at, at + len(taken))
+        place = slice(at, at + len(taken))
         matrices.append(_selection(layers, node, (x.type.columns, width), taken, at))
-        bias[lanes] = -parameters_of(x).zero_point
-        multiplier[lanes] = scaling(parameters_of(x).scale, 1.0, y.scale)
+        bias[place] = -parameters_of(x).zero_point
+        multiplier[place] = scaling(parameters_of(x).scale, 1.0, y.scale)
     constants = (layers.constant(f"{node.name}.{part}", value, node.origin) for part, value in (("bias", bias), ("multiplier", multiplier)))
     operands = (*(x for x, _, _ in sources), *matrices, *constants)
     layer = Fc(Requantise(y.zero_point), len(sources), moves=True)
     return layers.layer(node, "fc", tuple(o.name for o in operands), layer, y, shape=shape)
 
 
-def _selection(layers: LayerGraph, node: Node, shape: tuple[int, int], taken: range, at: int) -> Node:
+def _selection(layers: LayerGraph, node: Node, shape: tuple[int, int], taken: Sequence[int], at: int) -> Node:
     """The matrix [depth, width] that puts the lanes `taken` side by side, from lane `at` on."""
     matrix: Int8 = np.zeros(shape, np.int8)
     matrix[np.asarray(taken), np.arange(at, at + len(taken))] = 1

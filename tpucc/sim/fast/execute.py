@@ -14,11 +14,12 @@ from typing import Protocol
 
 import numpy as np
 
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.effects import effects, resolve
 from tpucc.isa.formats import format_of, largest_input
 from tpucc.isa.instructions import Flag, Instruction, Opcode
 from tpucc.isa.program import Program
-from tpucc.numerics import DeviceInts, Int32
+from tpucc.numerics import DeviceInts, Int8, Int32
 from tpucc.sim.fast.backends import Backend, require
 from tpucc.sim.fast.bound import bound
 from tpucc.sim.fast.groups import Chain, Group, find_groups
@@ -27,7 +28,7 @@ from tpucc.sim.fast.product import Activation, Output, Pass, Product, Scratch, S
 from tpucc.sim.fast.walks import looker, regular
 from tpucc.sim.fast.weights import WeightStore, spans
 from tpucc.sim.interpret import Interpreter, Watch
-from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, operand
+from tpucc.sim.machine import Applied, Machine, Rows, accumulator_rows, applied, host_rows, operand
 from tpucc.sim.ports import Host, fill, interrupt, no_host, pack, unpack
 
 
@@ -113,9 +114,37 @@ def _apart(source: slice, dest: slice) -> bool:
     return bool(source.start == dest.start or source.stop <= dest.start or dest.stop <= source.start)
 
 
-def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy") -> list[list[Step]]:
-    """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need."""
-    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend).segments()]
+@dataclass(frozen=True, eq=False, slots=True)
+class TileWrite:
+    """Rows of host memory that become a weight tile."""
+
+    tile: int
+    rows: Rows
+
+    def run(self, machine: Machine, scratch: Scratch) -> None:
+        machine.write_tile(self.tile, self.rows)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Late:
+    """Products by tiles that the program writes: only when they run their weights are known. `make` prepares them, on memory of their
+    own, and `dest` are the rows that they write."""
+
+    make: Callable[[Scratch], Products]
+    dest: tuple[tuple[Rows, DeviceFormat], ...]
+
+    def run(self, machine: Machine, scratch: Scratch) -> None:
+        own = Scratch()
+        self.make(own).run(machine, own)
+
+
+def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy", tiles: Int8 | None = None) -> list[list[Step]]:
+    """The steps of a verified program, a list for each segment between the host's steps; `scratch` gets the memory that they need.
+
+    `tiles` are those of the machine that will run it: the program's unless it writes some.
+    """
+    weights = program.tiles if tiles is None else tiles
+    segments: list[list[Step]] = [list(steps) for steps in _Preparation(program, scratch, backend, weights).segments()]
     lanes = Lanes(program)
     lanes.filled(program.prologue_ports)
     for number, steps in enumerate(segments):
@@ -124,18 +153,20 @@ def prepare(program: Program, scratch: Scratch, backend: Backend = "numpy") -> l
         for index, step in enumerate(steps):
             if isinstance(step, Products):
                 lanes.multiplied(step.products)
+            elif isinstance(step, Late):
+                lanes.written(step.dest)
             elif isinstance(step, Single) and (narrow := lanes.narrowed(step.action)) is not None:
                 steps[index] = narrow
     return segments
 
 
 class _Preparation:
-    def __init__(self, program: Program, scratch: Scratch, backend: Backend) -> None:
-        self._program, self._scratch = program, scratch
+    def __init__(self, program: Program, scratch: Scratch, backend: Backend, tiles: Int8) -> None:
+        self._program, self._scratch, self._tiles, self._backend = program, scratch, tiles, backend
         self._effects = effects(program.instructions)
         resolved = resolve(program.instructions, self._effects)
         self._tile, self._block = resolved.tile.tolist(), resolved.block.tolist()
-        self._store = WeightStore(program.tiles, backend)
+        self._store = WeightStore(tiles, backend)
 
     def segments(self) -> list[list[Step]]:
         code = self._program.instructions
@@ -143,29 +174,41 @@ class _Preparation:
         segments: list[list[Step]] = [[]]
         for item in find_groups(self._effects, self._program.target, stops):
             if isinstance(item, Group):
-                segments[-1].append(self._products(item))
+                segments[-1].append(self._late(item) if self._is_late(item) else self._products(item, self._scratch, self._store))
             elif self._effects.interrupts[item]:
                 segments.append([])
+            elif self._effects.stores[item]:
+                segments[-1].append(TileWrite(int(code["index"][item]), host_rows(self._instruction(item))))
             elif (single := self._single(item)) is not None:
                 _append(segments[-1], single)
         return segments
 
     def _single(self, index: int) -> Single | None:
         instruction = self._instruction(index)
-        action = applied(self._program, instruction, self._tile[index], self._block[index])
+        tile = self._tiles[self._tile[index]] if self._tile[index] >= 0 else None
+        action = applied(self._program, instruction, tile, self._block[index])
         return None if action is None else Single(action, instruction.opcode is Opcode.VECTOR)
 
     def _instruction(self, index: int) -> Instruction:
         return Instruction.of(self._program.instructions[index])
 
-    def _products(self, group: Group) -> Step:
+    def _is_late(self, group: Group) -> bool:
+        """Whether a group multiplies by a tile that the program writes."""
+        return any(self._tile[index] >= len(self._program.tiles) for chain in group.chains for index in chain.multiplies)
+
+    def _late(self, group: Group) -> Late:
+        activates = [self._instruction(chain.activate) for chain in group.chains if chain.activate >= 0]
+        dest = tuple((operand(activate, "dest"), format_of(activate.flags)) for activate in activates)
+        return Late(lambda scratch: self._products(group, scratch, WeightStore(self._tiles, self._backend)), dest)
+
+    def _products(self, group: Group, scratch: Scratch, store: WeightStore) -> Products:
         """One product for each set of input rows. Products that can't run one after the other get memory side by side."""
         products: list[Product] = []
         offset = 0
         for chains in self._alike(group.chains):
-            product = self._product(chains, offset)
+            product = self._product(chains, offset, store)
             products.append(product)
-            self._scratch.reserve(product.inputs_size, offset + product.results_size)
+            scratch.reserve(product.inputs_size, offset + product.results_size)
             if group.overlapping:
                 offset += product.results_size
         return Products(tuple(products), group.overlapping)
@@ -180,7 +223,7 @@ class _Preparation:
             by_rows.setdefault(b"".join(column.tobytes() for column in columns), []).append(chain)
         yield from by_rows.values()
 
-    def _product(self, chains: list[Chain], offset: int) -> Product:
+    def _product(self, chains: list[Chain], offset: int, store: WeightStore) -> Product:
         multiplies = [self._instruction(index) for index in chains[0].multiplies]
         walks = [operand(multiply, "ub") for multiply in multiplies]
         sources = tuple(
@@ -188,7 +231,7 @@ class _Preparation:
             for rows, multiply in zip(walks, multiplies, strict=True)
         )
         largest = tuple(largest_input(multiply.flags) for multiply in multiplies)
-        weights = self._store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
+        weights = store.weights(tuple(tuple(self._tile[index] for index in chain.multiplies) for chain in chains), largest)
         outputs = tuple(self._output(chain, slice(*span)) for chain, span in zip(chains, spans(weights.widths), strict=True))
         bias = np.concatenate([_bias(output) for output in outputs])
         rows = accumulator_rows(multiplies[0])
@@ -268,7 +311,7 @@ class Simulator:
         self.program = program
         self._machine = Machine.of(program)
         self._scratch = Scratch()
-        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend)]
+        self._segments = [[self._bound(step) for step in steps] for steps in prepare(program, self._scratch, backend, self._machine.tiles)]
 
     def _bound(self, step: Step) -> Callable[[], None]:
         """The step on this simulator's memories."""

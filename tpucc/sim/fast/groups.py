@@ -13,7 +13,8 @@ the group's run before it or after it. The outcome is that of program order, bec
 An instruction that can't run before the group is postponed. A multiply or activate that can't join closes the group; accumulators that are
 still needed then are written by the group, so that it may close anywhere. Only a chain that a multiply goes on with, or may go on with,
 moves to the next group instead (a recurrent layer's x @ k comes before the state that its h @ r needs): the group it leaves must not write
-what it has read. At the interrupt of a host step the group closes, and nothing passes it: the host may look at all of its memory.
+what it has read. At the interrupt of a host step the group closes, and nothing passes it: the host may look at all of its memory. At a
+write of a weight tile it closes, too: products after it may use the tile.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def find_groups(effects: Effects, target: Target, stops: Sequence[int] = ()) -> 
     finder = _Finder(effects, target)
     opcode = effects.source.records["opcode"]
     multiplies, activates = np.isin(opcode, MULTIPLIES).tolist(), np.isin(opcode, ACTIVATES).tolist()
-    alone = (effects.interrupts | effects.acc_reads | effects.acc_writes).tolist()
+    alone = (effects.interrupts | effects.stores | effects.acc_reads | effects.acc_writes).tolist()
     matters = effects.rows > 0
     matters[list(stops)] = True
     for index in np.flatnonzero(matters).tolist():

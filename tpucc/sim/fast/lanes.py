@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tpucc.ir.dtypes import DeviceFormat
 from tpucc.isa.formats import format_of
 from tpucc.isa.functions import FUNCTIONS, Block, Function, Meaning, Operands
 from tpucc.isa.instructions import Place
@@ -121,6 +122,11 @@ class Lanes:
                         self.ub.set(done.dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), done.tail]), used))
                     else:
                         self._unknown(done.dest, done.to.bytes_per_value)
+
+    def written(self, dest: Iterable[tuple[Rows, DeviceFormat]]) -> None:
+        """Results of which nothing is known have gone to these rows."""
+        for rows, format in dest:
+            self._unknown(rows, format.bytes_per_value)
 
     def narrowed(self, action: Applied) -> Narrow | None:
         """The action on the lanes in use, where the vector unit does it in 8 bits; None for any other. The lanes that it writes are known

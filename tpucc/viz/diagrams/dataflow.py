@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tpucc.diagnostics import counted
-from tpucc.isa.effects import Effects, effects
+from tpucc.isa.effects import Effects, effects, resolve
 from tpucc.isa.instructions import SPECS, Function, Opcode
 from tpucc.isa.program import Port, Program
 from tpucc.numerics import Int64
@@ -60,7 +60,7 @@ def program_diagram(program: Program, layer_cycles: Sequence[int] = ()) -> Diagr
     small = len(moving) <= SMALL_PROGRAM
     boxes, edges = _instructions(program, touched, moving) if small else _layers(program, touched, moving, layer_cycles)
     count = len(program.instructions)
-    sizes = counted(count, "instruction"), counted(len(program.tiles), "weight tile"), counted(len(program.layers), "layer")
+    sizes = counted(count, "instruction"), counted(program.tile_count, "weight tile"), counted(len(program.layers), "layer")
     title = f"{program.title}: {', '.join(sizes)}"
     clusters = tuple(Cluster(layer.name + (f" · line {layer.origin.line}" if layer.origin.line else "")) for layer in program.layers)
     noun, subtitle, frames = ("instruction", FINE, clusters) if small else ("layer", COARSE, ())
@@ -91,15 +91,26 @@ def _accesses(touched: Effects, moving: Int64) -> Iterator[tuple[int, list[Acces
 def _instructions(program: Program, touched: Effects, moving: Int64) -> tuple[list[Box], list[Edge]]:
     flow = Flow()
     place = {index: number for number, index in enumerate(moving.tolist())}
+    tiles = resolve(program.instructions, touched).tile
     for index, accesses in _accesses(touched, moving):
         for memory, start, end, written in accesses:
             (flow.write if written else flow.read)(place[index], memory, start, end)
+        for tile, written in _written_tile(program, touched, tiles, index):
+            (flow.write if written else flow.read)(place[index], "tile", tile, tile + 1)
     boxes = [_instruction_box(program, touched, index) for index in moving.tolist()]
     edges = [Edge(*ends, _rows_label(rows), rows[0][0] != "acc") for ends, rows in flow.edges.items()]
     for index, small in _parameters(program, touched, moving):
         edges.append(Edge(len(boxes), place[index]))
         boxes.append(Box(small, Kind.WEIGHTS, beside=place[index], origins=boxes[place[index]].origins))
     return boxes, edges
+
+
+def _written_tile(program: Program, touched: Effects, tiles: Int64, index: int) -> Iterator[tuple[int, bool]]:
+    """The tile that an instruction writes, or switches to where the program has written it; and whether it writes."""
+    if touched.stores[index]:
+        yield int(program.instructions["index"][index]), True
+    elif touched.pops[index] and tiles[index] >= len(program.tiles):
+        yield int(tiles[index]), False
 
 
 def _rows_label(rows: Sequence[tuple[str, int, int]]) -> tuple[str, ...]:

@@ -1,0 +1,167 @@
+"""Products of two computed values: by the matrix unit, whose weights the host writes, and by the host.
+
+Random networks around such products, with batch dimensions that broadcast on either side, equal the layers' integer reference bit for bit
+on machines of any size, by both executors, and read back from every text form.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.differential.test_random_networks import MACHINES, MEMORIES, odd
+from tpucc.api import Executable
+from tpucc.isa.instructions import Opcode
+from tpucc.isa.verify import verify
+from tpucc.runtime.check import compare_executors, compare_with_reference, float_reference, random_inputs
+from tpucc.target import Target, load_target
+
+BY_DEVICE = {"write-weights": {"computed_products": "device"}}
+COUNT, SOAK, PER_TEST = 24, 240, 12
+ATTENTION = """
+param batch = 2
+weights random(seed=7)
+model attention(x: f32[batch, 4, 12]):
+    weight wq: f32[12, 12] = "q.w"
+    weight wk: f32[12, 12] = "k.w"
+    weight wv: f32[12, 12] = "v.w"
+    weight wo: f32[12, 12] = "o.w"
+    q = transpose(reshape(x @ wq, (batch, 4, 3, 4)), (0, 2, 1, 3))
+    k = transpose(reshape(x @ wk, (batch, 4, 3, 4)), (0, 2, 3, 1))
+    v = transpose(reshape(x @ wv, (batch, 4, 3, 4)), (0, 2, 1, 3))
+    mixed = softmax(q @ k * 0.5) @ v
+    return reshape(transpose(mixed, (0, 2, 1, 3)), (batch, 4, 12)) @ wo + x
+"""
+"""Three heads, as in a vision transformer."""
+
+
+def network(seed: int) -> str:
+    """A source with one to three products of computed values, on shapes from 1 up, their batch dimensions on either side or both."""
+    draw = random.Random(seed)
+    lines: list[str] = []
+    lead = [draw.randint(1, 3) for _ in range(draw.randint(0, 2))]
+    m, k = draw.randint(1, 7), draw.randint(1, 9)
+    inputs = [f"x: f32{_shape([*lead, m, k])}"]
+    value, width = "x", k
+    for number in range(draw.randint(1, 3)):
+        n = draw.randint(1, 9)
+        right = _right(draw, lead)
+        if draw.random() < 0.5 and right == lead and m > 1:
+            lines += [f'weight w{number}: f32[{width}, {n}] = "w{number}"', f"k{number} = {value} @ w{number}"]
+            swap = (*range(len(lead)), len(lead) + 1, len(lead))
+            lines.append(f"h{number} = {_left(draw, lines, number, value, width, n)} @ transpose(k{number}, {swap})")
+            width = m
+        else:
+            inputs.append(f"y{number}: f32{_shape([*right, width, n])}")
+            lines.append(f"h{number} = {value} @ {draw.choice(['{}', 'relu({})', 'softmax({})']).format(f'y{number}')}")
+            width = n
+        value = draw.choice(["h{}", "relu(h{})", "softmax(h{})", "(h{} * 0.5)", "(h{} + 1.5)", "tanh(h{})"]).format(number)
+        lead = lead or right
+    lines.append(f"return {value}")
+    body = "\n    ".join(lines)
+    return f"weights random(seed={seed})\nmodel net({', '.join(inputs)}):\n    {body}\n"
+
+
+def _right(draw: random.Random, lead: Sequence[int]) -> list[int]:
+    """Batch dimensions that broadcast to those on the left, or none; where the left has none, any."""
+    if not lead:
+        return [draw.randint(1, 3) for _ in range(draw.randint(0, 2))]
+    return [] if draw.random() < 0.2 else [draw.choice([size, size, 1]) for size in lead[draw.randint(0, len(lead) - 1) :]]
+
+
+def _left(draw: random.Random, lines: list[str], number: int, value: str, width: int, n: int) -> str:
+    lines.append(f'weight v{number}: f32[{width}, {n}] = "v{number}"')
+    return f"({value} @ v{number})"
+
+
+def _shape(sizes: Sequence[int]) -> str:
+    return f"[{', '.join(map(str, sizes))}]"
+
+
+def compiled(source: str, target: Target | str = "tiny", **options: object) -> Executable:
+    return tpucc.compile_source(source, target=target, settings=BY_DEVICE, **options)  # type: ignore[arg-type]
+
+
+def fitting(source: str, target: Target, level: int) -> Executable | None:
+    """The compiled source; None when it doesn't fit the machine's memories."""
+    try:
+        return compiled(source, target, level=level)
+    except tpucc.Error as error:
+        if any(d.code not in MEMORIES for d in error.diagnostics):
+            raise AssertionError(f"{error}\n{source}") from error
+        return None
+
+
+def equal(exe: Executable, seed: int) -> None:
+    """Both executors give the reference's integers."""
+    assert exe.compilation is not None
+    assert exe.compilation.layers is not None
+    inputs = random_inputs(exe.runtime, seed)
+    compared = compare_with_reference(exe.runtime, exe.compilation.layers, inputs) + compare_executors(exe.runtime, inputs)
+    assert compared
+    assert not [c for c in compared if c.unequal], f"{compared}\n{exe.compilation.source.text}"
+
+
+def check_all(seeds: range) -> None:
+    written = 0
+    for seed in seeds:
+        target = (odd(seed), MACHINES["middle"].target, load_target("tpu_v1"))[seed % 3]
+        exe = fitting(network(seed), target, level=1 + seed % 2)
+        if exe is not None:
+            written += exe.program.written_tiles > 0
+            equal(exe, seed)
+    assert written >= 0.8 * len(seeds)
+
+
+@pytest.mark.parametrize("first", range(0, COUNT, PER_TEST))
+def test_networks_of_computed_products_equal_the_reference(first: int) -> None:
+    check_all(range(first, first + PER_TEST))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(COUNT, SOAK, PER_TEST))
+def test_networks_of_computed_products_equal_the_reference_at_length(first: int) -> None:
+    check_all(range(first, first + PER_TEST))
+
+
+@pytest.mark.parametrize("target", ["tiny", "tpu_v1"])
+def test_attention_by_the_matrix_unit_means_what_the_source_says(target: str) -> None:
+    exe = compiled(ATTENTION, target)
+    assert [layer.name for layer in exe.program.layers if layer.kind == "fc" and "." not in layer.name].count("mixed") == 1
+    equal(exe, 1)
+    inputs = random_inputs(exe.runtime, 1)
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    (meant,), (found,) = float_reference(exe.compilation.graph, inputs).values(), exe.run(inputs).values()
+    assert np.sqrt(np.mean((meant - found) ** 2)) < 0.05 * meant.std()
+
+
+def test_cores_divide_the_batch_of_both_sides() -> None:
+    one, two = compiled(ATTENTION), compiled(ATTENTION, cores=2)
+    inputs = random_inputs(one.runtime, 3)
+    assert one.program.written_tiles == 2 * two.program.written_tiles
+    for name, value in one.run(inputs).items():
+        np.testing.assert_array_equal(two.run(inputs)[name], value)
+
+
+def test_every_text_form_reads_back() -> None:
+    exe = compiled(ATTENTION)
+    assert exe.compilation is not None
+    for form in (exe.layers, exe.tiles, exe.program):
+        assert tpucc.resume(form, like=exe).program.value == exe.program.value
+
+
+def test_the_hosts_bytes_are_those_of_the_tiles_rows_too() -> None:
+    """Six matrices for q @ k and six for softmax @ v, each a tile of 4 rows."""
+    exe, other = compiled(ATTENTION), tpucc.compile_source(ATTENTION, target="tiny", omit=("write-weights",))
+    code = exe.program.instructions
+    writes = code[code["opcode"] == Opcode.WRITE_WEIGHTS]
+    assert len(writes) == exe.program.written_tiles == 12
+    assert writes["inner"].sum() == 12 * 4
+    assert not other.program.written_tiles
+    assert exe.stats["tiles"] == other.stats["tiles"] + 12
+    assert verify(exe.program.value) == ()

@@ -1,0 +1,48 @@
+"""as_weights: a computed value that the host writes to weight memory. Internal: the pass `write-weights` makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tpucc.ir.graph import NoAttributes
+from tpucc.ir.types import TensorType, f32
+from tpucc.ops.batch import each
+from tpucc.ops.facts import whole
+from tpucc.ops.floats import Ieee
+from tpucc.ops.gradient import Missing
+from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
+from tpucc.ops.rules import require_f32
+
+
+def infer(_: NoAttributes, types: Sequence[TensorType]) -> TensorType:
+    """`[..., K, N]`: the matrices that rows are multiplied by."""
+    require_f32(types)
+    if types[0].rank < 2:
+        raise RuleError("E0303", "{0} must have at least two dimensions, those of a matrix", about=(0,))
+    return f32(*types[0].shape)
+
+
+def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
+    return operands[0]
+
+
+OP = OpDef(
+    name="as_weights",
+    summary="a value as the weights of a product",
+    documentation=(
+        "The host computes the value in the middle of the program, or gets it, and writes it to weight memory as tiles of 8-bit integers "
+        "with one scale and the zero point 0. The matrix unit then multiplies by it. Without quantisation it is the value itself."
+    ),
+    operands=(Operand("x"),),
+    attributes=NoAttributes,
+    infer=infer,
+    reference=reference,
+    legalisation=OnHost("only the host writes to weight memory"),
+    facts=whole(batch=each),
+    gradient=Missing("made after differentiation"),
+    floats=Ieee(),
+    examples=(
+        Example("one whole tile", NoAttributes(), (f32(256, 256),)),
+        Example("ragged matrices", NoAttributes(), (f32(2, 3, 257, 5),)),
+    ),
+)
