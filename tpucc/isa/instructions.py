@@ -32,7 +32,7 @@ from tpucc.isa.record import (
     Records,
     one_row_each,
 )
-from tpucc.isa.sentences import Sentence, activates, brings, computes, multiplies, synchronises, takes
+from tpucc.isa.sentences import Sentence, activates, brings, computes, multiplies, stores_tile, synchronises, takes
 from tpucc.numerics import DeviceInts, Int32
 
 __all__ = ["ENGINE_OF", "FUNCTIONS", "RECORD", "SPECS", "UNITS", "Engine", "Flag", "Function", "Instruction", "Opcode", "OperandSpec"]
@@ -234,6 +234,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
             Engine.HOST,
             "Host memory to the first rows of a tile in weight memory, whose other rows become zero.",
             transfer,
+            stores_tile,
             (_HOST, OperandSpec("index", "tile", "tile", "tile in weight memory, one of those without weights of their own"), _ROWS),
             reads=Place.HOST,
             writes=Place.MEMORY,

@@ -28,6 +28,10 @@ def takes(instruction: Instruction) -> str:
     return f"takes {_rows(instruction, 'ub')} of the unified buffer to {_rows(instruction, 'host')} of host memory"
 
 
+def stores_tile(instruction: Instruction) -> str:
+    return f"stores {_rows(instruction, 'host')} of host memory as tile {instruction['index']:,} of weight memory"
+
+
 def activates(instruction: Instruction) -> str:
     sums = _rows(instruction, "acc", "accumulator")
     return f"makes values of {sums} as the parameter block says, into {_rows(instruction, 'dest')} of the unified buffer"

@@ -103,6 +103,9 @@ class Debugger:
         if instruction.opcode == Opcode.INTERRUPT_HOST:
             everything = slice(0, len(machine.host))
             rows.append((machine.host, everything, machine.host.copy()))
+        elif instruction.opcode == Opcode.WRITE_WEIGHTS:
+            tile = slice(instruction["index"], instruction["index"] + 1)
+            rows.append((machine.tiles, tile, machine.tiles[tile].copy()))
         elif (target := written(instruction)) is not None:
             place, visited = target
             memory: AnyArray = machine.ub
