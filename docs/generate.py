@@ -11,6 +11,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from dataflow_pictures import DATAFLOWS, dataflow_svg
@@ -45,6 +46,8 @@ TRAINING = ("parallel.md", "train-then-infer.md")
 """Pages whose commands train for some seconds."""
 GRADED = "coursework.md"
 """A page whose commands grade a class, which takes half a minute."""
+PROCESSES = 2
+"""In which `pages` are made side by side, those that take longest first."""
 MADE = "<!-- made by docs/generate.py; don't edit -->\n"
 
 
@@ -130,10 +133,16 @@ CHARTED = {
 
 def pages(trained_on_host: Mapping[str, str] | None) -> Mapping[str, str]:
     """The generated pages by path below docs/, and those with outputs in them; without that of training, which takes minutes, for None."""
-    beside = {PAPER: f"{MADE}\n{paper_page()}"} if (PROGRAMS / "paper").is_dir() else {}
-    measured = {MEASURED: programs_page()} | ({} if trained_on_host is None else {TRAINED: training_page(trained_on_host)})
-    written = {page: with_outputs(text_of(page)) for page in (*TRAINING, GRADED)}
-    return beside | quick_pages() | written | {path: f"{MADE}\n{text}" for path, text in measured.items()}
+    with ProcessPoolExecutor(PROCESSES) as pool:
+        measured = {MEASURED: pool.submit(programs_page)}
+        if trained_on_host is not None:
+            measured[TRAINED] = pool.submit(training_page, trained_on_host)
+        if (PROGRAMS / "paper").is_dir():
+            measured[PAPER] = pool.submit(paper_page)
+        written = {page: pool.submit(with_outputs, text_of(page)) for page in (GRADED, *TRAINING)}
+        quick = pool.submit(quick_pages)
+    whole = {path: made.result() for path, made in written.items()}
+    return quick.result() | whole | {path: f"{MADE}\n{made.result()}" for path, made in measured.items()}
 
 
 def quick_pages() -> Mapping[str, str]:

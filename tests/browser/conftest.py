@@ -31,38 +31,60 @@ def browser() -> Iterator[Browser]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def context(browser: Browser, kept: Record) -> Iterator[BrowserContext]:
+    """One for all tests of this process: a new one, with a new renderer, takes four times as long as the page in it."""
+    width, height = VIEWPORT
+    made = browser.new_context(viewport={"width": width, "height": height}, offline=True)
+    made.set_default_timeout(PATIENCE)
+    kept.watch(made)
+    made.new_page()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def kept() -> Record:
+    return Record()
+
+
 @pytest.fixture
-def record() -> Iterator[Record]:
+def record(kept: Record) -> Iterator[Record]:
     """What the test's pages did; the test fails at its end when there are faults."""
-    kept = Record()
+    kept.clear()
     yield kept
     if kept.faults:
         pytest.fail("\n".join(kept.faults))
 
 
 @pytest.fixture
-def context(browser: Browser, record: Record) -> Iterator[BrowserContext]:
-    width, height = VIEWPORT
-    made = browser.new_context(viewport={"width": width, "height": height}, offline=True, reduced_motion="reduce")
-    made.set_default_timeout(PATIENCE)
-    record.watch(made)
-    yield made
-    for page in made.pages:
+def tab(context: BrowserContext, record: Record) -> Iterator[Page]:
+    """The tab that every test has, at 1280×800, light, without motion; it is empty, as are the pages of the test when it ends."""
+    first, (width, height) = context.pages[0], VIEWPORT
+    first.set_viewport_size({"width": width, "height": height})
+    first.emulate_media(media="screen", color_scheme="light", reduced_motion="reduce")
+    first.mouse.move(-1, -1)
+    yield first
+    for page in context.pages:
         settle(page)
-    made.close()
+    for page in context.pages[1:]:
+        page.close()
+    first.goto("about:blank")
 
 
 @pytest.fixture
-def open_page(context: BrowserContext, record: Record, tmp_path: Path) -> OpenPage:
-    """`open_page(page, fragment="")` opens a file, or a text of HTML, at 1280×800; `fragment` is what follows the # of its address."""
+def open_page(tab: Page, record: Record, tmp_path: Path) -> OpenPage:
+    """`open_page(page, fragment="")` opens a file, or a text of HTML, in place of what was open; `fragment` is what follows the # of its
+    address. `beside=True` opens it in a tab of its own, and takes five times as long."""
 
-    def opened(page: Path | str, fragment: str = "") -> Page:
+    def opened(page: Path | str, fragment: str = "", *, beside: bool = False) -> Page:
         path = page if isinstance(page, Path) else _written(page, tmp_path)
         address = path.resolve().as_uri()
         record.allowed.add(address)
-        tab = context.new_page()
-        tab.goto(f"{address}#{fragment}" if fragment else address)
-        return tab
+        place = tab.context.new_page() if beside else tab
+        place.goto("about:blank")  # or else an address that differs in its fragment only would load nothing
+        place.goto(f"{address}#{fragment}" if fragment else address)
+        return place
 
     return opened
 

@@ -167,7 +167,7 @@ def test_a_held_selection_stays_until_it_is_let_go_and_is_in_the_address(open_pa
     page.click("#source [data-line='12'] b")
     page.hover("#source [data-line='1'] b")
     assert page.evaluate("[window.tpucc.selection(), location.hash]") == [{"kind": "line", "id": 12}, "#line=12"]
-    again = open_page(report, "line=12")
+    again = open_page(report, "line=12", beside=True)
     assert lit(again) == lit(page)
     page.keyboard.press("Escape")
     page.mouse.move(640, 5)

@@ -70,7 +70,7 @@ def test_hostile_names_stay_text_in_every_view(open_page: OpenPage, tmp_path: Pa
 def test_hostile_names_add_no_element_that_acts(open_page: OpenPage, tmp_path: Path) -> None:
     twin = open_page(report_of_text(hostile.chain(hostile.PLAIN_KEYS), tmp_path / "plain", "plain.tpu"))
     visit_views(twin)  # before there is a page in front of it, behind which little is drawn
-    page = open_page(report_of_text(hostile.chain(hostile.KEYS, hostile.COMMENT), tmp_path / "hostile", hostile.FILE_NAME))
+    page = open_page(report_of_text(hostile.chain(hostile.KEYS, hostile.COMMENT), tmp_path / "hostile", hostile.FILE_NAME), beside=True)
     visit_views(page)
     assert active_elements(page) == active_elements(twin)
     acting = "[...document.querySelectorAll('*')].flatMap((e) => e.getAttributeNames().filter((n) => n.startsWith('on')))"

@@ -23,7 +23,7 @@ from tpucc.watch.site import ICON, waiting
 pytest.importorskip("tests.support.chromium", reason="there is nothing to drive a browser with")
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Page
 
     from tests.support.visits import Record
 
@@ -74,16 +74,15 @@ def watched(tmp_path: Path) -> Iterator[Watched]:
 
 
 @pytest.fixture
-def page(browser: Browser, record: Record, watched: Watched) -> Iterator[Page]:
+def page(tab: Page, record: Record, watched: Watched) -> Iterator[Page]:
     """The watched model's page, with a selection. It may ask this one server, and nobody else; a complaint at the console is a fault."""
-    context = browser.new_context(viewport={"width": 1280, "height": 800})
-    record.watch(context)
     record.allowed |= {watched.address + path for path in ("", "events", "report.html", "messages", ICON[1:], "explain/E0201")}
-    opened = context.new_page()
-    opened.goto(watched.address + HASH)
-    opened.get_by_text("return softmax(x @ w)").first.wait_for()
-    yield opened
-    context.close()
+    tab.context.set_offline(False)
+    tab.goto(watched.address + HASH)
+    tab.get_by_text("return softmax(x @ w)").first.wait_for()
+    yield tab
+    tab.goto("about:blank")
+    tab.context.set_offline(True)
 
 
 def test_an_edit_becomes_the_page_and_the_selection_stays(page: Page, watched: Watched) -> None:

@@ -93,13 +93,13 @@ def _is_caught(fault: Fault, copy: Path, *, quick: bool) -> bool:
 
 
 def _failed(copy: Path, options: Sequence[str]) -> str:
-    """The first test that fails, or `ENDLESS`; nothing when all pass, or none could run."""
+    """The first test that fails, itself or in its fixtures, or `ENDLESS`; nothing when all pass, or none could run."""
     command = [sys.executable, "-m", "pytest", "-x", "--no-header", "-p", "no:cacheprovider", *options]
     try:
         ran = subprocess.run(command, cwd=copy, env=_environment(copy), capture_output=True, text=True, timeout=PATIENCE, check=False)
     except subprocess.TimeoutExpired:
         return ENDLESS
-    first = re.search(r"^FAILED (.+?)(?: - .*)?$", ran.stdout, re.MULTILINE)
+    first = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", ran.stdout, re.MULTILINE)
     return first[1] if first and ran.returncode == TESTS_FAILED else ""
 
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 
@@ -33,12 +32,6 @@ LAB = find("allocation")
 CELLS: list[str] = []
 """The names of all cells so far."""
 posix = pytest.mark.skipif(os.name != "posix", reason="jails are POSIX's")
-
-
-@pytest.fixture(scope="module")
-def shared() -> Iterator[Path]:
-    with workshop(LAB.modules) as folder:
-        yield folder
 
 
 @pytest.fixture(scope="module")

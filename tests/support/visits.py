@@ -20,6 +20,11 @@ class Record:
     console: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
+    def clear(self) -> None:
+        """As if nothing had been done or allowed."""
+        for part in (self.allowed, self.console, self.faults):
+            part.clear()
+
     def watch(self, context: BrowserContext) -> None:
         """Records from now on, for all pages of `context`, also those that a page opens."""
         context.on("console", self._said)

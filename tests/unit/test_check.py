@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import tpucc
 from tests.support.command_line import SMALL, run
 from tpucc.diagnostics import Source
 from tpucc.driver import check_source, compile_source
+from tpucc.frontend.limits import Limits
 from tpucc.interop.sources import read_source
 from tpucc.options import Keywords, options_of
 
@@ -37,10 +39,14 @@ PAIRS = [
 """Every program on one or two of the machines; in `make soak`, on all."""
 
 
+LOWER = {"limit_steps": Limits(steps=2_000_000), "limit_calls": Limits(all_calls=10_000), "limit_static_calls": Limits(all_calls=10_000)}
+"""Bounds of programs that exceed the ordinary ones, to reach which takes seconds."""
+
+
 def outcome(act: Any, path: Path, asked: Keywords) -> Any:
     """The status, the codes and the places of what is refused; 0 when nothing is."""
     try:
-        act(read_source(path), path.parent, options_of(**asked))
+        act(read_source(path), path.parent, replace(options_of(**asked), limits=LOWER.get(path.stem, Limits())))
     except tpucc.Error as error:
         return type(error), [(found.code, found.message, found.labels) for found in error.diagnostics]
     return 0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.gradients import UNIT, WIDE, arrays
 from tpucc.floating.arithmetic import NUMPY, Machine
 from tpucc.ops import OPS
@@ -23,10 +24,9 @@ CASES = [
     for example in op.examples
     if op.operands and sum(math.prod(type_.shape) for type_ in example.operands) <= LARGEST
 ]
-PREPARED = [pytest.param(op, example, id=f"{op.name}: {example.title}") for op, example in CASES if getattr(op.floats, "prepared", None)]
+PREPARED = {f"{op.name}: {example.title}": (op, example) for op, example in CASES if getattr(op.floats, "prepared", None)}
 DEFINED, IEEE = (
-    [pytest.param(op, example, id=f"{op.name}: {example.title}") for op, example in CASES if isinstance(op.floats, kind)]
-    for kind in (Defined, Ieee)
+    {f"{op.name}: {example.title}": (op, example) for op, example in CASES if isinstance(op.floats, kind)} for kind in (Defined, Ieee)
 )
 
 
@@ -40,7 +40,7 @@ def drawn(op: OpDef[Any], example: Example[Any]) -> list[Array]:
     raise AssertionError(f"{op.name} has no value at {example.title}")
 
 
-@pytest.mark.parametrize(("op", "example"), DEFINED)
+@each(DEFINED)
 def test_what_is_defined_agrees_with_the_reference(op: OpDef[Any], example: Example[Any]) -> None:
     operands = drawn(op, example)
     wanted = op.reference(example.attributes, operands)
@@ -54,7 +54,7 @@ def test_what_is_defined_agrees_with_the_reference(op: OpDef[Any], example: Exam
     assert np.array_equal(op.floats.function(example.attributes, operands, NUMPY), found)
 
 
-@pytest.mark.parametrize(("op", "example"), PREPARED)
+@each(PREPARED)
 def test_what_is_prepared_is_the_reference(op: OpDef[Any], example: Example[Any]) -> None:
     operands = drawn(op, example)
     assert isinstance(op.floats, Ieee)
@@ -64,7 +64,7 @@ def test_what_is_prepared_is_the_reference(op: OpDef[Any], example: Example[Any]
     np.testing.assert_array_equal(found, wanted, strict=True)
 
 
-@pytest.mark.parametrize(("op", "example"), DEFINED)
+@each(DEFINED)
 def test_what_is_defined_works_on_a_machine(op: OpDef[Any], example: Example[Any]) -> None:
     """Up to the rounding of a product's operands to bfloat16, which have 8 bits."""
     operands = drawn(op, example)
@@ -120,7 +120,7 @@ def watched(operands: Sequence[Array]) -> list[Array]:
     return [x.view(Watched) for x in operands]
 
 
-@pytest.mark.parametrize(("op", "example"), IEEE)
+@each(IEEE)
 def test_what_is_said_to_be_ieee_does_nothing_else(op: OpDef[Any], example: Example[Any]) -> None:
     operands = drawn(op, example)
     assert np.array_equal(op.reference(example.attributes, watched(operands)), op.reference(example.attributes, operands))

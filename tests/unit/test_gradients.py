@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tests.support.gradients import Point, by_rule, disagreement, faulty, points, takes_reals
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import f32
@@ -20,17 +21,17 @@ from tpucc.ops.opdef import Array, OpDef
 
 RULES = {name: op.gradient for name, op in OPS.items() if isinstance(op.gradient, Rule) and takes_reals(op)}
 POINTS = {name: list(points(OPS[name])) for name in RULES}
-CASES = [pytest.param(point, id=point.title) for found in POINTS.values() for point in found]
+CASES = {point.title: (point,) for found in POINTS.values() for point in found}
 
 Fault = Callable[[list[Value | None]], Gradients]
 
 
-@pytest.mark.parametrize("point", CASES)
+@each(CASES)
 def test_a_rule_gives_what_differences_give(point: Point) -> None:
     assert disagreement(point, RULES[point.op.name]) == ""
 
 
-@pytest.mark.parametrize("point", CASES)
+@each(CASES)
 def test_references_compute_in_the_precision_of_their_operands(point: Point) -> None:
     """What is compared above is float64 throughout."""
     found = point.op.reference(point.attributes, point.operands)
@@ -39,7 +40,7 @@ def test_references_compute_in_the_precision_of_their_operands(point: Point) -> 
     assert single.dtype == np.float32
 
 
-@pytest.mark.parametrize("point", CASES)
+@each(CASES)
 def test_a_gradient_that_is_wanted_alone_is_the_same(point: Point) -> None:
     given = (point.op, point.attributes, point.operands, point.types, point.dy)
     with np.errstate(all="ignore"):
@@ -50,7 +51,7 @@ def test_a_gradient_that_is_wanted_alone_is_the_same(point: Point) -> None:
             assert alone is gradient is None or np.array_equal(np.asarray(alone), np.asarray(gradient))
 
 
-@pytest.mark.parametrize("point", CASES)
+@each(CASES)
 def test_indices_have_no_gradient(point: Point) -> None:
     with np.errstate(all="ignore"):
         found = by_rule(point.op, point.attributes, point.operands, point.types, point.dy)
@@ -141,7 +142,7 @@ KINKS: list[tuple[str, Any, float, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attributes", "x", "slope"), KINKS)
+@each({f"{case[0]} at {case[2]}": case for case in KINKS})
 def test_conventions_at_kinks(name: str, attributes: Any, x: float, slope: float) -> None:
     with np.errstate(all="ignore"):
         (found,) = by_rule(OPS[name], attributes, [np.array([x])], [f32(1)], np.array([2.0]))
@@ -156,7 +157,7 @@ STEEP: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attributes"), STEEP)
+@each({f"{name} {attributes}": (name, attributes) for name, attributes in STEEP})
 def test_gradients_of_extreme_values_are_finite_in_float32(name: str, attributes: Any) -> None:
     x = np.array([3.4e38, 1e20, 1e3, 90.0, 17.0, 1e-30, 1e-45, 0.0], np.float32)
     x = np.concatenate([x, -x])

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.campaign import campaign
 
-ORDINARY = {"program": 60, "archive": 40, "target": 40}
+ORDINARY = {"program": 30, "archive": 15, "target": 15}
 SOAK = {"program": 2000, "archive": 500, "target": 200}
 
 

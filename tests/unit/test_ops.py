@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tpucc.ops
+from tests.support.cases import each, titled
 from tpucc.diagnostics import Origin
 from tpucc.ir.graph import Graph, NoAttributes, Node, Output
 from tpucc.ir.parser import parse_graph
@@ -21,7 +22,7 @@ from tpucc.ops.fused import Fused
 from tpucc.ops.opdef import Arithmetic, Array, Clamp, Example, OpDef, RuleError, Table
 from tpucc.ops.verify import DECLARED, verify_operators
 
-CASES = [pytest.param(op, example, id=f"{name}-{example.title}") for name, op in OPS.items() for example in op.examples]
+CASES = {f"{name}: {example.title}": (op, example) for name, op in OPS.items() for example in op.examples}
 LANGUAGE = [
     "matmul", "conv2d", "max_pool", "avg_pool", "global_avg_pool", "relu", "relu6", "sigmoid", "tanh", "leaky_relu", "elu", "gelu",
     "silu", "hard_sigmoid", "hard_swish", "add", "sub", "mul", "softmax", "argmax", "batch_norm", "flatten", "reshape", "transpose",
@@ -30,6 +31,9 @@ LANGUAGE = [
     "greater_equal", "less", "less_equal", "equal", "not_equal", "one_hot", "cross_entropy", "binary_cross_entropy",
     "mean_squared_error", "dropout", "conv_transpose2d", "resize", "lrn", "layer_norm",
 ]  # fmt: skip
+
+
+EXTREME = (0.0, -0.0, 1e-30, 3.4e38, -3.4e38)
 
 
 def drawn(types: tuple[TensorType, ...], seed: int = 0) -> list[Array]:
@@ -51,7 +55,7 @@ def test_the_operators_are_those_of_the_language_and_the_internal_ones() -> None
     assert OPS.keys() - INTERNAL == set(LANGUAGE)
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_rule_and_reference_agree(op: OpDef[Any], example: Example[Any]) -> None:
     inferred = op.infer(example.attributes, example.operands)
     with np.errstate(over="raise", divide="raise", invalid="raise"):
@@ -60,7 +64,7 @@ def test_rule_and_reference_agree(op: OpDef[Any], example: Example[Any]) -> None
     assert (result.shape, result.dtype) == (inferred.shape, inferred.numpy)
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_references_change_no_operand(op: OpDef[Any], example: Example[Any]) -> None:
     operands = drawn(example.operands)
     for operand in operands:
@@ -68,13 +72,13 @@ def test_references_change_no_operand(op: OpDef[Any], example: Example[Any]) -> 
     assert np.array_equal(op.reference(example.attributes, operands), op.reference(example.attributes, operands))
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_rules_do_not_depend_on_ranges(op: OpDef[Any], example: Example[Any]) -> None:
     ranged = [type_.with_range(Range(-1.0, 1.0)) for type_ in example.operands]
     assert op.infer(example.attributes, ranged).plain() == op.infer(example.attributes, example.operands).plain()
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_nodes_have_a_text_form(op: OpDef[Any], example: Example[Any]) -> None:
     origin = Origin(made_by="test")
     operands = [Node(f"x{i}", "input", (), NoAttributes(), type_, origin) for i, type_ in enumerate(example.operands)]
@@ -90,7 +94,7 @@ def test_nodes_have_a_text_form(op: OpDef[Any], example: Example[Any]) -> None:
     assert again["y"] == node
 
 
-@pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
+@each(titled(OPS))
 def test_definitions_are_complete(op: OpDef[Any]) -> None:
     titles = [example.title for example in op.examples]
     assert any("one whole tile" in title for title in titles)
@@ -102,7 +106,7 @@ def test_definitions_are_complete(op: OpDef[Any]) -> None:
     assert not op.summary.endswith(".")
 
 
-@pytest.mark.parametrize("op", OPS.values(), ids=OPS.keys())
+@each(titled(OPS))
 def test_attributes_are_frozen_and_hashable(op: OpDef[Any]) -> None:
     attributes = op.examples[0].attributes
     assert hash(attributes) == hash(replace(attributes))
@@ -111,8 +115,7 @@ def test_attributes_are_frozen_and_hashable(op: OpDef[Any]) -> None:
             setattr(attributes, field.name, None)
 
 
-@pytest.mark.parametrize("name", [name for name, op in OPS.items() if isinstance(op.legalisation, Table)])
-@pytest.mark.parametrize("index", [0, 1])
+@each({f"{name} {index}": (name, index) for name, op in OPS.items() if isinstance(op.legalisation, Table) for index in (0, 1)})
 def test_tables_are_the_reference_in_double_precision(name: str, index: int) -> None:
     op = OPS[name]
     attributes = op.examples[index].attributes
@@ -124,8 +127,7 @@ def test_tables_are_the_reference_in_double_precision(name: str, index: int) -> 
     assert np.allclose(single, table, rtol=2e-6, atol=2e-6)
 
 
-@pytest.mark.parametrize("name", [name for name, op in OPS.items() if isinstance(op.legalisation, Table | Clamp)])
-@pytest.mark.parametrize("value", [0.0, -0.0, 1e-30, 3.4e38, -3.4e38])
+@each({f"{name} of {x}": (name, x) for name, op in OPS.items() if isinstance(op.legalisation, Table | Clamp) for x in EXTREME})
 def test_activations_take_extreme_scalars_without_warnings(name: str, value: float) -> None:
     op = OPS[name]
     with np.errstate(over="raise", divide="raise", invalid="raise"):

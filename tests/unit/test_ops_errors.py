@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.cases import each
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import Quantisation, TensorType, f32
@@ -263,7 +264,10 @@ CASES: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "attributes", "types", "code", "about", "words"), CASES)
+TITLED = {f"{place}: {case[0]}, {case[5]}": case for place, case in enumerate(CASES)}
+
+
+@each(TITLED)
 def test_a_broken_rule(
     name: str, attributes: Any, types: tuple[TensorType, ...], code: str, about: tuple[int | str, ...], words: str
 ) -> None:
@@ -274,7 +278,7 @@ def test_a_broken_rule(
     assert words in f"{error.message} | {error.help}"
 
 
-@pytest.mark.parametrize(("name", "attributes", "types", "code", "about", "words"), CASES)
+@each(TITLED)
 def test_errors_can_be_told(name: str, attributes: Any, types: tuple[TensorType, ...], code: str, about: Any, words: str) -> None:
     """Every hole has an operand; blame goes to operands and attributes that exist; nothing is too long."""
     with pytest.raises(RuleError) as caught:

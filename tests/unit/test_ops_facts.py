@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.support.cases import each
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.facts import MOVED, UNCHANGED, Facts, Values
 from tpucc.ops.opdef import Arithmetic, Array, Boundary, Clamp, Example, Matrix, OnHost, OpDef, Pooling, Table
@@ -16,12 +17,12 @@ from tpucc.ops.parts import Bounds, all_of, shape_of
 
 SMALL = 20_000
 """Elements of the largest operand or result that is computed here."""
-CASES = [
-    pytest.param(op, example, id=f"{op.name}: {example.title}")
+CASES = {
+    f"{op.name}: {example.title}": (op, example)
     for op in OPS.values()
     for example in op.examples
     if op.operands and max(math.prod(type_.shape) for type_ in example.operands) <= SMALL
-]
+}
 FUNCTIONS = [op for op in OPS.values() if isinstance(op.legalisation, Table | Clamp)]
 PAIRS = [op for op in OPS.values() if isinstance(op.legalisation, Arithmetic)]
 
@@ -45,7 +46,7 @@ def taken(array: Array, bounds: Bounds) -> Array:
     return array[tuple(slice(*ends) for ends in bounds)]
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_a_part_of_a_result_is_computed_from_the_parts_that_it_names(op: OpDef[Any], example: Example[Any]) -> None:
     random = np.random.default_rng(1)
     operands = arrays(op, example, random)
@@ -63,7 +64,7 @@ def test_a_part_of_a_result_is_computed_from_the_parts_that_it_names(op: OpDef[A
             np.testing.assert_allclose(found, taken(whole, bounds), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_the_whole_is_a_part_of_everything_that_the_device_computes(op: OpDef[Any], example: Example[Any]) -> None:
     shapes = [type_.shape for type_ in example.operands]
     result = op.infer(example.attributes, example.operands).shape
@@ -75,7 +76,7 @@ def test_the_whole_is_a_part_of_everything_that_the_device_computes(op: OpDef[An
         assert part.attributes == example.attributes
 
 
-@pytest.mark.parametrize("op", FUNCTIONS, ids=lambda op: op.name)
+@each({op.name: (op,) for op in FUNCTIONS})
 def test_functions_are_monotone_as_they_say(op: OpDef[Any]) -> None:
     x = np.linspace(-9, 9, 4001, dtype=np.float32)
     slopes = (0.5, -0.5) if "alpha" in {field.name for field in fields(op.attributes)} else (None,)
@@ -87,7 +88,7 @@ def test_functions_are_monotone_as_they_say(op: OpDef[Any]) -> None:
     assert not facts_of("fc").monotone(None)
 
 
-@pytest.mark.parametrize("op", PAIRS, ids=lambda op: op.name)
+@each({op.name: (op,) for op in PAIRS})
 def test_arithmetic_commutes_and_adds_as_it_says(op: OpDef[Any]) -> None:
     a, b = np.float32([1, 2, 3]), np.float32([4, -5, 6])
     for attributes in {example.attributes for example in op.examples}:
@@ -99,7 +100,7 @@ def test_arithmetic_commutes_and_adds_as_it_says(op: OpDef[Any]) -> None:
         assert bool(op.facts.signs) == (not np.array_equal(op.reference(op.attributes(), [a, b]), a * b))
 
 
-@pytest.mark.parametrize(("op", "example"), CASES)
+@each(CASES)
 def test_values_come_from_where_it_is_said(op: OpDef[Any], example: Example[Any]) -> None:
     operands = arrays(op, example, np.random.default_rng(2))
     operands = [array + 0.5 if array.dtype == np.float32 else array for array in operands]  # so that no value is zero

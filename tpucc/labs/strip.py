@@ -32,7 +32,7 @@ def stripped(text: str, labs: Set[int] | None = None, name: str = "") -> str:
 
 def has_markers(text: str) -> bool:
     """Whether a module's text has a marker."""
-    return any(_MARKER.match(line) for line in text.splitlines())
+    return "# lab " in text and any(_MARKER.match(line) for line in text.splitlines())
 
 
 def _lines(text: str, labs: Set[int] | None, name: str) -> Iterator[str]:
