@@ -1,0 +1,32 @@
+"""Names of tpucc from those of ONNX: `/layer1/layer1.0/conv1/Conv` becomes `layer1_0_conv1`."""
+
+from __future__ import annotations
+
+import re
+
+from tpucc.frontend.frame import is_function
+from tpucc.interop.onnx.reading.model import OnnxNode
+
+LONGEST = 60
+RESERVED = frozenset(
+    """activations and calibration def elif else examples False fixed for if in model not optimizer or param pass return train True weight
+    weights""".split()
+)
+
+
+def identifier(text: str, otherwise: str) -> str:
+    """A name of the language that keeps what a text means."""
+    made = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text)).strip("_")[-LONGEST:].strip("_") or otherwise
+    if made[0].isdigit():
+        made = f"{otherwise}_{made}"
+    return f"{made}_" if made in RESERVED or is_function(made) else made
+
+
+def of_node(node: OnnxNode) -> str:
+    """A node's own name without the repetitions of exporters, or its operator's name where it has none."""
+    op = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node.op).lower()
+    parts = [part for part in node.name.removeprefix("node_").split("/") if part]
+    if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
+        parts.pop()
+    kept = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(f"{part}.")]
+    return identifier("_".join(kept).lower() if kept == [node.name] else "_".join(kept), op)
