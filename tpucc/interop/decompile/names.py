@@ -1,0 +1,31 @@
+"""Names that a source may have: of variables, weights and functions."""
+
+from __future__ import annotations
+
+import re
+
+from tpucc.frontend.frame import STATIC_FUNCTIONS
+from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
+from tpucc.interop.decompile.program import Unwritable
+from tpucc.ops import OPS
+
+TOP_LEVEL = ("param", "weights", "calibration", "activations", "examples", "optimizer", "model", "train", "weight", "fixed", "None")
+RESERVED = frozenset((*KEYWORDS, *STATIC_FUNCTIONS, *TOP_LEVEL, *OPS))
+"""Words that no variable is named, though the language would allow some."""
+LONGEST = 16
+"""Characters of a name that a graph may give to a variable."""
+
+
+def required(name: str, what: str) -> str:
+    """A name that has to be in the source as it is. Raises `Unwritable`."""
+    if not IDENTIFIER.fullmatch(name) or name in KEYWORDS:
+        raise Unwritable(f"{name!r} can't be the name of {what}")
+    return name
+
+
+def stem(name: str) -> str:
+    """The name of a variable that the name of a node comes from, or empty: the front end makes `h.1` and `h.2` of a second and third `h`,
+    and names a node without a variable after its operator."""
+    base = re.sub(r"\.\d+$", "", name)
+    meant = IDENTIFIER.fullmatch(base) and base not in RESERVED and base != "scalar" and len(base) <= LONGEST
+    return base if meant else ""

@@ -1,0 +1,109 @@
+"""Static expressions: texts for the values that a body's sizes, attributes and keys have in its environments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tpucc.interop.decompile.literals import listed, literal
+from tpucc.interop.decompile.program import Unwritable
+from tpucc.ir.attributes import identity
+
+Vector = tuple[Any, ...]
+"""A static value in each environment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A static parameter of a `def`."""
+
+    name: str
+    values: Vector
+
+
+@dataclass
+class Scope:
+    """What static expressions of a body may name. In an open scope, which is that of a `def`, values that follow from nothing become
+    parameters; in a closed one, that of the model, they are an error."""
+
+    params: Mapping[str, tuple[int, ...]]
+    sizes: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
+    """Sizes that have a text, as `x.shape[-1]` is one."""
+    open: bool = False
+    parameters: list[Parameter] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)
+
+    def text(self, values: Vector, word: str) -> str:
+        """An expression with these values; `word` names it if it becomes a parameter. Raises `Unwritable`."""
+        if constant(values):
+            return literal(values[0])
+        if (structured := self._structured(values, word)) is not None:
+            return structured
+        return self._varying(values, word)
+
+    def _structured(self, values: Vector, word: str) -> str | None:
+        """A tuple, item by item."""
+        if not all(isinstance(value, tuple) for value in values) or len({len(value) for value in values}) != 1:
+            return None
+        return listed([self.text(items, word) for items in zip(*values, strict=True)])
+
+    def _varying(self, values: Vector, word: str) -> str:
+        for parameter in self.parameters:
+            if parameter.values == values and parameter.name.rstrip("0123456789") == word:
+                return parameter.name
+        if all(type(value) is int for value in values) and (found := next(self._derived(values), None)):
+            return found
+        return self.parameter(values, word)
+
+    def parameter(self, values: Vector, word: str) -> str:
+        """A new parameter with these values. Raises `Unwritable` in a closed scope."""
+        if not self.open:
+            raise Unwritable(f"{word} is {values[0]} and {values[1]} in two samples, which doesn't follow from their params")
+        name = fresh(word, self.taken)
+        self.taken.add(name)
+        self.parameters.append(Parameter(name, values))
+        return name
+
+    def _derived(self, values: tuple[int, ...]) -> Iterator[str]:
+        """Expressions of known sizes, the simplest first."""
+        known = [*self.params.items(), *self.sizes]
+        for text, others in known:
+            if others == values:
+                yield text
+        for text, others in known:
+            yield from _scaled(values, text, others)
+        for index, (a, first) in enumerate(known):
+            for b, second in known[index + 1 :]:
+                product = tuple(x * y for x, y in zip(first, second, strict=True))
+                yield from [f"{a} * {b}"] if product == values else _scaled(values, f"{a} * {b}", product)
+        for text, others in known:
+            if constant(differences := tuple(x - y for x, y in zip(values, others, strict=True))):
+                yield f"{text} {'+' if differences[0] > 0 else '-'} {abs(differences[0])}"
+
+
+def _scaled(values: tuple[int, ...], text: str, others: tuple[int, ...]) -> Iterator[str]:
+    """The values as a multiple of others, or as an integer part of them."""
+    if constant(others) or 0 in others or 0 in values:
+        return
+    factors = {divmod(x, y) for x, y in zip(values, others, strict=True)}
+    if len(factors) == 1 and (found := factors.pop())[1] == 0:
+        yield f"{found[0]} * {text}"
+    parts = {divmod(y, x) for x, y in zip(values, others, strict=True)}
+    if len(parts) == 1 and (found := parts.pop())[1] == 0:
+        yield f"{text} // {found[0]}"
+
+
+def constant(values: Sequence[object]) -> bool:
+    """Whether a static value is the same in all environments."""
+    first = identity(values[0])
+    return all(value is values[0] or identity(value) == first for value in values)
+
+
+def fresh(wanted: str, taken: set[str]) -> str:
+    """`wanted`, or with the first number from 2 up that makes it free."""
+    number, name = 1, wanted
+    while name in taken:
+        number += 1
+        name = f"{wanted}{number}"
+    return name

@@ -1,0 +1,136 @@
+"""`source_of`: the text of a model, checked by the front end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from tpucc.diagnostics import Error, Source
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.parse import parse
+from tpucc.frontend.types import DECLARABLE
+from tpucc.interop.decompile.bodies import WIDTH, Writer
+from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.names import required
+from tpucc.interop.decompile.program import Program, Unwritable, program_of
+from tpucc.interop.decompile.same import same_model
+from tpucc.interop.decompile.statics import Scope
+from tpucc.ir.graph import Graph
+from tpucc.ir.types import TensorType
+
+TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
+"""A string, a bracket or a comma."""
+Sample = tuple[Mapping[str, int], Graph]
+"""The values of a model's params, and its graph for them."""
+
+
+def source_of(
+    graph: Graph,
+    *,
+    comments: Sequence[str] = (),
+    weights: str | None = None,
+    params: Mapping[str, int] | None = None,
+    samples: Sequence[Sample] = (),
+) -> str:
+    """The source text of a graph of operators, as the front end makes it: elaborated again, the text gives the same model (`same_model`).
+
+    `comments` are the text's first lines, and `weights` the file of its weights. `params` are the values of the model's params for which
+    the graph was made. Each of `samples` has other values of the same params, and the model's graph for them; so sizes become expressions
+    of the params. The text gives the same model for these values, too.
+
+    Raises `Unwritable` for a graph that the language can't say.
+    """
+    given = params or {}
+    graphs = (graph, *(sample for _, sample in samples))
+    values = {name: (given[name], *(others[name] for others, _ in samples)) for name in given}
+    program = program_of(graphs, values)
+    head = _head(comments, weights, given)
+    for nested in (True, False):
+        text = "\n".join([*head, *_model(program, nested=nested)]) + "\n"
+        if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
+            return text
+    raise Unwritable("the text of the graph would mean another one")
+
+
+def _holds(text: str, graph: Graph, params: Mapping[str, int]) -> bool:
+    """Whether the front end makes the graph of the text."""
+    source = Source(graph.source or "model.tpu", text)
+    try:
+        return same_model(elaborate(parse(source), source, {name: str(value) for name, value in params.items()}).graph, graph)
+    except Error:
+        return False
+
+
+def _head(comments: Sequence[str], weights: str | None, params: Mapping[str, int]) -> Iterator[str]:
+    yield from (f"# {line}".rstrip() for line in comments)
+    yield from (f"param {required(name, 'a param')} = {value}" for name, value in params.items())
+    if weights is not None:
+        yield f'weights "{escaped(weights)}"'
+    if comments or params or weights is not None:
+        yield ""
+
+
+def _model(program: Program, *, nested: bool) -> Iterator[str]:
+    """The lines of the model."""
+    names = [required(name, "an input") for name, _ in program.inputs]
+    outputs = [required(name, "an output") for name in program.outputs]
+    scope = Scope(program.params, taken=set(program.params))
+    inputs = [f"{name}: {_input(types, scope)}" for name, (_, types) in zip(names, program.inputs, strict=True)]
+    head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
+    if results:
+        head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
+    yield from wrapped(f"{head}:", 0)
+    for line in Writer(program.body, scope, names, outputs=outputs, nested=nested).lines():
+        yield from wrapped(line, 4)
+
+
+def _input(types: Sequence[TensorType], scope: Scope) -> str:
+    return _type(types, scope) + _range(types)
+
+
+def _type(types: Sequence[TensorType], scope: Scope) -> str:
+    if types[0].dtype not in DECLARABLE:
+        raise Unwritable(f"the language has no inputs of the type {types[0].dtype}")
+    sizes = [scope.text(sizes, "size") for sizes in zip(*(type_.shape for type_ in types), strict=True)]
+    return f"{types[0].dtype}[{', '.join(sizes)}]"
+
+
+def _range(types: Sequence[TensorType]) -> str:
+    known = types[0].range
+    if known is None:
+        return ""
+    integers = types[0].dtype == "i32"
+    low, high = (str(int(end)) if integers else repr(end) for end in (known.low, known.high))
+    return f" in [{low}, {high}]"
+
+
+def _results(program: Program, scope: Scope) -> str:
+    """The types of the results, if the language has words for all of them."""
+    if any(types[0].dtype not in DECLARABLE for types in program.types):
+        return ""
+    return ", ".join(_type(types, scope) for types in program.types)
+
+
+def wrapped(line: str, indent: int) -> Iterator[str]:
+    """The line in several, if it is too long: broken behind commas in brackets, in as few brackets as will do."""
+    lead, continued = " " * indent, " " * (indent + 4)
+    depth = 0
+    while len(lead) + len(line) > WIDTH:
+        places = list(_breaks(line, depth))
+        fitting = [place for place in places if len(lead) + place[0] <= WIDTH] or places[:1]
+        if not fitting:
+            break
+        outermost = min(level for _, level in fitting)
+        place, depth = [place for place in fitting if place[1] == outermost][-1]
+        yield lead + line[:place]
+        line, lead = line[place + 1 :], continued
+    yield lead + line
+
+
+def _breaks(line: str, depth: int) -> Iterator[tuple[int, int]]:
+    """The places behind commas in brackets, each with the number of brackets around it; `depth` are open where the line begins."""
+    for found in TOKEN.finditer(line):
+        token = found[0]
+        depth += (token in "([") - (token in ")]")
+        if token == "," and depth:
+            yield found.end(), depth
