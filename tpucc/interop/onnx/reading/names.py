@@ -24,9 +24,14 @@ def identifier(text: str, otherwise: str) -> str:
 
 def of_node(node: OnnxNode) -> str:
     """A node's own name without the repetitions of exporters, or its operator's name where it has none."""
-    op = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", node.op).lower()
+    op = _snake(node.op)
     parts = [part for part in node.name.removeprefix("node_").split("/") if part]
     if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
         parts.pop()
     kept = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(f"{part}.")]
-    return identifier("_".join(kept).lower() if kept == [node.name] else "_".join(kept), op)
+    return identifier(_snake("_".join(kept)), op)
+
+
+def _snake(text: str) -> str:
+    """CamelCase words as others."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()

@@ -6,7 +6,6 @@ can't make much work.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
 import numpy as np
@@ -93,11 +92,11 @@ def text(field: Field) -> str:
 
 
 def float32(field: Field) -> float:
-    """A float. Raises `WireError` for a field of another size."""
+    """A float32, as the shortest decimal number that is rounded to it. Raises `WireError` for a field of another size."""
     data = view(field)
     if len(data) != 4:
         raise WireError("a number of other than four bytes")
-    return float(struct.unpack("<f", data)[0])
+    return float(str(np.frombuffer(data, "<f4")[0]))
 
 
 def varints(data: memoryview) -> AnyArray:
