@@ -22,14 +22,28 @@ def identifier(text: str, otherwise: str) -> str:
     return f"{made}_" if made in RESERVED or is_function(made) else made
 
 
+ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|\w*[Cc]onstant\w*")
+"""Names that exporters give to constants that had none."""
+
+
+def key(name: str, path: str, role: str) -> str:
+    """The key of a weight: its own name, or what it does in the node whose path this is."""
+    return f"{path}.{role}" if ANONYMOUS.fullmatch(name) else name
+
+
 def of_node(node: OnnxNode) -> str:
-    """A node's own name without the repetitions of exporters, or its operator's name where it has none."""
-    op = _snake(node.op)
+    """A node's own name as an identifier."""
+    return identifier(_snake(path_of(node).replace(".", "_")), _snake(node.op))
+
+
+def path_of(node: OnnxNode) -> str:
+    """A node's own name without the repetitions of exporters, as `layer1.0.conv1`; its operator's name where it has none."""
     parts = [part for part in node.name.removeprefix("node_").split("/") if part]
     if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
         parts.pop()
-    kept = [part for part, after in zip(parts, [*parts[1:], ""], strict=True) if not after.startswith(f"{part}.")]
-    return identifier(_snake("_".join(kept)), op)
+    kept = [_snake(part) if part.startswith(node.op) else part for part in parts]
+    kept = [part for part, after in zip(kept, [*kept[1:], ""], strict=True) if not after.startswith(f"{part}.")]
+    return ".".join(kept) or _snake(node.op)
 
 
 def _snake(text: str) -> str:

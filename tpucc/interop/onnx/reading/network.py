@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Origin
+from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.values import Axes, Kind, Static, Tensor, Value, groups, plain
 from tpucc.ir.constants import Constant
@@ -24,7 +25,7 @@ MAX_ELEMENTS = 2**27
 
 
 class Network:
-    """Builds the graph. `name` and `origin` are those of the file's node that is being read; new nodes get them."""
+    """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them."""
 
     def __init__(self, name: str, constants: Mapping[str, AnyArray]) -> None:
         self.builder = GraphBuilder(name)
@@ -33,6 +34,7 @@ class Network:
         self.erf: dict[str, str] = {}
         """The nodes that compute the error function, and their operands."""
         self.name = ""
+        self.path = ""
         self.origin = Origin(made_by="import")
         self._constants = constants
         self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
@@ -63,7 +65,7 @@ class Network:
     # Constants
 
     def scalar(self, number: float) -> Node:
-        return self.add("constant", name="scalar", value=Constant(np.array(number, np.float32)))
+        return self.add("constant", name="scalar", value=Constant(self._finite(np.array(number))))
 
     def given(self, array: AnyArray, name: str) -> Node:
         """A known value as a node of f32: a number, a `full`, or a weight whose key is `name`."""
@@ -97,15 +99,16 @@ class Network:
         return values
 
     def _weight(self, values: AnyArray, name: str) -> Node:
-        key, number = name, 0
+        key, number = keys.key(name, self.path, "weight" if values.ndim > 1 else "bias"), 0
+        wanted = key
         while key in self._weight_nodes:
             node, before = self._weight_nodes[key]
             if before is values or (before.shape == values.shape and np.array_equal(before, values)):
                 return node
             number += 1
-            key = f"{name}.{number}"
+            key = f"{wanted}.{number}"
         made = OPS["weight"].attributes(key=key)
-        node = self._node("weight", (), made, TensorType("f32", values.shape), _last(name))
+        node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
         self._weight_nodes[key] = node, values
         self.weights[key] = np.ascontiguousarray(values)
         return node
@@ -284,12 +287,6 @@ def _short(array: AnyArray) -> AnyArray:
 def _repeated(array: AnyArray) -> tuple[int, ...]:
     """The axes along which the values repeat, of an array that was made by broadcasting."""
     return tuple(axis for axis, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)) if size > 1 and step == 0)
-
-
-def _last(key: str) -> str:
-    from tpucc.interop.onnx.reading.names import identifier
-
-    return identifier(key.removeprefix("onnx::"), "w")
 
 
 def _split(t: Tensor, shape: Sequence[int]) -> tuple[list[list[tuple[int, int]]] | None, list[list[int]]]:

@@ -74,7 +74,7 @@ class _Builder:
         """By ONNX's names; None for one that a rule has failed to make."""
         self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
         self.layouts: dict[str, tuple[int, ...]] = {}
-        self.used = frozenset(name for node in self.graph.nodes for name in node.inputs) | {v.name for v in self.graph.outputs}
+        self.used = frozenset(_read_names(self.graph))
 
     def built(self) -> Built:
         images = image_inputs(self.graph)
@@ -131,10 +131,24 @@ class _Builder:
             if name:
                 self.values[name] = made[index] if index < len(made) else None
 
+    def _branch(self, node: OnnxNode, condition: Value) -> Iterable[Value | None]:
+        """The branch that a known condition takes, as if it stood in the place of the node."""
+        if not isinstance(condition, Static) or condition.array.size != 1:
+            raise Unsupported("its condition is computed by the network", NEAREST["If"])
+        branch = node.attributes.get("then_branch" if condition.array.reshape(()) else "else_branch")
+        if not isinstance(branch, OnnxGraph):
+            raise Unsupported("the branch is missing")
+        self.values |= {key: Static(array, key) for key, array in branch.constants.items()}
+        for inner in branch.nodes:
+            self._read(inner)
+        return [self.values[value.name] for value in branch.outputs]
+
     def _results(self, node: OnnxNode, operands: list[Value | None]) -> Iterable[Value | None]:
         network = self.network
-        network.name, network.origin = names.of_node(node), Origin(made_by=node.title)
+        network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
         opset = self.model.opsets.get(node.domain, self.model.opset)
+        if node.kind == "If" and operands and (condition := operands[0]) is not None:
+            return self._branch(node, condition)
         if node.kind not in RULES and node.kind not in FOLDS:
             raise Unsupported("", NEAREST.get(node.op) or did_you_mean(node.op, RULES) or "")
         if not any(isinstance(value, Tensor) for value in operands):
@@ -168,6 +182,16 @@ class _Builder:
         """Whether the tensor's node has its axes in this order already."""
         moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
         return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+
+
+def _read_names(graph: OnnxGraph) -> Iterable[str]:
+    """The names of values that the nodes of a graph, or of graphs inside them, read, or that are results."""
+    for node in graph.nodes:
+        yield from node.inputs
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                yield from _read_names(inner)
+    yield from (value.name for value in graph.outputs)
 
 
 def symbol(name: str, axis: int, size: int | str | None) -> str:

@@ -195,10 +195,13 @@ def power(net: Network, number: float, x: Node) -> Node:
     """x to a power that products, a square root and a reciprocal make. Raises `Unsupported` for others."""
     if number < 0:
         return net.add("div", net.scalar(1.0), power(net, -number, x))
-    whole, half = divmod(number, 1)
-    if half not in (0, 0.5) or whole > MOST_FACTORS:
-        raise Unsupported(f"the exponent {number:g}", f"exponents are whole numbers up to {MOST_FACTORS}, or halves")
-    factors = [x] * int(whole) + [net.add("sqrt", x)] * bool(half)
+    whole, rest = divmod(number, 1)
+    if rest not in (0, 0.25, 0.5, 0.75) or whole > MOST_FACTORS:
+        raise Unsupported(f"the exponent {number:g}", f"exponents are whole numbers up to {MOST_FACTORS}, and quarters: square roots of roots")
+    factors = [x] * int(whole)
+    if rest:
+        root = net.add("sqrt", x)
+        factors += [root] * (rest >= 0.5) + ([net.add("sqrt", root)] if rest != 0.5 else [])
     if not factors:
         return net.add("add", net.add("mul", x, net.scalar(0.0)), net.scalar(1.0))
     return reduce(lambda a, b: net.add("mul", a, b), factors)

@@ -204,6 +204,23 @@ def _gather(c: Call) -> Result:
     return c.network.reshaped(made, (*made.shape[:axis], *indices.array.shape, *made.shape[axis + 1 :]))
 
 
+def _gather_nd(c: Call) -> Result:
+    """Fixed places of several axes, which are joined to one."""
+    net, x, indices = c.network, c.tensor(0), c.array(1, "the list of places").astype(np.int64)
+    first, count = int(c.attribute("batch_dims", 0)), indices.shape[-1]
+    if first:
+        same = indices.reshape(-1, *indices.shape[first:])
+        if not (same == same[:1]).all():
+            raise Unsupported("other places for each item of the batch")
+        indices = same[0]
+    sizes = x.shape[first : first + count]
+    places = np.ravel_multi_index(tuple(np.moveaxis(indices % np.array(sizes), -1, 0)), sizes)
+    rest = x.shape[first + count :]
+    joined_axes = net.reshaped(x, (*x.shape[:first], int(np.prod(sizes)), *rest))
+    made = taken(net, joined_axes, first, places.reshape(-1).tolist())
+    return net.reshaped(made, (*x.shape[:first], *places.shape, *rest))
+
+
 def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
     """The rows of a table that computed numbers, or an input, name."""
     if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
@@ -366,6 +383,7 @@ RULES: Mapping[str, Rule] = {
     "Expand": _expand,
     "Flatten": _flatten,
     "Gather": _gather,
+    "GatherND": _gather_nd,
     "OneHot": _one_hot,
     "Pad": _pad,
     "Reshape": _reshape,

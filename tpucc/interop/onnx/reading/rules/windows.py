@@ -11,6 +11,7 @@ import numpy as np
 from tpucc.interop.onnx.reading.call import Call, Result, Rule
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.rules.shapes import mixed
 from tpucc.interop.onnx.reading.values import Static, Tensor
 from tpucc.ir.graph import Node
 from tpucc.numerics import AnyArray
@@ -105,25 +106,21 @@ def short(numbers: tuple[int, int]) -> Any:
     return numbers[0] if numbers[0] == numbers[1] else numbers
 
 
-def _along_width(numbers: tuple[int, int], rank: int) -> Any:
-    """Of a sequence, the height's number is that of the width, which says nothing there, so that one number is enough."""
-    return short(numbers) if rank == 4 else numbers
-
-
 def _conv(c: Call) -> Result:
     net, x, kernel = c.network, c.tensor(0), c.value(1)
     if not isinstance(kernel, Static):
         raise Unsupported("its kernel is computed", "tpucc's kernels are weights")
     at, groups = image(net, x), int(c.attribute("group", 1))
     w = kernel.array if x.rank == 4 else kernel.array[:, :, np.newaxis]
+    along = short if x.rank == 4 else max  # of a sequence, whose height is 1, the width's number does for both
     if w.ndim != 4:
         raise Unsupported(f"a kernel of {w.ndim} axes")
     made = windows(c, at, w.shape[2:])
     weight = net.weight(w.transpose(2, 3, 1, 0), kernel.name)
     attributes: dict[str, Any] = {
-        "stride": _along_width(made.stride, x.rank),
+        "stride": along(made.stride),
         "padding": short_padding(made.padding),
-        "dilation": _along_width(made.dilation, x.rank),
+        "dilation": along(made.dilation),
         "groups": groups,
     }
     node = net.add("conv2d", net.arranged(at, CHANNELS_LAST), weight, **attributes)
@@ -206,6 +203,8 @@ def _cut(
 def _pool(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
     c.alone()
+    if x.rank > 4 and c.node.op == "AveragePool":
+        return _averages(c, x)
     at = image(net, x)
     made = windows(c, at)
     if made.dilation != (1, 1):
@@ -217,6 +216,26 @@ def _pool(c: Call) -> Result:
         attributes["count_padding"] = bool(c.attribute("count_include_pad", 0)) and any(made.padding)
     node = net.add("avg_pool" if c.node.op == "AveragePool" else "max_pool", net.arranged(at, CHANNELS_LAST), **attributes)
     return from_channels_last(net, node, x.rank)
+
+
+def _averages(c: Call, x: Tensor) -> Tensor:
+    """The means of windows of a volume, axis by axis: products with matrices whose columns are the windows."""
+    count = x.rank - 2
+    pads = c.attribute("pads") or (0,) * (2 * count)
+    strides = c.attribute("strides") or (1,) * count
+    counted = bool(c.attribute("count_include_pad", 0))
+    if c.attribute("ceil_mode", 0) or c.attribute("auto_pad", "NOTSET") != "NOTSET" or max(c.attribute("dilations") or (1,)) > 1:
+        raise Unsupported("windows of a volume with ceil_mode, auto_pad or dilations")
+    for axis, size in enumerate(c.attribute("kernel_shape")):
+        before, after = pads[axis], pads[count + axis]
+        if (size, strides[axis], before, after) == (1, 1, 0, 0):
+            continue
+        pixels = x.shape[axis + 2]
+        starts = np.arange(0, before + pixels + after - size + 1, strides[axis])
+        places = np.arange(before + pixels + after)[:, np.newaxis]
+        inside = ((places >= starts) & (places < starts + size))[before : before + pixels]
+        x = mixed(c.network, x, axis + 2, (inside / (size if counted else inside.sum(0))).astype(np.float32))
+    return x
 
 
 def _global(op: str) -> Rule:
