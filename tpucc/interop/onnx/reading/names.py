@@ -42,7 +42,7 @@ def path_of(node: OnnxNode) -> str:
     if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
         parts.pop()
     kept = [_snake(part) if part.startswith(node.op) else part for part in parts]
-    kept = [part for part, after in zip(kept, [*kept[1:], ""], strict=True) if not after.startswith(f"{part}.")]
+    kept = [part for part, after in zip(kept, [*kept, ""][1:], strict=True) if not after.startswith(f"{part}.")]
     return ".".join(kept) or _snake(node.op)
 
 

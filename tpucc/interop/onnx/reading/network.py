@@ -19,7 +19,8 @@ from tpucc.numerics import AnyArray
 from tpucc.ops import OPS
 from tpucc.ops.opdef import RuleError
 
-LARGEST = float(np.finfo(np.float32).max)
+LARGEST = 3.4e38
+"""Of the constants here: what is larger, as in masks, is as good as infinite, and the language has no infinite numbers."""
 MAX_ELEMENTS = 2**27
 """Of a value that is computed while a model is read, and is larger than what it is computed from."""
 
@@ -93,8 +94,8 @@ class Network:
             values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
         if np.isnan(values).any():
             raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
-        if np.isinf(values).any():
-            self.notes["infinite constants, as masks have them, are the largest finite numbers here"] = None
+        if (np.abs(values) > LARGEST).any():
+            self.notes[f"infinite constants, as masks have them, are {LARGEST:g} here"] = None
             values = np.clip(values, -LARGEST, LARGEST)
         return values
 

@@ -157,7 +157,7 @@ class _Builder:
                 key = _key(node, operands, arrays[0])
                 return [Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))]
         if node.kind not in RULES:
-            raise Unsupported("of values that the network computes", NEAREST.get(node.op, "of constants it is read"))
+            raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         made = RULES[node.kind](Call(network, node, operands, opset, self.used))
         return made if isinstance(made, tuple) else (made,)
 
