@@ -30,8 +30,8 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
     """
     if (fold := FOLDS.get(node.kind)) is None:
         return None
-    network.require_room(_bound(node, operands), *(array for array in operands if array is not None))
     try:
+        network.require_room(_bound(node, operands), *(array for array in operands if array is not None))
         with np.errstate(all="ignore"):
             made = fold(node, operands, opset)
     except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError, AttributeError) as error:
@@ -50,7 +50,8 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
         case "Pad":
             return tuple(size + 2 * int(np.abs(arrays[1]).max(initial=0)) for size in first.shape) if len(arrays) > 1 else ()
         case "Range":
-            return (max(0, int((arrays[1] - arrays[0]) / (arrays[2] or 1))),)
+            start, stop, step = (float(array.reshape(-1)[0]) for array in arrays)
+            return (max(0, int((stop - start) / (step or 1))),)
         case "EyeLike":
             return first.shape
         case "MatMul":
@@ -245,7 +246,7 @@ def _transpose(node: OnnxNode, arrays: Any, _: int) -> Any:
 
 
 def _trilu(node: OnnxNode, arrays: Any, _: int) -> Any:
-    k = int(arrays[1]) if len(arrays) > 1 and arrays[1] is not None else 0
+    k = int(arrays[1].reshape(-1)[0]) if len(arrays) > 1 and arrays[1] is not None else 0
     return (np.triu if node.attributes.get("upper", 1) else np.tril)(arrays[0], k)
 
 
@@ -271,7 +272,7 @@ def _mod(node: OnnxNode, arrays: Any, _: int) -> Any:
 def _cum_sum(node: OnnxNode, arrays: Any, _: int) -> Any:
     if node.attributes.get("exclusive", 0) or node.attributes.get("reverse", 0):
         raise Unsupported("a cumulative sum that is exclusive or in reverse")
-    return np.cumsum(arrays[0], axis=int(arrays[1])).astype(arrays[0].dtype)
+    return np.cumsum(arrays[0], axis=int(arrays[1].reshape(-1)[0])).astype(arrays[0].dtype)
 
 
 def _eye(node: OnnxNode, arrays: Any, _: int) -> Any:

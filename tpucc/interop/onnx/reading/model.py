@@ -21,7 +21,7 @@ from tpucc.numerics import AnyArray
 MAX_NODES = 100_000
 MAX_DEPTH = 8
 """Of graphs inside nodes of graphs."""
-OPSETS = range(7, 25)
+OPSETS = range(7, 29)
 """The versions of ONNX's operators that are read."""
 DOMAINS = {"ai.onnx": ""}
 """Other names of a set of operators."""
@@ -237,7 +237,7 @@ def _dimension(data: memoryview, reader: Reader) -> Dimension:
             size = signed(value)
             if size < 0:
                 raise malformed(f"an input has a negative size, {size}")
-            return size or None
+            return size
         if number == 2:
             return text(value) or None
     return None

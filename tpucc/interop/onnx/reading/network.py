@@ -11,7 +11,7 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.interop.onnx.reading import names as keys
 from tpucc.interop.onnx.reading.problems import Unsupported
-from tpucc.interop.onnx.reading.values import Axes, Kind, Static, Tensor, Value, groups, plain
+from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range, TensorType
@@ -34,6 +34,8 @@ class Network:
         self.notes: dict[str, None] = {}
         self.erf: dict[str, str] = {}
         """The nodes that compute the error function, and their operands."""
+        self.grids: dict[str, Grid] = {}
+        """The scales of constants that the file has as integers."""
         self.name = ""
         self.path = ""
         self.origin = Origin(made_by="import")
@@ -87,7 +89,18 @@ class Network:
 
     def weight(self, array: AnyArray, name: str) -> Node:
         """A known value as a weight."""
-        return self._weight(self._finite(array), name)
+        node = self._weight(self._finite(array), name)
+        if (grid := self.grids.get(name)) is None:
+            return node
+        return self._once_quantised(node, grid)
+
+    def _once_quantised(self, node: Node, grid: Grid) -> Node:
+        """The values on their grid, as one node for all their uses."""
+        key = ("quantize", node.name, ())
+        if key not in self._arranged:
+            integers = self.add("quantize", node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits, name=node.name)
+            self._arranged[key] = self.add("dequantize", integers, name=node.name)
+        return self._arranged[key]
 
     def _finite(self, array: AnyArray) -> AnyArray:
         with np.errstate(over="ignore"):

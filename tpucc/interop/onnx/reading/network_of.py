@@ -15,11 +15,13 @@ from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxModel, OnnxNode, Onn
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported, refused
 from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
 from tpucc.interop.onnx.reading.rules.windows import IMAGES
-from tpucc.interop.onnx.reading.values import Kind, Static, Tensor, Value
+from tpucc.interop.onnx.reading.values import Grid, Kind, Static, Tensor, Value
 from tpucc.ir.graph import Graph, Output
 from tpucc.ir.types import Range, TensorType
 from tpucc.numerics import AnyArray
+from tpucc.ops.opdef import RuleError
 
 Layout = Literal["nhwc", "nchw"]
 KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 9: "bool", 6: "int", 7: "int"}
@@ -27,7 +29,7 @@ KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 
 NAMED = 6
 """Nodes that a message names."""
 TRANSPARENT = frozenset(
-    """Add Cast Clip Concat DequantizeLinear Div Dropout Elu Gelu HardSigmoid HardSwish Identity LeakyRelu Max Min Mul Neg Pad Pow PRelu
+    """Add Cast Clip Concat DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Gelu HardSigmoid HardSwish Identity LeakyRelu Max Min Mul Neg Pad Pow PRelu
     QuantizeLinear Relu Selu Sigmoid Slice Softplus Split Sqrt Sub Sum Tanh""".split()
 )
 """Operators that leave the axes as they are."""
@@ -95,7 +97,7 @@ class _Builder:
 
     def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
         name = names.identifier(value.name, "x")
-        kind = KINDS.get(value.type)
+        kind = self._grid(value) or KINDS.get(value.type)
         if kind is None:
             raise refused("E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices")
         shape = self.shape(value)
@@ -106,9 +108,25 @@ class _Builder:
             self.layouts[name] = order
         try:
             node = self.network.input(name, type_)
-        except Exception as error:
-            raise refused("E1007", f"the input {name} of the shape {list(shape)}: {error}") from None
+        except RuleError as error:
+            raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
+        if isinstance(kind, Grid):
+            self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
+            attributes = {"scale": kind.scale, "zero_point": kind.zero_point, "bits": kind.bits}
+            node = self.network.add("dequantize", self.network.add("quantize", node, name=name, **attributes), name=name)
         return Tensor(node, axes_of(order), kind)
+
+    def _grid(self, value: OnnxValue) -> Grid | None:
+        """The grid of an input of integers that the first node that reads it makes real values of."""
+        if value.type not in BY_NUMBER:
+            return None
+        for node in self.graph.nodes:
+            if node.inputs[:1] == (value.name,) and (node.op == "DequantizeLinear" or node.op.startswith("Q")) and len(node.inputs) > 2:
+                scale, zero = (self.graph.constants.get(name) for name in node.inputs[1:3])
+                if scale is not None and zero is not None and scale.size == zero.size == 1:
+                    bits, less = BITS[BY_NUMBER[value.type]]
+                    return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits)
+        return None
 
     def shape(self, value: OnnxValue) -> tuple[int, ...]:
         """The sizes of an input."""
@@ -168,6 +186,8 @@ class _Builder:
         name = names.identifier(value.name, "out")
         self.network.name = name
         tensor = self.network.tensor(found)
+        if isinstance(tensor.kind, Grid):
+            self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))
         last = (0, *range(2, tensor.rank), 1)
         images = {len(kept) for kept in self.layouts.values()}

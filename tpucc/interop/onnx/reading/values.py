@@ -17,7 +17,22 @@ from tpucc.numerics import AnyArray
 
 Axes = tuple[tuple[int, ...], ...]
 """For each axis of the file the node's axes that it is made of, the slowest first; none for an axis of size 1."""
-Kind = Literal["float", "bool", "int"]
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The integers that a quantised tensor has in the file; in tpucc it is f32, and its values are multiples of the scale.
+
+    `measured`: each run of the file finds the scale anew.
+    """
+
+    scale: float
+    zero_point: int
+    bits: int
+    measured: bool = False
+
+
+Kind = Literal["float", "bool", "int"] | Grid
 """What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0."""
 
 

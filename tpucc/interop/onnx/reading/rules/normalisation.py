@@ -13,6 +13,9 @@ from tpucc.interop.onnx.reading.rules.reductions import reduced
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.ir.graph import Node
 
+SMALLEST = float(np.finfo(np.float32).tiny)
+"""What a norm of 0 is taken for: the values stay 0, as ONNX says."""
+
 
 def _batch(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
@@ -115,7 +118,8 @@ def _norm(c: Call) -> Result:
     if p == 1:
         return net.elementwise("div", x, reduced(net, "sum", net.map(x, "abs"), [axis], True))
     total = reduced(net, "sum", Tensor(net.add("mul", x.node, x.node), x.axes), [axis], True)
-    return net.elementwise("div", x, net.map(total, "sqrt"))
+    root = net.map(total, "sqrt")
+    return net.elementwise("div", x, net.elementwise("maximum", root, Static(np.float32(SMALLEST), "")))
 
 
 def _mean_variance(c: Call) -> Result:

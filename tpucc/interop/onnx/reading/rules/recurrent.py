@@ -32,6 +32,8 @@ class Cell:
     recurrent_bias: Node | None
     activations: Sequence[str]
     reset_after: bool
+    peepholes: Sequence[Node] = ()
+    """Of the gates input, output and forget: the share of the cell's state in each."""
 
     def gate(self, z: Node, index: int, count: int = 1) -> Node:
         """The columns of some gates."""
@@ -63,8 +65,12 @@ def _lstm(cell: Cell, x: Node, state: State) -> State:
     h, c = state
     z = cell.sum(cell.product(x, cell.kernel), cell.product(h, cell.recurrent), cell.bias)
     i, f, g, o = (cell.gate(z, index) for index in range(4))
+    if cell.peepholes:
+        i, f = (cell.sum(gate, cell.times(c, cell.peepholes[index])) for gate, index in ((i, 0), (f, 2)))
     kept = cell.times(cell.activation(0, f), c)
     c = cell.network.add("add", kept, cell.times(cell.activation(0, i), cell.activation(1, g)))
+    if cell.peepholes:
+        o = cell.sum(o, cell.times(c, cell.peepholes[1]))
     return cell.times(cell.activation(0, o), cell.activation(2, c)), c
 
 
@@ -96,7 +102,7 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
         if layout:
             x = Tensor(x.node, (x.axes[1], x.axes[0], x.axes[2]))
         time, batch, _ = x.shape
-        _require_plain(c, time, gates)
+        _require_plain(c, time)
         net = c.network
         directions = {"forward": 1, "reverse": 1, "bidirectional": 2}[c.attribute("direction", "forward")]
         x = net.single(x)
@@ -119,12 +125,10 @@ def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: i
     return rule
 
 
-def _require_plain(c: Call, time: int, gates: int) -> None:
-    """Raises `Unsupported` for what has no counterpart: sequences of several lengths, peepholes, clipped cells."""
+def _require_plain(c: Call, time: int) -> None:
+    """Raises `Unsupported` for what has no counterpart: sequences of several lengths, clipped cells."""
     if c.has(4) and not (c.array(4, "the lengths of sequences") == time).all():
         raise Unsupported("sequences of several lengths", "tpucc computes all steps: pad the sequences, and leave sequence_lens out")
-    if c.has(7) and c.array(7, "the peepholes").any():
-        raise Unsupported("peepholes")
     if c.attribute("clip") is not None or c.attribute("input_forget", 0):
         raise Unsupported("clipped cells, or coupled gates")
     if time > MOST_STEPS:
@@ -137,8 +141,7 @@ def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
     units = r.shape[-1]
     bias = c.array(3, "the bias")[direction].astype(np.float32) if c.has(3) else None
     order = LSTM_ORDER if gates == 4 else tuple(range(gates))
-    suffix = "" if direction == 0 else ".reverse"
-    end = f".{c.attribute('direction')}" if c.attribute("direction", "forward") == "reverse" else suffix
+    end = ".reverse" if direction or c.attribute("direction", "forward") == "reverse" else ""
     names = [f"{net.name}{end}.{name}" for name in ("kernel", "recurrent", "bias", "recurrent_bias")]
 
     def columns(array: AnyArray) -> AnyArray:
@@ -155,7 +158,9 @@ def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
     )
     assert kernel is not None
     assert recurrent is not None
-    return Cell(net, units, kernel, recurrent, biases[0], biases[1], _activations(c, gates, direction), reset_after)
+    peepholes = np.split(c.array(7, "the peepholes")[direction], 3) if c.has(7) and c.array(7, "the peepholes").any() else []
+    shares = [net.weight(array, f"{net.name}{end}.peephole_{gate}") for array, gate in zip(peepholes, "iof", strict=False)]
+    return Cell(net, units, kernel, recurrent, biases[0], biases[1], _activations(c, gates, direction), reset_after, shares)
 
 
 def _activations(c: Call, gates: int, direction: int) -> list[str]:

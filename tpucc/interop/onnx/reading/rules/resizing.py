@@ -88,6 +88,8 @@ def _coordinates(size: int, outputs: int, scale: float, place: str) -> AnyArray:
         case "pytorch_half_pixel":
             return (i + 0.5) / scale - 0.5 if outputs > 1 else np.zeros(1)
         case "align_corners":
+            if abs(size * scale - outputs) > 1e-3 and outputs > 1:
+                raise Unsupported("align_corners with scales that give no whole sizes", "name the sizes instead: runtimes differ here")
             return i * (size - 1) / (outputs - 1) if outputs > 1 else np.zeros(1)
         case "asymmetric":
             return i / scale

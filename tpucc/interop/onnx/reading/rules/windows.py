@@ -203,7 +203,7 @@ def _cut(
 def _pool(c: Call) -> Result:
     net, x = c.network, c.tensor(0)
     c.alone()
-    if x.rank > 4 and c.node.op == "AveragePool":
+    if x.rank > 4 and c.node.op != "MaxPool":
         return _averages(c, x)
     at = image(net, x)
     made = windows(c, at)
@@ -212,10 +212,12 @@ def _pool(c: Call) -> Result:
     attributes: dict[str, Any] = {"size": short(made.size), "padding": short_padding(made.padding), "ceil": bool(c.attribute("ceil_mode", 0))}
     if made.stride != made.size:
         attributes["stride"] = short(made.stride)
-    if c.node.op == "AveragePool":
+    if c.node.op != "MaxPool":
         attributes["count_padding"] = bool(c.attribute("count_include_pad", 0)) and any(made.padding)
-    node = net.add("avg_pool" if c.node.op == "AveragePool" else "max_pool", net.arranged(at, CHANNELS_LAST), **attributes)
-    return from_channels_last(net, node, x.rank)
+    if c.node.op == "MaxPool":
+        made = from_channels_last(net, net.add("max_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
+        return Tensor(made.node, made.axes, x.kind)
+    return from_channels_last(net, net.add("avg_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
 
 
 def _averages(c: Call, x: Tensor) -> Tensor:
@@ -264,5 +266,5 @@ RULES: Mapping[str, Rule] = {
     "LRN": _lrn,
     "MaxPool": _pool,
 }
-IMAGES = frozenset((*RULES, "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "BatchNormalization", "InstanceNormalization"))
+IMAGES = frozenset(("ConvInteger", "QLinearConv", *RULES, "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "BatchNormalization", "InstanceNormalization"))
 """The operators whose images have channels before the pixels."""
