@@ -27,5 +27,11 @@ def stem(name: str) -> str:
     """The name of a variable that the name of a node comes from, or empty: the front end makes `h.1` and `h.2` of a second and third `h`,
     and names a node without a variable after its operator."""
     base = re.sub(r"\.\d+$", "", name)
-    meant = IDENTIFIER.fullmatch(base) and base not in RESERVED and base != "scalar" and len(base) <= LONGEST
-    return base if meant else ""
+    meant = IDENTIFIER.fullmatch(base) and len(base) <= LONGEST and base not in RESERVED and base != "scalar"
+    return base if meant and not _is_of_an_operator(base) else ""
+
+
+def _is_of_an_operator(name: str) -> bool:
+    """Whether a name is an operator's with a number, as importers name nodes: `conv2d_3` or `relu1`."""
+    plain = re.sub(r"_?\d+$", "", name).lower()
+    return plain != name and (plain in OPS or any(op.replace("_", "").rstrip("0123456789d") == plain for op in OPS))

@@ -14,12 +14,24 @@ Vector = tuple[Any, ...]
 """A static value in each environment."""
 
 
+SIZES = ("units", "filters", "inputs", "size")
+"""Words of parameters from which other sizes may follow."""
+FOLLOWING = (*SIZES, "shape", "start", "stop", "groups", "padding", "n", "pads")
+"""Words of values that may follow from sizes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A static parameter of a `def`."""
+    """A static parameter of a `def`: its values in the environments, and the text of its default, if it has one."""
 
     name: str
     values: Vector
+    default: str = ""
+
+    @property
+    def word(self) -> str:
+        """The name without a number."""
+        return self.name.rstrip("0123456789")
 
 
 @dataclass
@@ -33,11 +45,15 @@ class Scope:
     open: bool = False
     parameters: list[Parameter] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)
+    keys: dict[Vector, str] = field(default_factory=dict)
+    """Vectors of strings that have a text."""
 
     def text(self, values: Vector, word: str) -> str:
         """An expression with these values; `word` names it if it becomes a parameter. Raises `Unwritable`."""
         if constant(values):
             return literal(values[0])
+        if values in self.keys:
+            return self.keys[values]
         if (structured := self._structured(values, word)) is not None:
             return structured
         return self._varying(values, word)
@@ -50,9 +66,9 @@ class Scope:
 
     def _varying(self, values: Vector, word: str) -> str:
         for parameter in self.parameters:
-            if parameter.values == values and parameter.name.rstrip("0123456789") == word:
+            if parameter.values == values and parameter.word == word:
                 return parameter.name
-        if all(type(value) is int for value in values) and (found := next(self._derived(values), None)):
+        if all(type(value) is int for value in values) and word in FOLLOWING and (found := next(self._derived(values), None)):
             return found
         return self.parameter(values, word)
 
@@ -67,17 +83,21 @@ class Scope:
 
     def _derived(self, values: tuple[int, ...]) -> Iterator[str]:
         """Expressions of known sizes, the simplest first."""
-        known = [*self.params.items(), *self.sizes]
+        own = [(each.name, each.values) for each in self.parameters if each.word in SIZES]
+        known = [*self.params.items(), *own, *self.sizes]
         for text, others in known:
             if others == values:
                 yield text
         for text, others in known:
             yield from _scaled(values, text, others)
+        for text, others in own:
+            if tuple(size // 2 for size in others) == values:
+                yield f"{text} // 2"
         for index, (a, first) in enumerate(known):
             for b, second in known[index + 1 :]:
                 product = tuple(x * y for x, y in zip(first, second, strict=True))
                 yield from [f"{a} * {b}"] if product == values else _scaled(values, f"{a} * {b}", product)
-        for text, others in known:
+        for text, others in [*self.params.items(), *own]:
             if constant(differences := tuple(x - y for x, y in zip(values, others, strict=True))):
                 yield f"{text} {'+' if differences[0] > 0 else '-'} {abs(differences[0])}"
 

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 
 from tpucc.diagnostics import Error, Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.frontend.types import DECLARABLE
-from tpucc.interop.decompile.bodies import WIDTH, Writer
+from tpucc.interop.decompile.bodies import WIDTH, Writer, Written
+from tpucc.interop.decompile.functions import written
 from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.names import required
-from tpucc.interop.decompile.program import Program, Unwritable, program_of
+from tpucc.interop.decompile.program import Function, Program, Unwritable, program_of
+from tpucc.interop.decompile.repeats import with_functions
 from tpucc.interop.decompile.same import same_model
 from tpucc.interop.decompile.statics import Scope
 from tpucc.ir.graph import Graph
@@ -20,6 +24,15 @@ from tpucc.ir.types import TensorType
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
 """A string, a bracket or a comma."""
+class Style(Enum):
+    """How much structure a text has, in the order in which they are tried."""
+
+    LOOPS = "functions and loops for what is repeated"
+    FUNCTIONS = "functions for what is repeated"
+    NESTED = "expressions in each other"
+    FLAT = "one operator a line"
+
+
 Sample = tuple[Mapping[str, int], Graph]
 """The values of a model's params, and its graph for them."""
 
@@ -41,15 +54,46 @@ def source_of(
     Raises `Unwritable` for a graph that the language can't say.
     """
     given = params or {}
-    graphs = (graph, *(sample for _, sample in samples))
-    values = {name: (given[name], *(others[name] for others, _ in samples)) for name in given}
-    program = program_of(graphs, values)
-    head = _head(comments, weights, given)
-    for nested in (True, False):
-        text = "\n".join([*head, *_model(program, nested=nested)]) + "\n"
+    for style in Style:
+        text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
         if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
             return text
     raise Unwritable("the text of the graph would mean another one")
+
+
+def text_of(
+    graph: Graph,
+    style: Style,
+    *,
+    comments: Sequence[str] = (),
+    weights: str | None = None,
+    params: Mapping[str, int] | None = None,
+    samples: Sequence[Sample] = (),
+) -> str:
+    """The text of a graph in a style, as for `source_of`, but not checked."""
+    given = params or {}
+    values = {name: (given[name], *(others[name] for others, _ in samples)) for name in given}
+    program = program_of((graph, *(sample for _, sample in samples)), values)
+    return "\n".join([*_head(comments, weights, given), *_text(program, style)]) + "\n"
+
+
+def _text(program: Program, style: Style) -> Iterator[str]:
+    """The lines of the functions and of the model."""
+    functions: dict[Function, Written] = {}
+    if style in (Style.LOOPS, Style.FUNCTIONS):
+        functions = written(with_functions(program.body), program.params, {program.name, *program.params})
+    for function in functions.values():
+        yield from _block(function.head, function.lines, style)
+        yield ""
+    yield from _model(program, functions, style)
+
+
+def _block(head: str, lines: Sequence[str], style: Style) -> Iterator[str]:
+    """A head and, indented, the lines under it."""
+    yield from wrapped(head, 0)
+    for line in rolled(lines) if style is Style.LOOPS else lines:
+        text = line.lstrip()
+        yield from wrapped(text, 4 + len(line) - len(text))
 
 
 def _holds(text: str, graph: Graph, params: Mapping[str, int]) -> bool:
@@ -70,7 +114,7 @@ def _head(comments: Sequence[str], weights: str | None, params: Mapping[str, int
         yield ""
 
 
-def _model(program: Program, *, nested: bool) -> Iterator[str]:
+def _model(program: Program, functions: Mapping[Function, Written], style: Style) -> Iterator[str]:
     """The lines of the model."""
     names = [required(name, "an input") for name, _ in program.inputs]
     outputs = [required(name, "an output") for name in program.outputs]
@@ -79,9 +123,7 @@ def _model(program: Program, *, nested: bool) -> Iterator[str]:
     head, results = f"model {required(program.name, 'a model')}({', '.join(inputs)})", _results(program, scope)
     if results:
         head += f" -> ({results})" if len(head) + len(results) > WIDTH - 5 else f" -> {results}"
-    yield from wrapped(f"{head}:", 0)
-    for line in Writer(program.body, scope, names, outputs=outputs, nested=nested).lines():
-        yield from wrapped(line, 4)
+    yield from _block(f"{head}:", Writer(program.body, scope, names, functions, outputs, style is not Style.FLAT).lines(), style)
 
 
 def _input(types: Sequence[TensorType], scope: Scope) -> str:

@@ -1,0 +1,119 @@
+"""The text of `def`s: their names, their parameters and their lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from tpucc.interop.decompile.bodies import Writer, Written, common_stem, word_of
+from tpucc.interop.decompile.costs import weights_of
+from tpucc.interop.decompile.keys import common_word, head
+from tpucc.interop.decompile.literals import literal
+from tpucc.interop.decompile.names import RESERVED
+from tpucc.interop.decompile.program import Body, Function, Step, Value, Weight
+from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, fresh
+from tpucc.ir.attributes import identity
+from tpucc.ops import legalisation_of
+from tpucc.ops.opdef import Arithmetic, Matrix
+
+WORDS = 3
+"""Words of a name that says what a function computes."""
+
+
+def written(functions: Sequence[Function], params: Mapping[str, tuple[int, ...]], taken: set[str]) -> dict[Function, Written]:
+    """The texts of functions, each behind those that it calls. `params` are of the model, in the environments of its body."""
+    found: dict[Function, Written] = {}
+    for function in functions:
+        words = tuple(_computed(function.body, found))
+        words = words if 0 < len(words) <= WORDS and all(words) else ()
+        name = fresh(re.sub(r"\W", "_", "_".join(words)) or _called(function), taken | RESERVED)
+        taken.add(name)
+        found[function] = _written(function, name, words, found)
+    return found
+
+
+def _written(function: Function, name: str, words: tuple[str, ...], known: Mapping[Function, Written]) -> Written:
+    body = function.body
+    scope = Scope({}, open=True)
+    entries: list[str] = []
+    for entry in body.entries:
+        entries.append(fresh(common_stem(body.hints[entry]) or "y" if entries else "x", {*entries}))
+        scope.sizes += _sizes(entries[-1], body.shapes[entry])
+    scope.taken.update(entries)
+    writer = Writer(body, scope, entries, known)
+    scope.taken.difference_update(entries)
+    parameters = sorted((_with_default(each) for each in scope.parameters), key=_place)
+    formals = [*entries, *(f"{each.name}={each.default}" if each.default else each.name for each in parameters)]
+    return Written(name, f"def {name}({', '.join(formals)}):", tuple(writer.lines()), tuple(parameters), words)
+
+
+def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tuple[int, ...]]]:
+    """The sizes of a tensor that a function takes."""
+    last = len(shapes[0]) - 1
+    return [(f"{name}.shape[{-1 if axis == last else axis}]", sizes) for axis, sizes in enumerate(zip(*shapes, strict=True))]
+
+
+def _with_default(parameter: Parameter) -> Parameter:
+    """The parameter with the value that most calls give it as the default, if it is an attribute."""
+    if parameter.word in SIZES[:3] or isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode"):
+        return parameter
+    counts = Counter(map(identity, parameter.values))
+    usual, times = counts.most_common(1)[0]
+    if 2 * times <= len(parameter.values):
+        return parameter
+    value = next(value for value in parameter.values if identity(value) == usual)
+    return replace(parameter, default=literal(value))
+
+
+def _place(parameter: Parameter) -> int:
+    """The place of a parameter among others: sizes, then names, then attributes, and last those with a default."""
+    if parameter.default:
+        return 3
+    return 0 if parameter.word in SIZES else 1 if isinstance(parameter.values[0], str) else 2
+
+
+# names
+
+
+def _called(function: Function) -> str:
+    """A name after what the weights are called that a function reads."""
+    keys = [weight.keys for weight in weights_of(function)]
+    if keys and all(map(constant, keys)):
+        word = common_word([re.split(r"[./]", key[0])[0] for key in keys])
+        return f"{word}_step" if word else "step"
+    heads = {name: None for key in keys if not constant(key) for name in head(key)[0]}
+    return common_word(_shortest(list(heads))) or ("block" if keys else "part")
+
+
+def _shortest(names: list[str]) -> list[str]:
+    """The names of which no other is the beginning: those of blocks, of all their layers' names."""
+    ordered = sorted(names)
+    found: list[str] = []
+    for name in ordered:
+        if not found or not name.startswith(found[-1]):
+            found.append(name)
+    return found
+
+
+def _computed(body: Body, known: Mapping[Function, Written]) -> list[str]:
+    """What a body computes, in words, step by step; an empty one for what has no word. A bias belongs to its product."""
+    makers: dict[Value, Step] = {result: step for step in body.steps for result in step.results}
+    words: list[str] = []
+    for step in body.steps:
+        if step.function is not None:
+            words += known[step.function].words or [""]
+        elif _is_bias(step, makers):
+            words[-1] = "dense" if words[-1] == "matmul" else words[-1]
+        else:
+            words.append(word_of(step.op))
+    return words
+
+
+def _is_bias(step: Step, makers: Mapping[Value, Step]) -> bool:
+    """Whether a step adds a weight to a product."""
+    first = step.operands[0] if step.operands else None
+    maker = makers.get(first) if isinstance(first, Value) else None
+    product = maker is not None and isinstance(legalisation_of(maker.op), Matrix)
+    return product and isinstance(legalisation_of(step.op), Arithmetic) and any(isinstance(each, Weight) for each in step.operands)

@@ -1,0 +1,145 @@
+"""Loops for lines that repeat: `for i in range(6):` where groups of lines differ in integers only that rise or fall by equal steps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+LONGEST = 12
+"""Lines of a loop's body, at most."""
+ROUNDS = 3
+"""Rounds of a loop, at least; two will do for as many lines."""
+STRING = re.compile(r'"(?:\\.|[^"\\])*"')
+INTEGER = re.compile(r"(?<![\w.])(?<![eE][-+])\d+(?![\w.])")
+IN_STRING = re.compile(r"\{\{|\{[^{}]*\}|(?<!\d)(?:0|[1-9]\d*)(?!\d)")
+"""In a string: a brace, a hole, or a number."""
+VARIABLES = ("i", "t", "j", "k", "n", "round")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line cut at its integers: the texts around them, the integers, and whether each stands in a string."""
+
+    texts: tuple[str, ...]
+    integers: tuple[int, ...]
+    quoted: tuple[bool, ...]
+
+
+def rolled(lines: Sequence[str]) -> list[str]:
+    """The lines with loops; the lines of a loop's body are indented."""
+    names = set(re.findall(r"\w+", " ".join(lines)))
+    cut = list(map(_cut, lines))
+    found: list[str] = []
+    place = 0
+    while place < len(lines):
+        period, rounds = _longest(cut, place)
+        if rounds:
+            found += _loop(cut[place : place + period], cut[place + period : place + 2 * period], rounds, names)
+            place += period * rounds
+        else:
+            found.append(lines[place])
+            place += 1
+    return found
+
+
+def _cut(line: str) -> Line:
+    places = list(_integers(line))
+    ends = [0, *(end for _, end, _ in places)]
+    starts = [*(start for start, _, _ in places), len(line)]
+    texts = tuple(line[end:start] for end, start in zip(ends, starts, strict=True))
+    return Line(texts, tuple(int(line[start:end]) for start, end, _ in places), tuple(quoted for _, _, quoted in places))
+
+
+def _integers(line: str) -> Iterator[tuple[int, int, bool]]:
+    """The places of the integers of a line, each with whether it stands in a string."""
+    place = 0
+    for string in STRING.finditer(line):
+        yield from ((found.start(), found.end(), False) for found in INTEGER.finditer(line, place, string.start()))
+        for found in IN_STRING.finditer(line, string.start(), string.end()):
+            if found[0].isdigit():
+                yield found.start(), found.end(), True
+        place = string.end()
+    yield from ((found.start(), found.end(), False) for found in INTEGER.finditer(line, place))
+
+
+def _longest(lines: Sequence[Line], start: int) -> tuple[int, int]:
+    """The lines of a body and the rounds of the loop at a place that saves the most lines; no rounds if none saves any."""
+    best, most = (0, 0), 0
+    for period in range(1, LONGEST + 1):
+        rounds = _rounds(lines, start, period)
+        saved = period * (rounds - 1) - 1
+        if saved <= most or (rounds < ROUNDS and period < ROUNDS):
+            continue
+        if _is_plain(lines[start : start + period], lines[start + period : start + 2 * period]):
+            best, most = (period, rounds), saved
+    return best
+
+
+def _rounds(lines: Sequence[Line], start: int, period: int) -> int:
+    """How often the next lines stand here one after the other."""
+    steps: list[tuple[int, ...]] = []
+    place = start
+    while place + 2 * period <= len(lines):
+        found = [_difference(a, b) for a, b in zip(lines[place : place + period], lines[place + period : place + 2 * period], strict=True)]
+        differences = [step for step in found if step is not None]
+        if len(differences) != period or (steps and steps != differences):
+            break
+        steps = differences
+        place += period
+    return (place - start) // period + 1
+
+
+def _difference(a: Line, b: Line) -> tuple[int, ...] | None:
+    """By how much each integer rises from one line to the next; None for lines that differ in more."""
+    if a.texts != b.texts:
+        return None
+    return tuple(y - x for x, y in zip(a.integers, b.integers, strict=True))
+
+
+def _is_plain(first: Sequence[Line], second: Sequence[Line]) -> bool:
+    """Whether a loop is easy to read: if it has several lines, all integers that change do so by the same number."""
+    rises = {y - x for a, b in zip(first, second, strict=True) for x, y in zip(a.integers, b.integers, strict=True) if x != y}
+    return len(first) == 1 or len(rises) < 2
+
+
+def _loop(first: Sequence[Line], second: Sequence[Line], rounds: int, names: set[str]) -> Iterator[str]:
+    """The lines of a loop, of which the first two rounds are given."""
+    moving = [
+        (x, y - x, not quoted)
+        for a, b in zip(first, second, strict=True)
+        for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)
+        if x != y
+    ]
+    start, step, indexes = moving[0] if moving else (0, 1, False)
+    if any(rise % step for _, rise, _ in moving):
+        start, step = 0, 1
+    choices = ("t", *VARIABLES) if indexes else VARIABLES
+    name = next(name for name in (*choices, *(f"i{number}" for number in range(2, len(names) + 3))) if name not in names)
+    yield f"for {name} in range({_bounds(start, step, rounds)}):"
+    for a, b in zip(first, second, strict=True):
+        integers = [
+            _written(x, y - x, start, step, name, quoted) for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)
+        ]
+        yield "    " + "".join(part for pair in zip(a.texts, [*integers, ""], strict=True) for part in pair)
+
+
+def _bounds(start: int, step: int, rounds: int) -> str:
+    stop = start + step * rounds
+    if step != 1:
+        return f"{start}, {stop}, {step}"
+    return f"{start}, {stop}" if start else str(stop)
+
+
+def _written(value: int, rise: int, start: int, step: int, name: str, quoted: bool) -> str:
+    """An integer as an expression of the loop's variable."""
+    if rise == 0:
+        return str(value)
+    factor = rise // step
+    rest = value - factor * start
+    text = name if factor == 1 else f"{factor} * {name}"
+    if factor == -1:
+        text = f"{rest} - {name}"
+    elif rest:
+        text += f" {'+' if rest > 0 else '-'} {abs(rest)}"
+    return f"{{{text}}}" if quoted else text

@@ -1,0 +1,395 @@
+"""Functions for what a program repeats: the same steps in a row at several places become calls of one function.
+
+A *window* is a number of steps in a row. Two windows are alike if their steps apply the same operators to the same of their own values;
+sizes, attributes, numbers and keys of weights may differ. Of all windows that occur at least twice, the one that saves the most text
+becomes a function, again and again, so that functions call functions: layers, then blocks of layers.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from tpucc.interop.decompile.costs import call_cost, is_heavy, step_cost
+from tpucc.interop.decompile.expressions import reads
+from tpucc.interop.decompile.program import Body, Function, Number, Operand, Step, Value, Weight
+from tpucc.ops import legalisation_of
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.ops.opdef import Arithmetic, Clamp, Table
+from tpucc.ops.slice import SliceAttributes
+
+LONGEST = 64
+"""Steps of a window, at most."""
+TRIED = 12
+"""Candidates of a round that are looked at closely."""
+ENTRIES, EXITS = 5, 3
+"""Tensors that a function takes and returns, at most."""
+ROUNDS = 100
+SHORT = 4
+"""Steps of a function that stand in one line as well."""
+LATE = 0.5
+"""By how much a function is worse that begins in the middle of a layer."""
+SEVERAL = 0.5
+"""By how much a function is worse for each result but the first."""
+DEFINITION = 20
+"""The characters of a `def` beside those of its body."""
+
+
+Kinds = Mapping[int, Sequence[Hashable]]
+"""What is alike of the steps of each body, by its identity."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """`length` steps of a body from `start` on."""
+
+    body: Body
+    start: int
+    length: int
+
+    @property
+    def steps(self) -> Sequence[Step]:
+        return self.body.steps[self.start : self.start + self.length]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """Windows that are alike and don't overlap, and the text that a function for them may save at best."""
+
+    windows: tuple[Window, ...]
+    bound: float
+
+
+def with_functions(body: Body) -> list[Function]:
+    """Makes functions of what a body repeats, and changes the body. The functions are in an order in which none calls a later one."""
+    values = count(1 + max((value.index for value in body.shapes), default=0))
+    functions: list[Function] = []
+    for _ in range(ROUNDS):
+        found = _best([body, *(function.body for function in functions)], values)
+        if found is None:
+            break
+        windows, function, exits = found
+        functions.append(function)
+        _replace(windows, function, exits)
+    _inline(body, functions, values)
+    return _in_order(body)
+
+
+def _inline(body: Body, functions: Sequence[Function], values: Iterator[int]) -> None:
+    """Takes functions back that save hardly a line: all of what they compute stands in few lines again."""
+    bodies = [body, *(function.body for function in functions)]
+    for function in functions:
+        sites = [(inner, step) for inner in bodies if inner is not function.body for step in inner.steps if step.function is function]
+        lines = sum(is_heavy(step) or len(reads(step)) > 1 for step in function.body.steps)
+        if _has_weights(function) or len(sites) * (lines - 1) > lines + 2 or (lines == 1 and len(function.body.steps) > SHORT):
+            continue
+        for inner, step in sites:
+            place = inner.steps.index(step)
+            inner.steps[place : place + 1] = _inlined(step, function, inner, values)
+        bodies.remove(function.body)
+
+
+def _has_weights(function: Function) -> bool:
+    return any(isinstance(operand, Weight) for step in function.body.steps for operand in step.operands)
+
+
+def _inlined(call: Step, function: Function, body: Body, values: Iterator[int]) -> Iterator[Step]:
+    """The steps of a function in the place of a call."""
+    inner = function.body
+    places = call.environments
+    renamed: dict[Operand, Operand] = dict(zip(inner.entries, call.operands, strict=True))
+    renamed.update((result, value) for result, value in zip(inner.results, call.results, strict=True))
+    for step in inner.steps:
+        for result in step.results:
+            value = renamed.setdefault(result, Value(next(values)))
+            assert isinstance(value, Value)
+            body.shapes[value] = tuple(inner.shapes[result][place] for place in places)
+            body.hints[value] = tuple(inner.hints[result][place] for place in places)
+        operands = tuple(
+            Number(tuple(operand.values[place] for place in places)) if isinstance(operand, Number) else renamed[operand]
+            for operand in step.operands
+        )
+        results = tuple(value for result in step.results if isinstance(value := renamed[result], Value))
+        attributes = tuple(step.attributes[place] for place in places) if step.attributes else ()
+        environments = tuple(step.environments[place] for place in places) if step.environments else ()
+        yield Step(step.op, operands, results, attributes, step.function, environments)
+
+
+def _best(bodies: Sequence[Body], values: Iterator[int]) -> tuple[tuple[Window, ...], Function, tuple[tuple[int, int], ...]] | None:
+    """The windows that save the most, and their function."""
+    best, most, tried = None, 0.0, 0
+    readers = {id(body): _last_readers(body) for body in bodies}
+    kinds = {id(body): [_kind(body, step) for step in body.steps] for body in bodies}
+    chained = {id(body): _chained(body, kinds[id(body)]) for body in bodies}
+    for candidate in sorted(_candidates(bodies, kinds, chained), key=lambda candidate: -candidate.bound):
+        if candidate.bound <= most or tried == TRIED:
+            break
+        exits = _exits(candidate.windows, readers)
+        if not 1 <= len(exits) <= EXITS or not _is_natural(candidate.windows, chained):
+            continue
+        tried += 1
+        function = merged(candidate.windows, exits, values)
+        if len(function.body.entries) > ENTRIES:
+            continue
+        saved = candidate.bound - len(candidate.windows) * call_cost(function) - DEFINITION
+        saved *= (1 if _begins_a_layer(function) else LATE) * SEVERAL ** (len(exits) - 1)
+        if saved > most:
+            best, most = (candidate.windows, function, exits), saved
+    return best
+
+
+# Finding windows
+
+
+@dataclass(slots=True)
+class _Growing:
+    """A window while steps are added to it: its values, what it reads from outside, and its weights, all numbered as they come."""
+
+    body: Body
+    start: int
+    numbers: dict[Operand, tuple[str, int]] = field(default_factory=dict)
+
+    def token(self, step: Step) -> Hashable:
+        """The step as windows that are alike have it."""
+        return tuple(map(self._operand, step.operands)), tuple(self._number(result, "own") for result in step.results)
+
+    def _operand(self, operand: Operand) -> Hashable:
+        if isinstance(operand, Number):
+            return "number"
+        return self.numbers.get(operand) or self._number(operand, "weight" if isinstance(operand, Weight) else "entry")
+
+    def _number(self, operand: Operand, word: str) -> tuple[str, int]:
+        return self.numbers.setdefault(operand, (word, len(self.numbers)))
+
+
+def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Kinds) -> Iterator[Candidate]:
+    """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
+    costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
+    groups: list[list[_Growing]] = [[_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]]
+    for length in range(1, LONGEST + 1):
+        extended: dict[Hashable, list[_Growing]] = defaultdict(list)
+        for number, group in enumerate(groups):
+            for window in group:
+                last = window.start + length - 1
+                if last < len(window.body.steps):
+                    token = window.token(window.body.steps[last])
+                    extended[number, kinds[id(window.body)][last], token].append(window)
+        groups = [group for group in extended.values() if len(group) > 1 and not _is_run(group[0], length, chained, 3)]
+        for group in groups if length > 1 else ():
+            first = group[0]
+            if _is_run(first, length, chained, 2):
+                continue
+            windows = _apart(group, length)
+            if len(windows) > 1:
+                cost = sum(costs[id(first.body)][first.start : first.start + length])
+                yield Candidate(windows, cost * (len(windows) - 1))
+
+
+def _kind(body: Body, step: Step) -> Hashable:
+    """What alike steps have in common, wiring aside."""
+    ranks = tuple(len(body.shapes[result][0]) for result in step.results)
+    weights = tuple(len(operand.shapes[0]) for operand in step.operands if isinstance(operand, Weight))
+    return step.op, id(step.function), ranks, weights, len(step.operands), _structure(step)
+
+
+def _chained(body: Body, kinds: Sequence[Hashable]) -> list[Hashable]:
+    """The kinds of steps, each with how many steps before it its operands are made: in a run of layers these are the same for each."""
+    makers = {result: place for place, step in enumerate(body.steps) for result in step.results}
+    found: list[Hashable] = []
+    for place, step in enumerate(body.steps):
+        distances = [place - makers[operand] if operand in makers else 0 for operand in step.operands if isinstance(operand, Value)]
+        found.append((kinds[place], *(distance for distance in distances if distance <= LONGEST)))
+    return found
+
+
+def _structure(step: Step) -> Hashable:
+    """What an operator's attributes must have in common so that one text can stand for all."""
+    if not step.attributes:
+        return None
+    first = step.attributes[0]
+    if isinstance(first, SliceAttributes):
+        return first.squeeze, first.steps
+    return first.value if isinstance(first, ConstantAttributes) else None
+
+
+def _may_begin(body: Body, start: int) -> bool:
+    """Whether a function may begin with a step: parts of a value are taken where it is called."""
+    step = body.steps[start]
+    return bool(step.operands) and not (step.attributes and isinstance(step.attributes[0], SliceAttributes))
+
+
+def _is_run(window: _Growing, length: int, chained: Kinds, times: int) -> bool:
+    """Whether a window is some steps at least so many times: then these are the window to look at."""
+    found, start, stop = chained[id(window.body)], window.start, window.start + length
+    periods = (period for period in range(1, length // times + 1) if found[start] == found[start + period])
+    return any(found[start + period : stop] == found[start : stop - period] for period in periods)
+
+
+def _apart(group: Sequence[_Growing], length: int) -> tuple[Window, ...]:
+    """The windows that don't overlap, from the front."""
+    windows: list[Window] = []
+    for found in group:
+        if not windows or windows[-1].body is not found.body or windows[-1].start + length <= found.start:
+            windows.append(Window(found.body, found.start, length))
+    return tuple(windows)
+
+
+def _last_readers(body: Body) -> dict[Value, int]:
+    """For each value the last step that reads it; what the body returns is read after all steps."""
+    found: dict[Value, int] = {}
+    for place, step in enumerate(body.steps):
+        found.update({operand: place for operand in step.operands if isinstance(operand, Value)})
+    found.update({result: len(body.steps) for result in body.results if isinstance(result, Value)})
+    return found
+
+
+def _exits(windows: Sequence[Window], readers: dict[int, dict[Value, int]]) -> tuple[tuple[int, int], ...]:
+    """The results that something outside of a window reads, the last first: each by its step and its place among the step's results."""
+    found: set[tuple[int, int]] = set()
+    for window in windows:
+        last = readers[id(window.body)]
+        for place, step in enumerate(window.steps):
+            for index, result in enumerate(step.results):
+                if last.get(result, -1) >= window.start + window.length:
+                    found.add((place, index))
+    return tuple(sorted(found, reverse=True))
+
+
+def _is_natural(windows: Sequence[Window], chained: Kinds) -> bool:
+    """Whether a function of these windows is one that a person might write.
+
+    It doesn't begin with an activation of layers, which belongs to the layer before. Its steps depend on each other. And it takes no part
+    of a run of equal layers, which is a loop.
+    """
+    first = windows[0].steps[0]
+    is_activation = first.function is None and isinstance(legalisation_of(first.op), Table | Clamp)
+    if is_activation and any(map(is_heavy, windows[0].steps)):
+        return False
+    cuts = [_cuts_a_run(window, chained[id(window.body)]) for window in windows]
+    return _is_connected(windows[0]) and "after" not in cuts and 2 * sum(map(bool, cuts)) <= len(windows)
+
+
+def _begins_a_layer(function: Function) -> bool:
+    """Whether a function's first step is a layer, unless it has none."""
+    first = function.body.steps[0]
+    has_weights = any(isinstance(operand, Weight) for operand in first.operands)
+    norm = has_weights and not isinstance(legalisation_of(first.op), Arithmetic)
+    return norm or is_heavy(first) or not any(map(is_heavy, function.body.steps))
+
+
+def _cuts_a_run(window: Window, kinds: Sequence[Hashable]) -> str:
+    """Whether the last steps of a window stand "after" it once more, or else the first ones "before" it, three times in all; empty if
+    neither."""
+    first, last = window.start, window.start + window.length
+    for period in range(1, window.length):
+        unit = kinds[last - period : last]
+        if unit == kinds[last : last + period] and unit in (kinds[last - 2 * period : last - period], kinds[last + period : last + 2 * period]):
+            return "after"
+    for period in range(1, min(window.length, first + 1)):
+        unit = kinds[first : first + period]
+        if unit == kinds[first - period : first] and unit in (kinds[first + period : first + 2 * period], kinds[max(first - 2 * period, 0) : first - period]):
+            return "before"
+    return ""
+
+
+def _is_connected(window: Window) -> bool:
+    """Whether all steps of a window depend on each other."""
+    groups: dict[Value, int] = {}
+    joined = list(range(window.length))
+
+    def root(group: int) -> int:
+        while joined[group] != group:
+            group = joined[group]
+        return group
+
+    for place, step in enumerate(window.steps):
+        for operand in step.operands:
+            if isinstance(operand, Value) and operand in groups:
+                joined[root(groups[operand])] = root(place)
+        groups.update(dict.fromkeys(step.results, place))
+    return len({root(place) for place in range(window.length)}) == 1
+
+
+# Making functions
+
+
+def merged(windows: Sequence[Window], exits: Sequence[tuple[int, int]], values: Iterator[int]) -> Function:
+    """The function of windows that are alike. Its environments are those of all windows, one after the other."""
+    first = windows[0]
+    body = Body((), [], ())
+    own = {result for step in first.steps for result in step.results}
+    renamed: dict[Operand, Operand] = {}
+    for place in range(first.length):
+        steps = [window.body.steps[window.start + place] for window in windows]
+        for operands in zip(*(step.operands for step in steps), strict=True):
+            known = operands[0]
+            if isinstance(known, Value) and known not in own and known not in renamed:
+                renamed[known] = entry = Value(next(values))
+                body.entries += (entry,)
+                _note(body, entry, windows, operands)
+        for results in zip(*(step.results for step in steps), strict=True):
+            _note(body, results[0], windows, results)
+        body.steps.append(_merged_step(steps, renamed))
+    body.results = tuple(first.steps[place].results[index] for place, index in exits)
+    return Function(body)
+
+
+def _note(body: Body, value: Value, windows: Sequence[Window], values: Sequence[Operand]) -> None:
+    """Notes of a function's value what the bodies of the windows say of theirs."""
+    pairs = [(window.body, found) for window, found in zip(windows, values, strict=True) if isinstance(found, Value)]
+    body.shapes[value] = tuple(shape for inner, found in pairs for shape in inner.shapes[found])
+    body.hints[value] = tuple(hint for inner, found in pairs for hint in inner.hints[found])
+
+
+def _merged_step(steps: Sequence[Step], renamed: dict[Operand, Operand]) -> Step:
+    first = steps[0]
+    operands = tuple(_merged_operand(operands, renamed) for operands in zip(*(step.operands for step in steps), strict=True))
+    attributes = tuple(attributes for step in steps for attributes in step.attributes)
+    environments = tuple(environment for step in steps for environment in step.environments)
+    return Step(first.op, operands, first.results, attributes, first.function, environments)
+
+
+def _merged_operand(operands: Sequence[Operand], renamed: dict[Operand, Operand]) -> Operand:
+    match operands[0]:
+        case Weight():
+            weights = [operand for operand in operands if isinstance(operand, Weight)]
+            return Weight(tuple(key for weight in weights for key in weight.keys), tuple(s for weight in weights for s in weight.shapes))
+        case Number():
+            return Number(tuple(value for operand in operands if isinstance(operand, Number) for value in operand.values))
+        case value:
+            return renamed.get(value, value)
+
+
+def _replace(windows: Sequence[Window], function: Function, exits: Sequence[tuple[int, int]]) -> None:
+    """Puts calls of the function in the places of the windows."""
+    first = 0
+    calls: list[tuple[Window, Step]] = []
+    for window in windows:
+        own = {result for step in window.steps for result in step.results}
+        outside = dict.fromkeys(o for step in window.steps for o in step.operands if isinstance(o, Value) and o not in own)
+        results = tuple(window.steps[place].results[index] for place, index in exits)
+        environments = range(first, first + _environments(window))
+        first = environments.stop
+        calls.append((window, Step("", tuple(outside), results, (), function, tuple(environments))))
+    for window, call in reversed(calls):
+        window.body.steps[window.start : window.start + window.length] = [call]
+
+
+def _environments(window: Window) -> int:
+    return len(window.body.shapes[window.steps[0].results[0]])
+
+
+def _in_order(body: Body) -> list[Function]:
+    """The functions that a body calls, and those that these call, each behind those that it calls itself."""
+    found: dict[Function, None] = {}
+
+    def visit(inner: Body) -> None:
+        for step in inner.steps:
+            if step.function is not None and step.function not in found:
+                visit(step.function.body)
+                found[step.function] = None
+
+    visit(body)
+    return list(found)
