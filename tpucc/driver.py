@@ -155,7 +155,7 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     verify_stage(state.graph)
     require_computable_values(state.graph)
     recorder.done("elaborate", state.graph)
-    bound = bind_weights(state.source, model, folder, options.weights)
+    bound = bind_weights(model, folder, options.weights, state.source)
     state.warnings.extend(bound.notes)
     state.graph = bound.without_notes()
     recorder.done("weights", state.graph, changed=state.graph != model.graph)

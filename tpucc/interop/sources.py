@@ -72,7 +72,7 @@ def open_sizes(params: Mapping[str, str]) -> dict[str, int]:
     return {name: int(text) for name, text in params.items()}
 
 
-def bind_weights(source: Source, model: Model, folder: Path, archive: Path | None) -> Graph:
+def bind_weights(model: Model, folder: Path, archive: Path | None, source: Source | None = None) -> Graph:
     """The operator graph with its weights: from the command line's archive, the source's, or drawn. An imported source has its own."""
     if archive is not None:
         return bind_archive(model.graph, archive)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from tpucc.interop.onnx.reading import Built, Imported, Layout, read
 from tpucc.interop.onnx.reading.problems import refused
 from tpucc.numerics import AnyArray
 
+COLUMNS = 98
+"""Of a comment without its sign."""
 OTHERS = (2, 3)
 """What is added to the open sizes for the graphs that tell which numbers follow from them; of the batch, these numbers themselves."""
 
@@ -60,7 +63,7 @@ def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layo
         try:
             text = source_of(
                 made.graph,
-                comments=tuple(_comments(found, made, sizes, fixed)),
+                comments=[line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)],
                 weights=f"{name}.npz" if made.weights else None,
                 params={param: sizes[param] for param in params},
                 samples=_samples(found, made, sizes, params),

@@ -38,23 +38,23 @@ class Cell:
     def gate(self, z: Node, index: int, count: int = 1) -> Node:
         """The columns of some gates."""
         ranges = [*((0, size) for size in z.type.shape[:-1]), (index * self.units, (index + count) * self.units)]
-        return self.network.add("slice", z, starts=tuple(low for low, _ in ranges), stops=tuple(high for _, high in ranges))
+        return self.network.add("slice", z, starts=tuple(low for low, _ in ranges), stops=tuple(high for _, high in ranges), name="z")
 
-    def sum(self, *terms: Node | None) -> Node:
+    def sum(self, *terms: Node | None, name: str = "z") -> Node:
         there = [term for term in terms if term is not None]
         made = there[0]
         for term in there[1:]:
-            made = self.network.add("add", made, term)
+            made = self.network.add("add", made, term, name=name)
         return made
 
     def product(self, a: Node, b: Node) -> Node:
-        return self.network.add("matmul", a, b)
+        return self.network.add("matmul", a, b, name="z")
 
-    def times(self, a: Node, b: Node) -> Node:
-        return self.network.add("mul", a, b)
+    def times(self, a: Node, b: Node, name: str = "z") -> Node:
+        return self.network.add("mul", a, b, name=name)
 
-    def activation(self, index: int, x: Node) -> Node:
-        return self.network.add(FUNCTIONS[self.activations[index]], x)
+    def activation(self, index: int, x: Node, name: str = "h") -> Node:
+        return self.network.add(FUNCTIONS[self.activations[index]], x, name=name)
 
 
 FUNCTIONS: Mapping[str, str] = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "", "elu": "elu", "softsign": ""}
@@ -67,28 +67,29 @@ def _lstm(cell: Cell, x: Node, state: State) -> State:
     i, f, g, o = (cell.gate(z, index) for index in range(4))
     if cell.peepholes:
         i, f = (cell.sum(gate, cell.times(c, cell.peepholes[index])) for gate, index in ((i, 0), (f, 2)))
-    kept = cell.times(cell.activation(0, f), c)
-    c = cell.network.add("add", kept, cell.times(cell.activation(0, i), cell.activation(1, g)))
+    i, f, g = cell.activation(0, i, "i"), cell.activation(0, f, "f"), cell.activation(1, g, "g")
+    c = cell.sum(cell.times(f, c, "c"), cell.times(i, g, "c"), name="c")
     if cell.peepholes:
         o = cell.sum(o, cell.times(c, cell.peepholes[1]))
-    return cell.times(cell.activation(0, o), cell.activation(2, c)), c
+    return cell.times(cell.activation(0, o, "o"), cell.activation(2, c), "h"), c
 
 
 def _gru(cell: Cell, x: Node, state: State) -> State:
     """Gates in the order update, reset, new. `reset_after` multiplies the reset gate into the product, else into its operand."""
     (h,) = state
-    net = cell.network
     zx = cell.sum(cell.product(x, cell.kernel), cell.bias)
     if cell.reset_after:
         zh = cell.sum(cell.product(h, cell.recurrent), cell.recurrent_bias)
-        update, reset = (cell.activation(0, cell.sum(cell.gate(zx, index), cell.gate(zh, index))) for index in (0, 1))
-        new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.times(reset, cell.gate(zh, 2))))
+        update, reset = (
+            cell.activation(0, cell.sum(cell.gate(zx, index), cell.gate(zh, index)), name) for index, name in enumerate(("update", "reset"))
+        )
+        new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.times(reset, cell.gate(zh, 2))), "new")
     else:
         gates, last = (cell.gate(cell.recurrent, index, count) for index, count in ((0, 2), (2, 1)))
         both = cell.activation(0, cell.sum(cell.gate(zx, 0, 2), cell.product(h, gates)))
         update, reset = (cell.gate(both, index) for index in (0, 1))
-        new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.product(cell.times(reset, h), last)))
-    return (net.add("add", new, cell.times(update, net.add("sub", h, new))),)
+        new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.product(cell.times(reset, h), last)), "new")
+    return (cell.sum(new, cell.times(update, cell.network.add("sub", h, new, name="h"), "h"), name="h"),)
 
 
 def _rnn(cell: Cell, x: Node, state: State) -> State:
@@ -177,7 +178,7 @@ def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Nod
     net = c.network
     value = c.inputs[index] if c.has(index) else None
     if value is None or (isinstance(value, Static) and not value.array.any()):
-        return net.add("zeros", shape=(batch, units))
+        return net.add("zeros", shape=(batch, units), name="hc"[index - 5])
     if c.attribute("layout", 0):
         raise Unsupported("initial states with the batch first")
     t = net.tensor(value)
