@@ -11,8 +11,8 @@ import pytest
 
 import tpucc
 from tests.support.onnx_files import add_model, model_of, wire
-from tpucc.interop.onnx.reading import read
-from tpucc.interop.onnx.reading.model import MAX_DEPTH, MAX_NODES
+from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading.model import MAX_DEPTH, MAX_NODES, decoded
 from tpucc.interop.onnx.reading.wire import Reader, WireError, varints
 
 helper = pytest.importorskip("onnx").helper
@@ -51,13 +51,12 @@ def test_bytes_that_are_no_model(data: bytes, says: str, tmp_path: Path) -> None
     assert says in text
 
 
-def test_every_beginning_of_a_model_is_refused_or_read(tmp_path: Path) -> None:
+def test_a_model_that_is_cut_off_is_refused() -> None:
     data = add_model(np.ones(4, np.float32)).SerializeToString()
-    for end in range(len(data)):
-        path = tmp_path / "m.onnx"
-        path.write_bytes(data[:end])
+    whole = data.rindex(b"com.microsoft") - 4  # what follows is one field more, which a file may lack
+    for end in range(whole):
         with pytest.raises(tpucc.Error):
-            read(path)
+            decoded(data[:end], None)
 
 
 def test_random_bytes_in_a_model_make_no_other_error(tmp_path: Path) -> None:
@@ -65,10 +64,9 @@ def test_random_bytes_in_a_model_make_no_other_error(tmp_path: Path) -> None:
     for place in range(len(data)):
         changed = bytearray(data)
         changed[place] = int(draw.integers(256))
-        path = tmp_path / "m.onnx"
-        path.write_bytes(changed)
         try:
-            tpucc.import_onnx(path)
+            made = Imported("m", "m.onnx", decoded(bytes(changed), tmp_path), "nhwc")
+            made.built(made.sizes({}))
         except tpucc.Error as error:
             assert error.exit_status in (1, 2, 3), error
 
@@ -185,12 +183,11 @@ def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     [
         ([("ConstantOfShape", ["n"], ["b"]), ("Add", ["x", "b"], ["y"])], "broadcast"),
         ([("ConstantOfShape", ["n"], ["b"]), ("Neg", ["b"], ["c"]), ("Add", ["x", "c"], ["y"])], ""),
-        ([("Expand", ["x", "n"], ["y"])], ""),
         ([("Tile", ["x", "t"], ["y"])], ""),
-        ([("Tile", ["n", "t1"], ["y"])], "a constant of"),
-        ([("Range", ["zero", "many", "one"], ["y"])], "a constant of"),
+        ([("Tile", ["n", "t1"], ["y"])], "values is computed"),
+        ([("Range", ["zero", "many", "one"], ["y"])], "values is computed"),
         ([("Reshape", ["x", "n"], ["y"])], "in the shape"),
-        ([("OneHot", ["t", "many", "v"], ["y"])], "a constant of"),
+        ([("OneHot", ["t", "many", "v"], ["y"])], "values is computed"),
     ],
 )
 def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ larger than what they are made of are bounded before they are computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,12 +42,14 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
 
 
 def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
-    """A shape at least as large as the result's; of repetitions, which take no memory, nothing."""
+    """A shape at least as large as the result's; of views, which take no memory, nothing."""
+    if node.op in VIEWS:
+        return ()
     arrays = [array for array in operands if array is not None]
     first = arrays[0] if arrays else np.empty(0)
     match node.op:
         case "Tile":
-            return tuple(size * max(0, int(count)) for size, count in zip(first.shape, arrays[1].reshape(-1), strict=False))
+            return (first.size * math.prod(max(0, int(count)) for count in arrays[1].reshape(-1)),)
         case "Pad":
             return tuple(size + 2 * int(np.abs(arrays[1]).max(initial=0)) for size in first.shape) if len(arrays) > 1 else ()
         case "Range":
@@ -55,7 +58,7 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
         case "EyeLike":
             return first.shape
         case "MatMul":
-            return (*first.shape[:-1], arrays[1].shape[-1]) if arrays[1].ndim else ()
+            return (first.size, arrays[1].shape[-1]) if arrays[1].ndim else ()
         case "Gather":
             return (first.size // max(1, first.shape[_first_axis(node, first)]) * arrays[1].size,) if first.ndim else ()
         case "OneHot":
@@ -65,7 +68,7 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
                 return np.broadcast_shapes(*(array.shape for array in arrays))
             except ValueError:
                 raise Unsupported("constants whose shapes don't broadcast") from None
-    return ()
+    return (max((array.size for array in arrays), default=0),)
 
 
 def _first_axis(node: OnnxNode, array: AnyArray) -> int:
@@ -361,6 +364,8 @@ FOLDS: Mapping[str, Fold] = {
     "Xor": _binary(np.logical_xor),
 }
 """The operators that are computed of constants."""
+VIEWS = frozenset("Constant ConstantOfShape Expand Identity Shape Size Slice Split Squeeze Transpose Unsqueeze".split())
+"""Those whose results are views of their operands, or are in the file."""
 BROADCASTING = frozenset(
     """Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow Sub Sum Where Xor""".split()
 )

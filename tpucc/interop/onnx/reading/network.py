@@ -21,8 +21,8 @@ from tpucc.ops.opdef import RuleError
 
 LARGEST = 3.4e38
 """Of the constants here: what is larger, as in masks, is as good as infinite, and the language has no infinite numbers."""
-MAX_ELEMENTS = 2**27
-"""Of a value that is computed while a model is read, and is larger than what it is computed from."""
+MAX_ELEMENTS = 2**24
+"""Of the values that are computed while a model is read and are larger than what they are computed from, together."""
 
 
 class Network:
@@ -32,6 +32,7 @@ class Network:
         self.builder = GraphBuilder(name)
         self.weights: dict[str, AnyArray] = {}
         self.notes: dict[str, None] = {}
+        self._room = MAX_ELEMENTS
         self.erf: dict[str, str] = {}
         """The nodes that compute the error function, and their operands."""
         self.grids: dict[str, Grid] = {}
@@ -72,20 +73,18 @@ class Network:
 
     def given(self, array: AnyArray, name: str) -> Node:
         """A known value as a node of f32: a number, a `full`, or a weight whose key is `name`."""
-        values = self._finite(array)
-        if values.size == 0:
+        if array.size == 0:
             raise Unsupported("an empty tensor")
-        if values.size == 1 and (values.ndim == 0 or name not in self._constants):
-            return self.add("constant", name="scalar", value=Constant(np.array(values)))
-        repeated = _repeated(values)
-        if repeated and name not in self._constants:
-            small = values[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(values.ndim))]
-            if small.size == 1:
-                return self.add("full", shape=values.shape, value=float(small.reshape(())), name=self.name)
-            return self.add("add", self._weight(small, name), self.add("zeros", shape=values.shape))
-        if values.size > 1 and name not in self._constants and (values == values.reshape(-1)[0]).all():
-            return self.add("full", shape=values.shape, value=float(values.reshape(-1)[0]), name=self.name)
-        return self._weight(values, name)
+        repeated = _repeated(array)
+        small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
+        if name in self._constants and not repeated:
+            return self._weight(small, name)
+        if array.size == 1:
+            return self.add("constant", name="scalar", value=Constant(np.array(small)))
+        if small.size == 1 or (small == small.reshape(-1)[0]).all():
+            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name=self.name)
+        weight = self._weight(small, name)
+        return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
 
     def weight(self, array: AnyArray, name: str) -> Node:
         """A known value as a weight."""
@@ -134,12 +133,11 @@ class Network:
     def require_room(self, shape: Sequence[int], *operands: AnyArray) -> None:
         """Raises `Unsupported` for a result that is computed here and far larger than its operands."""
         size = math.prod(shape)
-        if size > max(2**16, 16 * sum(operand.size for operand in operands)):
-            if size > MAX_ELEMENTS:
-                raise Unsupported(f"a constant of {size:,} values; the limit is {MAX_ELEMENTS:,}")
-            self.room = getattr(self, "room", MAX_ELEMENTS) - size
-            if self.room < 0:
-                raise Unsupported(f"constants of more than {MAX_ELEMENTS:,} values in all, computed from small ones")
+        if size <= max(2**16, 4 * sum(map(_stored, operands))):
+            return
+        self._room -= size
+        if self._room < 0:
+            raise Unsupported(f"a constant of {size:,} values is computed from few; all such have at most {MAX_ELEMENTS:,}")
 
     # Axes
 
@@ -296,6 +294,11 @@ def _short(array: AnyArray) -> AnyArray:
     while array.ndim > 1 and array.shape[0] == 1:
         array = array[0]
     return array
+
+
+def _stored(array: AnyArray) -> int:
+    """The values that an array has in memory."""
+    return math.prod(size for size, step in zip(array.shape, array.strides, strict=True) if step)
 
 
 def _repeated(array: AnyArray) -> tuple[int, ...]:

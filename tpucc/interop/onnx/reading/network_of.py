@@ -176,7 +176,10 @@ class _Builder:
                 return [Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))]
         if node.kind not in RULES:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
-        made = RULES[node.kind](Call(network, node, operands, opset, self.used))
+        try:
+            made = RULES[node.kind](Call(network, node, operands, opset, self.used))
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Unsupported(f"operands or attributes that don't fit each other: {error}") from error
         return made if isinstance(made, tuple) else (made,)
 
     def _output(self, value: OnnxValue) -> Output:

@@ -13,6 +13,7 @@ from tpucc.interop.onnx.reading.problems import Unsupported
 from tpucc.interop.onnx.reading.values import Static, Tensor, Value
 from tpucc.ir.graph import Node
 
+MOST_COPIES = 1_000
 MOST_PIECES = 8
 """More pieces than these are picked by a product with a matrix of zeros and ones."""
 
@@ -84,8 +85,10 @@ def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _tile(c: Call) -> Result:
-    x, net = c.tensor(0), c.network
-    for axis, count in enumerate(c.integers(1, "the repeats")):
+    x, net, counts = c.tensor(0), c.network, c.integers(1, "the repeats")
+    if len(counts) != x.rank or not all(1 <= count <= MOST_COPIES for count in counts):
+        raise Unsupported(f"{counts} copies along the axes of {list(x.shape)}", f"there are at most {MOST_COPIES} along an axis")
+    for axis, count in enumerate(counts):
         if count > 1:
             x = joined(net, [x] * count, axis)
     return x
