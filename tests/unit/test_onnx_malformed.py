@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -64,11 +65,9 @@ def test_random_bytes_in_a_model_make_no_other_error(tmp_path: Path) -> None:
     for place in range(len(data)):
         changed = bytearray(data)
         changed[place] = int(draw.integers(256))
-        try:
+        with contextlib.suppress(tpucc.CompileError, tpucc.ProgramError, tpucc.UsageError):
             made = Imported("m", "m.onnx", decoded(bytes(changed), tmp_path), "nhwc")
             made.built(made.sizes({}))
-        except tpucc.Error as error:
-            assert error.exit_status in (1, 2, 3), error
 
 
 def tensor(**fields: object) -> TensorProto:

@@ -70,10 +70,18 @@ IMAGE = {"x": (2, 4, 7, 9)}
 @pytest.mark.parametrize(
     ("nodes", "constants", "wanted"),
     [
-        ([node("Conv", ["x", "w", "b"], ["y"], pads=[1, 0, 2, 1], strides=[2, 1])], [drawn("w", 6, 4, 3, 2), drawn("b", 6)], ["conv2d", "add"]),
+        (
+            [node("Conv", ["x", "w", "b"], ["y"], pads=[1, 0, 2, 1], strides=[2, 1])],
+            [drawn("w", 6, 4, 3, 2), drawn("b", 6)],
+            ["conv2d", "add"],
+        ),
         ([node("Conv", ["x", "w"], ["y"], group=4, dilations=[2, 2])], [drawn("w", 8, 1, 3, 3)], ["conv2d"]),
         ([node("Conv", ["x", "w"], ["y"], auto_pad="SAME_LOWER", strides=[2, 2])], [drawn("w", 3, 4, 2, 3)], ["conv2d"]),
-        ([node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 3], output_padding=[1, 2])], [drawn("w", 4, 5, 3, 2), drawn("b", 5)], None),
+        (
+            [node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 3], output_padding=[1, 2])],
+            [drawn("w", 4, 5, 3, 2), drawn("b", 5)],
+            None,
+        ),
         ([node("ConvTranspose", ["x", "w"], ["y"], group=2, dilations=[2, 1], pads=[1, 0, 1, 1])], [drawn("w", 4, 3, 3, 2)], None),
         ([node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 3], output_shape=[20, 26])], [drawn("w", 4, 2, 2, 2)], None),
         ([node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1)], [], ["max_pool"]),
@@ -93,20 +101,36 @@ IMAGE = {"x": (2, 4, 7, 9)}
         ([node("Pad", ["x", "p"], ["y"])], [whole("p", 0, 0, 1, 2, 0, 0, 0, 3)], ["pad"]),
         ([node("Pad", ["x", "p"], ["y"], mode="reflect")], [whole("p", 0, 0, 2, 1, 0, 0, 1, 0)], None),
         ([node("Pad", ["x", "p", "v"], ["y"])], [whole("p", 0, 1, 0, 0, 0, 0, 0, 1), array(np.float32(2.5), "v")], None),
-        ([node("Resize", ["x", "", "s"], ["y"], coordinate_transformation_mode="asymmetric", nearest_mode="floor")], [array(np.array([1, 1, 2, 3], np.float32), "s")], ["resize"]),
+        (
+            [node("Resize", ["x", "", "s"], ["y"], coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
+            [array(np.array([1, 1, 2, 3], np.float32), "s")],
+            ["resize"],
+        ),
         ([node("Resize", ["x", "", "", "n"], ["y"], mode="linear")], [whole("n", 2, 4, 5, 12)], ["resize"]),
-        ([node("Resize", ["x", "", "", "n"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")], [whole("n", 2, 4, 5, 12)], None),
+        (
+            [node("Resize", ["x", "", "", "n"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")],
+            [whole("n", 2, 4, 5, 12)],
+            None,
+        ),
         ([node("Resize", ["x", "", "", "n"], ["y"], mode="cubic")], [whole("n", 2, 4, 14, 6)], None),
         ([node("DepthToSpace", ["x"], ["y"], blocksize=2)], [], ["reshape", "transpose", "reshape"]),
         ([node("Softmax", ["x"], ["y"], axis=1)], [], ["softmax"]),
-        ([node("ArgMax", ["x"], ["a"], axis=1, keepdims=0), node("Gather", ["t", "a"], ["y"])], [drawn("t", 4, 3)], ["argmax", "embedding"]),
-        ([node("BatchNormalization", ["x", *"stmv"], ["y"])], [drawn("s", 4), drawn("t", 4), drawn("m", 4), array(np.full(4, 0.5, np.float32), "v")], ["batch_norm"]),
+        (
+            [node("ArgMax", ["x"], ["a"], axis=1, keepdims=0), node("Gather", ["t", "a"], ["y"])],
+            [drawn("t", 4, 3)],
+            ["argmax", "embedding"],
+        ),
+        (
+            [node("BatchNormalization", ["x", *"stmv"], ["y"])],
+            [drawn("s", 4), drawn("t", 4), drawn("m", 4), array(np.full(4, 0.5, np.float32), "v")],
+            ["batch_norm"],
+        ),
         ([node("Sigmoid", ["x"], ["a"]), node("Mul", ["a", "x"], ["y"])], [], ["silu"]),
         ([node("HardSigmoid", ["x"], ["a"], alpha=1 / 6), node("Mul", ["a", "x"], ["y"])], [], ["hard_swish"]),
         ([node("PRelu", ["x", "s"], ["y"])], [drawn("s", 4, 1, 1)], None),
     ],
     ids=lambda value: value[-1].op_type if isinstance(value, list) and value and hasattr(value[-1], "op_type") else "",
-)  # fmt: skip
+)
 def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wanted: list[str] | None) -> None:
     """A convolution before them makes their input an image with its channels last."""
     first = node("Conv", ["i", "k"], ["x"])
@@ -146,10 +170,13 @@ SEQUENCE = {"x": (3, 5, 6)}
         ([node("Tile", ["x", "n"], ["y"])], [whole("n", 1, 2, 1)]),
         ([node("Trilu", ["x"], ["y"], upper=0)], []),
         ([node("Conv", ["x", "w"], ["y"], strides=[2], pads=[1, 0])], [drawn("w", 4, 5, 3)]),
-        ([node("GreaterOrEqual", ["x", "z"], ["m"]), node("Not", ["m"], ["n"]), node("Where", ["n", "z", "x"], ["y"])], [array(np.float32(0.1), "z")]),
+        (
+            [node("GreaterOrEqual", ["x", "z"], ["m"]), node("Not", ["m"], ["n"]), node("Where", ["n", "z", "x"], ["y"])],
+            [array(np.float32(0.1), "z")],
+        ),
     ],
     ids=lambda value: value[-1].op_type if isinstance(value, list) and value and hasattr(value[-1], "op_type") else "",
-)  # fmt: skip
+)
 def test_operators_on_sequences(nodes: Sequence[Any], constants: Sequence[Any]) -> None:
     compared(model_of(nodes, constants, SEQUENCE, opset=21 if nodes[0].op_type != "RMSNormalization" else 23))
 
@@ -164,9 +191,15 @@ def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
     constants = [array(np.float32(value), name) for name, value in numbers.items()]
     assert ops(compared(model_of(gelu("x", "y"), constants, SEQUENCE))) == ["gelu"]
     steps = (
-        ("Sub", ["x", "mean"], "d"), ("Pow", ["d", "two"], "q"), ("ReduceMean", ["q", "last"], "v"), ("Add", ["v", "eps"], "a"),
-        ("Sqrt", ["a"], "r"), ("Div", ["d", "r"], "n"), ("Mul", ["n", "g"], "m"), ("Add", ["m", "b"], "y"),
-    )  # fmt: skip
+        ("Sub", ["x", "mean"], "d"),
+        ("Pow", ["d", "two"], "q"),
+        ("ReduceMean", ["q", "last"], "v"),
+        ("Add", ["v", "eps"], "a"),
+        ("Sqrt", ["a"], "r"),
+        ("Div", ["d", "r"], "n"),
+        ("Mul", ["n", "g"], "m"),
+        ("Add", ["m", "b"], "y"),
+    )
     nodes = [node("ReduceMean", ["x", "last"], ["mean"]), *(node(op, inputs, [output]) for op, inputs, output in steps)]
     constants += [whole("last", -1), drawn("g", 6), drawn("b", 6)]
     assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
@@ -179,7 +212,9 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
     constants = [drawn("w", count, gates * units, 6), drawn("r", count, gates * units, units), drawn("b", count, 2 * gates * units)]
     inputs = {"x": (4, 2, 6), "h": (count, 2, units)} | ({"c": (count, 2, units)} if op == "LSTM" else {})
     outputs = ["y", "yh", "yc"][: len(inputs)]
-    made = node(op, ["x", "w", "r", "b", "", *[name for name in inputs if name != "x"]], outputs, hidden_size=units, direction=direction, **more)
+    made = node(
+        op, ["x", "w", "r", "b", "", *[name for name in inputs if name != "x"]], outputs, hidden_size=units, direction=direction, **more
+    )
     compared(model_of([made], constants, inputs, outputs))
 
 
@@ -272,22 +307,38 @@ def quantised(per_channel: bool, unsigned: bool) -> Any:
     fc = DRAW.integers(-127, 128, (5, 64)).astype(np.int8)
     fc[:, 0] = -127
     constants = [
-        array(weights, "w"), array(scales, "ws"), array(np.zeros(columns, np.int8), "wz"), array(np.float32(0.02), "xs"), array(kind(zero), "z"),
-        array(np.float32(0.05177), "hs"), array(np.float32(0.31731), "ys"), array(fc, "fc"), array(np.float32(0.004), "fs"), array(np.int8(0), "fz"),
-        array(DRAW.integers(-900, 900, 4).astype(np.int32), "b"), array((np.float32(0.02) * scales).astype(np.float32), "bs"),
+        array(weights, "w"),
+        array(scales, "ws"),
+        array(np.zeros(columns, np.int8), "wz"),
+        array(np.float32(0.02), "xs"),
+        array(kind(zero), "z"),
+        array(np.float32(0.05177), "hs"),
+        array(np.float32(0.31731), "ys"),
+        array(fc, "fc"),
+        array(np.float32(0.004), "fs"),
+        array(np.int8(0), "fz"),
+        array(DRAW.integers(-900, 900, 4).astype(np.int32), "b"),
+        array((np.float32(0.02) * scales).astype(np.float32), "bs"),
         array(np.zeros(columns, np.int32), "bz"),
-    ]  # fmt: skip
+    ]
     nodes = [
-        node("QuantizeLinear", ["x", "xs", "z"], ["xq"]), node("DequantizeLinear", ["xq", "xs", "z"], ["xd"]),
-        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0), node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
-        node("Conv", ["xd", "wd", "bd"], ["c"], pads=[1] * 4), node("Relu", ["c"], ["r"]),
-        node("QuantizeLinear", ["r", "hs", "z"], ["rq"]), node("DequantizeLinear", ["rq", "hs", "z"], ["rd"]),
+        node("QuantizeLinear", ["x", "xs", "z"], ["xq"]),
+        node("DequantizeLinear", ["xq", "xs", "z"], ["xd"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+        node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
+        node("Conv", ["xd", "wd", "bd"], ["c"], pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("QuantizeLinear", ["r", "hs", "z"], ["rq"]),
+        node("DequantizeLinear", ["rq", "hs", "z"], ["rd"]),
         node("MaxPool", ["rd"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
-        node("QuantizeLinear", ["p", "hs", "z"], ["pq"]), node("DequantizeLinear", ["pq", "hs", "z"], ["pd"]),
-        node("Flatten", ["pd"], ["f"]), node("DequantizeLinear", ["fc", "fs", "fz"], ["fd"], axis=0),
-        node("Gemm", ["f", "fd"], ["g"], transB=1), node("QuantizeLinear", ["g", "ys", "z"], ["gq"]),
+        node("QuantizeLinear", ["p", "hs", "z"], ["pq"]),
+        node("DequantizeLinear", ["pq", "hs", "z"], ["pd"]),
+        node("Flatten", ["pd"], ["f"]),
+        node("DequantizeLinear", ["fc", "fs", "fz"], ["fd"], axis=0),
+        node("Gemm", ["f", "fd"], ["g"], transB=1),
+        node("QuantizeLinear", ["g", "ys", "z"], ["gq"]),
         node("DequantizeLinear", ["gq", "ys", "z"], ["y"]),
-    ]  # fmt: skip
+    ]
     return model_of(nodes, constants, {"x": (6, 3, 8, 8)})
 
 

@@ -18,7 +18,6 @@ from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 
-
 NO_PARAMS: Mapping[str, str] = {}
 ONNX = ".onnx"
 
@@ -26,8 +25,8 @@ ONNX = ".onnx"
 def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
     """The source at `path`. An ONNX file is imported, with its weights; `params` are the texts of -D, some of which may be sizes of it.
 
-    Raises what `imported_model` does for such a file, else `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` E0121 for another kind of file, and E0101
-    when it isn't UTF-8.
+    Raises what `imported_model` does for such a file, else `UsageError` when it can't be read, `LimitError` when it is too large,
+    `CompileError` E0121 for another kind of file, and E0101 when it isn't UTF-8.
     """
     if path.suffix.lower() == ONNX:
         return _imported(path, params)
@@ -68,7 +67,9 @@ def open_sizes(params: Mapping[str, str]) -> dict[str, int]:
     """The texts of -D as sizes. Raises `UsageError` E1008 for one that isn't a positive number."""
     for name, text in params.items():
         if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 2**31:
-            raise UsageError(Diagnostic("E1008", f"-D {printable(name)}={printable(text[:40])} is no size: sizes are whole numbers from 1 on"))
+            raise UsageError(
+                Diagnostic("E1008", f"-D {printable(name)}={printable(text[:40])} is no size: sizes are whole numbers from 1 on")
+            )
     return {name: int(text) for name, text in params.items()}
 
 

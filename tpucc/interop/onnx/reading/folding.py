@@ -55,8 +55,6 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
         case "Range":
             start, stop, step = (float(array.reshape(-1)[0]) for array in arrays)
             return (max(0, int((stop - start) / (step or 1))),)
-        case "EyeLike":
-            return first.shape
         case "MatMul":
             return (first.size, arrays[1].shape[-1]) if arrays[1].ndim else ()
         case "Gather":
@@ -364,8 +362,29 @@ FOLDS: Mapping[str, Fold] = {
     "Xor": _binary(np.logical_xor),
 }
 """The operators that are computed of constants."""
-VIEWS = frozenset("Constant ConstantOfShape Expand Identity Shape Size Slice Split Squeeze Transpose Unsqueeze".split())
+VIEWS = frozenset(
+    ["Constant", "ConstantOfShape", "Expand", "Identity", "Shape", "Size", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze"]
+)
 """Those whose results are views of their operands, or are in the file."""
 BROADCASTING = frozenset(
-    """Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow Sub Sum Where Xor""".split()
+    [
+        "Add",
+        "And",
+        "Div",
+        "Equal",
+        "Greater",
+        "GreaterOrEqual",
+        "Less",
+        "LessOrEqual",
+        "Max",
+        "Min",
+        "Mod",
+        "Mul",
+        "Or",
+        "Pow",
+        "Sub",
+        "Sum",
+        "Where",
+        "Xor",
+    ]
 )

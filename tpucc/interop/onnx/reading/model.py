@@ -14,8 +14,8 @@ import numpy as np
 
 from tpucc.diagnostics import printable
 from tpucc.interop.onnx.reading.problems import malformed, refused
-from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, tensor
-from tpucc.interop.onnx.reading.wire import BYTES, Reader, WireError, float32, signed, text, varints, view
+from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
+from tpucc.interop.onnx.reading.wire import Field, Reader, WireError, float32, signed, text, view
 from tpucc.numerics import AnyArray
 
 MAX_NODES = 100_000
@@ -135,10 +135,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 2:
                 name = text(value)
             case 5:
-                key, array = tensor(view(value), files)
-                if key in constants:
-                    raise malformed(f"the constant {printable(key)} is there twice", code="E1002")
-                constants[key] = array
+                _add_constant(constants, *tensor(view(value), files))
             case 11:
                 inputs.append(_value(view(value), files.reader))
             case 12:
@@ -165,33 +162,27 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
     return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]))
 
 
+def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
+    if key in constants:
+        raise malformed(f"the constant {printable(key)} is there twice", code="E1002")
+    constants[key] = array
+
+
 def _attribute(data: memoryview, files: Files, depth: int) -> tuple[str, Any]:
     """An attribute's name and value. Old files don't say its type: then it is that of the one field there is."""
-    name, kind, single, many = "", 0, {}, {}
+    name, kind = "", 0
+    single: dict[int, Any] = {}
+    many: dict[int, list[Any]] = {}
     for number, wire, value in files.reader.fields(data):
         match number:
             case 1:
                 name = text(value)
-            case 2:
-                single[1] = float32(value)
-            case 3:
-                single[2] = signed(value)
-            case 4:
-                single[3] = str(view(value), "utf-8", "replace")
-            case 5:
-                single[4] = tensor(view(value), files)[1]
-            case 6:
-                single[5] = _graph(view(value), files, depth - 1)
-            case 7:
-                many.setdefault(6, []).extend(_floats(view(value)))
-            case 8:
-                many.setdefault(7, []).extend(varints(view(value)).tolist() if wire == BYTES else [signed(value)])
-            case 9:
-                many.setdefault(8, []).append(str(view(value), "utf-8", "replace"))
+            case 2 | 3 | 4 | 5 | 6:
+                single[number - 1] = _single(number, value, files, depth)
+            case 7 | 8 | 9:
+                many.setdefault(number - 1, []).extend(_several(number, wire, value))
             case 20:
                 kind = signed(value)
-            case 10 | 11 | 22:
-                many.setdefault(number, []).append(None)
     if kind in single or (not kind and single):
         return name, single[kind or next(iter(single))]
     if kind in range(1, 6):
@@ -199,10 +190,34 @@ def _attribute(data: memoryview, files: Files, depth: int) -> tuple[str, Any]:
     return name, tuple(many.get(kind) or next(iter(many.values()), ()))
 
 
+def _single(number: int, value: Field, files: Files, depth: int) -> Any:
+    """An attribute's one value: a number, a string, a tensor or a graph."""
+    match number:
+        case 2:
+            return float32(value)
+        case 3:
+            return signed(value)
+        case 4:
+            return str(view(value), "utf-8", "replace")
+        case 5:
+            return tensor(view(value), files)[1]
+    return _graph(view(value), files, depth - 1)
+
+
+def _several(number: int, wire: int, value: Field) -> list[Any]:
+    """Values of a list: numbers may be packed, strings aren't."""
+    if number == 7:
+        return _floats(view(value))
+    if number == 8:
+        found: list[Any] = integers(wire, value).tolist()
+        return found
+    return [str(view(value), "utf-8", "replace")]
+
+
 def _floats(data: memoryview) -> list[float]:
     if len(data) % 4:
         raise WireError("it ends inside a number")
-    return np.frombuffer(data, "<f4").tolist()
+    return [float(str(number)) for number in np.frombuffer(data, "<f4")]
 
 
 def _value(data: memoryview, reader: Reader) -> OnnxValue:

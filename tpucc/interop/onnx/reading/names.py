@@ -9,8 +9,31 @@ from tpucc.interop.onnx.reading.model import OnnxNode
 
 LONGEST = 60
 RESERVED = frozenset(
-    """activations and calibration def elif else examples False fixed for if in model not optimizer or param pass return train True weight
-    weights""".split()
+    [
+        "activations",
+        "and",
+        "calibration",
+        "def",
+        "elif",
+        "else",
+        "examples",
+        "False",
+        "fixed",
+        "for",
+        "if",
+        "in",
+        "model",
+        "not",
+        "optimizer",
+        "or",
+        "param",
+        "pass",
+        "return",
+        "train",
+        "True",
+        "weight",
+        "weights",
+    ]
 )
 
 

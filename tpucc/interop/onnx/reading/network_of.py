@@ -29,8 +29,40 @@ KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 
 NAMED = 6
 """Nodes that a message names."""
 TRANSPARENT = frozenset(
-    """Add Cast Clip Concat DequantizeLinear Div Dropout DynamicQuantizeLinear Elu Gelu HardSigmoid HardSwish Identity LeakyRelu Max Min Mul Neg Pad Pow PRelu
-    QuantizeLinear Relu Selu Sigmoid Slice Softplus Split Sqrt Sub Sum Tanh""".split()
+    [
+        "Add",
+        "Cast",
+        "Clip",
+        "Concat",
+        "DequantizeLinear",
+        "Div",
+        "Dropout",
+        "DynamicQuantizeLinear",
+        "Elu",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "Identity",
+        "LeakyRelu",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Pad",
+        "Pow",
+        "PRelu",
+        "QuantizeLinear",
+        "Relu",
+        "Selu",
+        "Sigmoid",
+        "Slice",
+        "Softplus",
+        "Split",
+        "Sqrt",
+        "Sub",
+        "Sum",
+        "Tanh",
+    ]
 )
 """Operators that leave the axes as they are."""
 NEAREST: Mapping[str, str] = {
@@ -99,7 +131,9 @@ class _Builder:
         name = names.identifier(value.name, "x")
         kind = self._grid(value) or KINDS.get(value.type)
         if kind is None:
-            raise refused("E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices")
+            raise refused(
+                "E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices"
+            )
         shape = self.shape(value)
         dtype, low_high = ("i32", _rows(self.graph, value.name)) if kind == "int" else ("f32", None)
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
@@ -173,7 +207,10 @@ class _Builder:
             known = [value.array if isinstance(value, Static) else None for value in operands]
             if (arrays := folded(network, node, known, opset)) is not None:
                 key = _key(node, operands, arrays[0])
-                return [Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))]
+                return [
+                    Static(array, key if index == 0 else name)
+                    for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
+                ]
         if node.kind not in RULES:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         try:
@@ -259,4 +296,3 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     if not message:
         return Diagnostic("E1006", f"tpucc has nothing for the operator {printable(op)} ({where})", help=(help,))
     return Diagnostic("E1007", f"{printable(op)}: {message} ({where})", help=(help,))
-

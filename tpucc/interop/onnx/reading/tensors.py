@@ -16,7 +16,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.files import inside, opened, why
 from tpucc.interop.onnx.reading.problems import malformed, refused
-from tpucc.interop.onnx.reading.wire import BYTES, Reader, WireError, signed, text, varints, view
+from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, signed, text, varints, view
 from tpucc.numerics import AnyArray
 
 MAX_RANK = 32
@@ -107,13 +107,13 @@ def _fields(data: memoryview, reader: Reader) -> _Found:
     for number, kind, value in reader.fields(data):
         match number:
             case 1:
-                found.dims += varints(view(value)).tolist() if kind == BYTES else [signed(value)]
+                found.dims += integers(kind, value).tolist()
             case 2:
                 found.type = signed(value)
             case 4 | 10:
                 found.floats.append(view(value))
             case 5 | 7 | 11:
-                found.integers.append(varints(view(value)) if kind == BYTES else np.array([signed(value)]))
+                found.integers.append(integers(kind, value))
             case 6:
                 found.strings += 1
             case 8:
@@ -128,6 +128,11 @@ def _fields(data: memoryview, reader: Reader) -> _Found:
             case 3:
                 raise WireError("a tensor in segments, which nobody writes")
     return found
+
+
+def integers(kind: int, value: Field) -> AnyArray:
+    """The numbers of a field that has one, or several packed."""
+    return varints(view(value)) if kind == BYTES else np.array([signed(value)])
 
 
 def _dtype(found: _Found, what: str) -> np.dtype[Any]:

@@ -22,7 +22,7 @@ LSTM_ORDER = (0, 2, 3, 1)
 
 @dataclass(frozen=True)
 class Cell:
-    """A recurrent network in one direction: its weights [inputs, gates], [units, gates] and biases [gates]; one bias may be in two parts."""
+    """A recurrent network in one direction: its weights [inputs, gates], [units, gates] and biases [gates], of which there may be two."""
 
     network: Network
     units: int
@@ -155,7 +155,8 @@ def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
     if own is not None and back is not None and together:
         own, back = own + back, None
     kernel, recurrent, *biases = (
-        net.weight(array, name) if array is not None else None for array, name in zip((columns(w), columns(r), own, back), names, strict=True)
+        net.weight(array, name) if array is not None else None
+        for array, name in zip((columns(w), columns(r), own, back), names, strict=True)
     )
     assert kernel is not None
     assert recurrent is not None

@@ -120,7 +120,7 @@ def _arranged(net: Network, value: Value, order: Sequence[int]) -> Node:
 
 
 def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int] = ()) -> Tensor:
-    """A part of some axes of the file; those that are `dropped` have one place. A part that was put in by a concatenation is taken itself."""
+    """A part of some axes of the file; those that are `dropped` have one place. What a concatenation has put there is taken itself."""
     t = t if all(len(t.axes[axis]) == 1 for axis in places) else net.single(t)
     sizes = t.node.type.shape
     ranges = [range(size) for size in sizes]
@@ -136,7 +136,7 @@ def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence
         return Tensor(t.node, renamed, t.kind)
     if (piece := _piece(net, t.node, ranges)) is not None:
         found = Tensor(piece, axes, t.kind)
-        return net.laid(found, sorted(range(len(axes)), key=lambda axis: axes[axis])) if gone else found
+        return net.laid(found, sorted(range(len(axes)), key=axes.__getitem__)) if gone else found
     starts, stops, steps = zip(*((taken.start, taken.stop, taken.step) for taken in ranges), strict=True)
     node = net.add("slice", t.node, starts=starts, stops=stops, squeeze=gone, steps=() if set(steps) == {1} else steps)
     return Tensor(node, renamed, t.kind)
@@ -227,7 +227,9 @@ def _gather_nd(c: Call) -> Result:
 def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
     """The rows of a table that computed numbers, or an input, name."""
     if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
-        raise Unsupported("places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places")
+        raise Unsupported(
+            "places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places"
+        )
     net = c.network
     table = data.array if data.array.ndim == 2 else data.array[:, np.newaxis]
     node = net.add("embedding", indices.node, net.weight(table, data.name))
@@ -255,7 +257,8 @@ def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:  # 
     place = order.index(axis)
     name = f"{net.name}.matrix"
     if place == t.rank - 1:
-        moved = Tensor(single.node, tuple(parts for index, parts in enumerate(single.axes) if index != axis) + (single.axes[axis],))
+        others = (parts for index, parts in enumerate(single.axes) if index != axis)
+        moved = Tensor(single.node, (*others, single.axes[axis]))
         made = product(net, moved, Static(matrix, name))
         back = [*range(axis), t.rank - 1, *range(axis, t.rank - 1)]
         return Tensor(made.node, tuple(made.axes[index] for index in back))
