@@ -15,7 +15,7 @@ from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
 from tpucc.files import write_files
-from tpucc.interop.onnx.reading import Layout
+from tpucc.interop.onnx.reading.network_of import Layout
 from tpucc.interop.onnx.reading.text import ImportedSource, imported_model, model_files
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,14 +29,14 @@ def _varint(number: int) -> bytes:
 def model_of(
     nodes: Sequence[Any],
     constants: Sequence[Any] = (),
-    inputs: dict[str, Sequence[int | str]] | None = None,
+    inputs: Mapping[str, Sequence[int | str]] | None = None,
     outputs: Sequence[str] = ("y",),
     opset: int = 21,
 ) -> Any:
     """A model of these nodes. Inputs are float32, of the shapes given; one x [2, 4] unless others are."""
     from onnx import TensorProto, helper
 
-    given = {"x": (2, 4)} if inputs is None else inputs
+    given: Mapping[str, Sequence[int | str]] = {"x": (2, 4)} if inputs is None else inputs
     values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)) for name, shape in given.items()]
     results = [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs]
     graph = helper.make_graph(list(nodes), "m", values, results, list(constants))

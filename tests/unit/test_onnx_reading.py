@@ -18,6 +18,7 @@ from tpucc.cli.main import main
 from tpucc.interop.onnx.reading import Imported
 from tpucc.interop.onnx.reading.model import decoded
 from tpucc.interop.onnx.reading.network_of import Built
+from tpucc.interop.onnx.reading.rules import RULES
 from tpucc.interop.weights import bind_arrays
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
@@ -54,9 +55,9 @@ def compared(model: Any, layout: Any = "nhwc", **sizes: int) -> Graph:
     found = evaluate(bind_arrays(made.graph, made.weights), ours)
     for output, expected in zip(made.graph.outputs, session.run(None, given), strict=True):
         order = made.layouts.get(output.name, tuple(range(expected.ndim)))
-        value = found[output.node].transpose(np.argsort(order))
-        assert value.shape == expected.shape
-        np.testing.assert_allclose(value, expected, rtol=1e-4, atol=1e-5)
+        result = found[output.node].transpose(np.argsort(order))
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
     return made.graph
 
 
@@ -179,6 +180,13 @@ SEQUENCE = {"x": (3, 5, 6)}
 )
 def test_operators_on_sequences(nodes: Sequence[Any], constants: Sequence[Any]) -> None:
     compared(model_of(nodes, constants, SEQUENCE, opset=21 if nodes[0].op_type != "RMSNormalization" else 23))
+
+
+def test_the_page_lists_the_operators_that_are_read() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "onnx.md").read_text("utf-8")
+    listed = page.partition("Abs, Add, And")[1:]
+    names = "".join(listed).partition(".\n\n")[0].replace("\n", " ").split(", ")
+    assert sorted(names) == sorted(RULES)
 
 
 def gelu(x: str, y: str) -> list[Any]:

@@ -11,7 +11,7 @@ from tpucc.cli.columns import filled
 from tpucc.cli.options import FILE, option
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_files
-from tpucc.interop.onnx.reading import Layout
+from tpucc.interop.onnx.reading.network_of import Layout
 from tpucc.interop.onnx.reading.text import imported_model, model_files
 from tpucc.interop.sources import open_sizes
 

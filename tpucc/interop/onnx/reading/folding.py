@@ -278,7 +278,8 @@ def _cum_sum(node: OnnxNode, arrays: Any, _: int) -> Any:
 
 def _eye(node: OnnxNode, arrays: Any, _: int) -> Any:
     dtype = TYPES[node.attributes["dtype"]] if "dtype" in node.attributes else arrays[0].dtype
-    return np.eye(*arrays[0].shape, k=int(node.attributes.get("k", 0)), dtype=dtype)
+    rows, columns = arrays[0].shape
+    return np.eye(rows, columns, int(node.attributes.get("k", 0))).astype(dtype)
 
 
 def _sigmoid(x: AnyArray) -> AnyArray:

@@ -84,7 +84,8 @@ class _Idioms:
 
     def _factors(self, node: Node) -> tuple[float, list[str]]:
         """A product as a number and the values that it multiplies, not more than a few deep."""
-        number, waiting, found = 1.0, [node.name], []
+        found: list[str] = []
+        number, waiting = 1.0, [node.name]
         while waiting:
             name = waiting.pop(0)
             inner = node if name == node.name else self.nodes[name]

@@ -125,7 +125,8 @@ def _model(data: memoryview, files: Files) -> OnnxModel:
 def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
     if depth < 0:
         raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
-    name, nodes, constants, inputs, outputs = "", [], {}, [], []
+    constants: dict[str, AnyArray] = {}
+    name, nodes, inputs, outputs = "", [], [], []
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:

@@ -120,14 +120,25 @@ def _fields(data: memoryview, reader: Reader) -> _Found:
                 found.name = text(value)
             case 9:
                 found.raw = view(value)
-            case 13:
-                entry = {number: text(part) for number, _, part in reader.fields(view(value)) if number in (1, 2)}
-                found.external[entry.get(1, "")] = entry.get(2, "")
-            case 14:
-                found.outside = signed(value) == 1
-            case 3:
-                raise WireError("a tensor in segments, which nobody writes")
+            case _:
+                _place(found, number, value, reader)
     return found
+
+
+def _place(found: _Found, number: int, value: Field, reader: Reader) -> None:
+    """The fields that say where the values lie."""
+    if number == 13:
+        found.external.update([_entry(view(value), reader)])
+    elif number == 14:
+        found.outside = signed(value) == 1
+    elif number == 3:
+        raise WireError("a tensor in segments, which nobody writes")
+
+
+def _entry(data: memoryview, reader: Reader) -> tuple[str, str]:
+    """A key and its value."""
+    entry = {number: text(part) for number, _, part in reader.fields(data) if number in (1, 2)}
+    return entry.get(1, ""), entry.get(2, "")
 
 
 def integers(kind: int, value: Field) -> AnyArray:

@@ -14,7 +14,8 @@ from tpucc.interop.archive import npz_bytes
 from tpucc.interop.decompile import Unwritable, source_of
 from tpucc.interop.decompile.literals import escaped
 from tpucc.interop.decompile.text import Sample
-from tpucc.interop.onnx.reading import Built, Imported, Layout, read
+from tpucc.interop.onnx.reading import Imported, read
+from tpucc.interop.onnx.reading.network_of import Built, Layout
 from tpucc.interop.onnx.reading.problems import refused
 from tpucc.numerics import AnyArray
 

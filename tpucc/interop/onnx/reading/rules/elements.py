@@ -50,7 +50,7 @@ def _divided(c: Call) -> Result:
     """By a known number it is a product with the reciprocal, as the language has it."""
     divisor = c.value(1)
     if isinstance(divisor, Static) and divisor.array.size == 1 and np.isfinite(1 / np.float64(divisor.array.reshape(()))):
-        inverse = Static(np.float32(1 / np.float64(divisor.array.reshape(()))).reshape(divisor.array.shape), divisor.name)
+        inverse = Static(np.reciprocal(divisor.array.astype(np.float64)).astype(np.float32), divisor.name)
         return c.network.elementwise("mul", c.value(0), inverse)
     return c.network.elementwise("div", c.value(0), divisor)
 
@@ -156,7 +156,7 @@ def _clip(c: Call) -> Result:
         return net.apply(net.tensor(x), partial(clipped, net, low, high))
     for op, bound in (("maximum", low), ("minimum", high)):
         if bound is not None:
-            x = net.elementwise(op, x, Static(np.float32(bound), "") if isinstance(bound, float) else bound)
+            x = net.elementwise(op, x, Static(np.array(bound, np.float32), "") if isinstance(bound, float) else bound)
     return x
 
 

@@ -119,7 +119,7 @@ def _norm(c: Call) -> Result:
         return net.elementwise("div", x, reduced(net, "sum", net.map(x, "abs"), [axis], True))
     total = reduced(net, "sum", Tensor(net.add("mul", x.node, x.node), x.axes), [axis], True)
     root = net.map(total, "sqrt")
-    return net.elementwise("div", x, net.elementwise("maximum", root, Static(np.float32(SMALLEST), "")))
+    return net.elementwise("div", x, net.elementwise("maximum", root, Static(np.array(SMALLEST, np.float32), "")))
 
 
 def _mean_variance(c: Call) -> Result:

@@ -197,7 +197,11 @@ def _dynamic(c: Call) -> Result:
     x = c.tensor(0)
     c.network.notes["what the file quantises anew in each run is quantised here by calibration"] = None
     names = c.node.outputs
-    return Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)), Static(np.float32(1), names[1]), Static(np.uint8(0), names[2])
+    return (
+        Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)),
+        Static(np.ones((), np.float32), names[1]),
+        Static(np.zeros((), np.uint8), names[2]),
+    )
 
 
 def _integer_product(multiply: Callable[[Call, Tensor, Static], Tensor]) -> Rule:

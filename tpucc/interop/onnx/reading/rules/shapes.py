@@ -248,7 +248,7 @@ def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
     return mixed(net, t, axis, picks)
 
 
-def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:  # type: ignore[type-arg]
+def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
     """Each place of the axis becomes the sum of all, weighted by a column of `matrix`: [places before, places after]."""
     from tpucc.interop.onnx.reading.rules.products import product
 
@@ -378,9 +378,9 @@ def _size(c: Call) -> Result:
 def _trilu(c: Call) -> Result:
     x = c.tensor(0)
     k = int(c.number(1, "the diagonal")) if c.has(1) else 0
-    keep: Callable[..., np.ndarray] = np.triu if c.attribute("upper", 1) else np.tril  # type: ignore[type-arg]
+    keep: Callable[..., np.ndarray] = np.triu if c.attribute("upper", 1) else np.tril
     mask = keep(np.ones(x.shape[-2:], np.float32), k)
-    return c.network.elementwise("where", Static(mask, f"{c.network.name}.mask"), x, Static(np.float32(0), ""))
+    return c.network.elementwise("where", Static(mask, f"{c.network.name}.mask"), x, Static(np.zeros((), np.float32), ""))
 
 
 RULES: Mapping[str, Rule] = {

@@ -219,8 +219,8 @@ def _pool(c: Call) -> Result:
     if c.node.op != "MaxPool":
         attributes["count_padding"] = bool(c.attribute("count_include_pad", 0)) and any(made.padding)
     if c.node.op == "MaxPool":
-        made = from_channels_last(net, net.add("max_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
-        return Tensor(made.node, made.axes, x.kind)
+        found = from_channels_last(net, net.add("max_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
+        return Tensor(found.node, found.axes, x.kind)
     return from_channels_last(net, net.add("avg_pool", net.arranged(at, CHANNELS_LAST), **attributes), x.rank)
 
 
