@@ -8,7 +8,7 @@ from enum import IntEnum
 
 from tpucc.frontend.apply import BINARY, COMPARISONS
 from tpucc.interop.decompile import literals
-from tpucc.interop.decompile.program import Number, Shape, Step, Value
+from tpucc.interop.decompile.program import Number, Operand, Shape, Step, Value
 from tpucc.interop.decompile.statics import Scope, constant
 from tpucc.ir.attributes import identity
 from tpucc.ops import OPS
@@ -140,3 +140,8 @@ def _index(axis: int, slices: Sequence[SliceAttributes], scope: Scope, sizes: tu
 def reads(step: Step) -> list[Value]:
     """The tensors that a step reads, each once."""
     return list(dict.fromkeys(operand for operand in step.operands if isinstance(operand, Value)))
+
+
+def is_slice(part: Step | Operand) -> bool:
+    """Whether a part of an expression takes a part of a tensor."""
+    return isinstance(part, Step) and bool(part.attributes) and isinstance(part.attributes[0], SliceAttributes)

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tpucc.interop.decompile.bodies import Writer, Written, common_stem, word_of
+from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.costs import weights_of
 from tpucc.interop.decompile.keys import common_word, head
 from tpucc.interop.decompile.literals import literal
-from tpucc.interop.decompile.names import RESERVED
+from tpucc.interop.decompile.names import RESERVED, common_stem, word_of
 from tpucc.interop.decompile.program import Body, Function, Step, Value, Weight
 from tpucc.interop.decompile.statics import SIZES, Parameter, Scope, constant, fresh
 from tpucc.ir.attributes import identity
@@ -57,7 +57,8 @@ def _sizes(name: str, shapes: Sequence[tuple[int, ...]]) -> list[tuple[str, tupl
 
 def _with_default(parameter: Parameter) -> Parameter:
     """The parameter with the value that most calls give it as the default, if it is an attribute."""
-    if parameter.word in SIZES[:3] or isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode"):
+    is_name = isinstance(parameter.values[0], str) and parameter.word not in ("padding", "mode")
+    if parameter.word in SIZES[:3] or is_name:
         return parameter
     counts = Counter(map(identity, parameter.values))
     usual, times = counts.most_common(1)[0]

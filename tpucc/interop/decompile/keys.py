@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -19,12 +18,17 @@ SEPARATORS = "./:_-"
 
 def head(keys: Keys) -> tuple[Keys, str]:
     """What differs, with all before it, and the end that the keys have in common: it begins with a separator."""
-    end = os.path.commonprefix([key[::-1] for key in keys])[::-1]
+    end = _common_start([key[::-1] for key in keys])[::-1]
     places = [place for place, character in enumerate(end) if character in SEPARATORS]
     end = end[places[0] :] if places else ""
     if any(len(key) == len(end) for key in keys):
         end = ""
     return tuple(key.removesuffix(end) for key in keys), end
+
+
+def _common_start(texts: Sequence[str]) -> str:
+    first, last = min(texts), max(texts)
+    return first[: next((place for place, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))]
 
 
 def core(keys: Keys) -> tuple[str, tuple[int, ...], str] | None:
@@ -47,7 +51,7 @@ def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
     """
     heads = {keys: head(keys) for keys in found if not constant(keys)}
     distinct = {heads[vector][0]: word for vector, word in found.items() if vector in heads}
-    numbered = {keys: found for keys in distinct if (found := core(keys)) is not None}
+    numbered = {keys: cut for keys in distinct if (cut := core(keys)) is not None}
     shared = Counter(numbers for _, numbers, _ in numbered.values())
     texts: dict[Keys, str] = {}
     for keys, word in distinct.items():
@@ -56,10 +60,11 @@ def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
             texts[keys] = f"{escaped(start)}{{{scope.text(numbers, 'index')}}}{escaped(end)}"
         else:
             texts[keys] = f"{{{scope.parameter(keys, 'name' if len(distinct) == 1 else word)}}}"
+    names = {f"{{{parameter.name}}}" for parameter in scope.parameters if isinstance(parameter.values[0], str)}
     made: dict[Keys, str] = {}
     for vector, (keys, end) in heads.items():
         whole = texts[keys] + escaped(end)
-        made[vector] = whole[1:-1] if re.fullmatch(r"\{\w+\}", whole) and isinstance(vector[0], str) and whole[1:-1] not in [each.name for each in scope.parameters if each.word == 'index'] else f'"{whole}"'
+        made[vector] = whole[1:-1] if whole in names else f'"{whole}"'
     return made
 
 

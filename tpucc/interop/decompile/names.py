@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from tpucc.frontend.frame import STATIC_FUNCTIONS
 from tpucc.frontend.literals import IDENTIFIER, KEYWORDS
@@ -35,3 +36,19 @@ def _is_of_an_operator(name: str) -> bool:
     """Whether a name is an operator's with a number, as importers name nodes: `conv2d_3` or `relu1`."""
     plain = re.sub(r"_?\d+$", "", name).lower()
     return plain != name and (plain in OPS or any(op.replace("_", "").rstrip("0123456789d") == plain for op in OPS))
+
+
+def common_stem(hints: Sequence[str]) -> str:
+    """The variable's name that all of these come from; empty if there is none."""
+    stems = set(map(stem, hints))
+    return stems.pop() if len(stems) == 1 else ""
+
+
+def word_of(op: str) -> str:
+    """An operator in a word: `conv` for conv2d."""
+    return re.sub(r"\d+d$", "", op)
+
+
+def unnamed(index: int, many: int) -> str:
+    """The name of an output that isn't a variable."""
+    return "out" if many == 1 else f"out{index}"

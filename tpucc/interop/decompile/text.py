@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum
 
@@ -10,8 +11,9 @@ from tpucc.diagnostics import Error, Source
 from tpucc.frontend.elaborate import elaborate
 from tpucc.frontend.parse import parse
 from tpucc.frontend.types import DECLARABLE
-from tpucc.interop.decompile.bodies import WIDTH, Writer, Written
+from tpucc.interop.decompile.bodies import Writer, Written
 from tpucc.interop.decompile.functions import written
+from tpucc.interop.decompile.lines import WIDTH
 from tpucc.interop.decompile.literals import escaped
 from tpucc.interop.decompile.loops import rolled
 from tpucc.interop.decompile.names import required
@@ -24,6 +26,8 @@ from tpucc.ir.types import TensorType
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
 """A string, a bracket or a comma."""
+
+
 class Style(Enum):
     """How much structure a text has, in the order in which they are tried."""
 
@@ -54,11 +58,16 @@ def source_of(
     Raises `Unwritable` for a graph that the language can't say.
     """
     given = params or {}
+    refused = Unwritable("the text of the graph would mean another one")
     for style in Style:
-        text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
-        if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
-            return text
-    raise Unwritable("the text of the graph would mean another one")
+        try:
+            text = text_of(graph, style, comments=comments, weights=weights, params=given, samples=samples)
+        except Unwritable as error:
+            refused = error
+        else:
+            if _holds(text, graph, {}) and all(_holds(text, sample, others) for others, sample in samples):
+                return text
+    raise refused
 
 
 def text_of(
@@ -156,21 +165,24 @@ def _results(program: Program, scope: Scope) -> str:
 def wrapped(line: str, indent: int) -> Iterator[str]:
     """The line in several, if it is too long: broken behind commas in brackets, in as few brackets as will do."""
     lead, continued = " " * indent, " " * (indent + 4)
+    places = deque(_breaks(line) if indent + len(line) > WIDTH else ())
+    start = 0
+    while len(lead) + len(line) - start > WIDTH and places:
+        fitting = [places.popleft()]
+        while places and len(lead) + places[0][0] - start <= WIDTH:
+            fitting.append(places.popleft())
+        outermost = min(depth for _, depth in fitting)
+        chosen = max(index for index, (_, depth) in enumerate(fitting) if depth == outermost)
+        places.extendleft(reversed(fitting[chosen + 1 :]))
+        end = fitting[chosen][0]
+        yield lead + line[start:end]
+        start, lead = end + 1, continued
+    yield lead + line[start:]
+
+
+def _breaks(line: str) -> Iterator[tuple[int, int]]:
+    """The places behind commas in brackets, each with the number of brackets around it."""
     depth = 0
-    while len(lead) + len(line) > WIDTH:
-        places = list(_breaks(line, depth))
-        fitting = [place for place in places if len(lead) + place[0] <= WIDTH] or places[:1]
-        if not fitting:
-            break
-        outermost = min(level for _, level in fitting)
-        place, depth = [place for place in fitting if place[1] == outermost][-1]
-        yield lead + line[:place]
-        line, lead = line[place + 1 :], continued
-    yield lead + line
-
-
-def _breaks(line: str, depth: int) -> Iterator[tuple[int, int]]:
-    """The places behind commas in brackets, each with the number of brackets around it; `depth` are open where the line begins."""
     for found in TOKEN.finditer(line):
         token = found[0]
         depth += (token in "([") - (token in ")]")

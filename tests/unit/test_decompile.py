@@ -1,0 +1,305 @@
+"""From a graph of operators back to source text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.networks import network
+from tests.support.operator_graphs import Model
+from tpucc.diagnostics import Source
+from tpucc.frontend.elaborate import elaborate
+from tpucc.frontend.frame import is_operator
+from tpucc.frontend.parse import parse
+from tpucc.interop.decompile import Unwritable, same_model, source_of
+from tpucc.interop.decompile.loops import rolled
+from tpucc.interop.decompile.text import Style, text_of, wrapped
+from tpucc.ir.graph import Graph, NoAttributes, Node
+from tpucc.ir.types import f32
+from tpucc.ops import OPS
+from tpucc.ops.leaky_relu import LeakyReluAttributes
+from tpucc.ops.opdef import Example
+
+ROOT = Path(__file__).parents[2]
+GOLDEN = ROOT / "tests" / "golden" / "decompile"
+PROGRAMS = sorted([*(ROOT / "programs").glob("*.tpu"), *(ROOT / "tests" / "programs").glob("*.tpu")])
+FEWER = {"10_imdb_lstm.tpu": {"time": 20}, "imdb_lstm.tpu": {"time": 20}}
+"""Params with which a program's graph is small enough for a test."""
+
+MOBILENET = """
+param batch = 2
+weights random(seed=0)
+def layer(x, filters, key, size=1, stride=1, groups=1):
+    weight kernel: f32[size, size, x.shape[3] // groups, filters] = "{key}.0.weight"
+    weight gamma: f32[filters] = "{key}.1.weight"
+    weight beta: f32[filters] = "{key}.1.bias"
+    weight mean: f32[filters] = "{key}.1.running_mean"
+    weight variance: f32[filters] = "{key}.1.running_var"
+    h = conv2d(x, kernel, stride=stride, padding=size // 2, groups=groups)
+    return batch_norm(h, gamma, beta, mean, variance, epsilon=0.00001)
+def inverted(x, filters, stride, key):
+    h = relu6(layer(x, 6 * x.shape[3], "{key}.conv.0"))
+    h = relu6(layer(h, h.shape[3], "{key}.conv.1", size=3, stride=stride, groups=h.shape[3]))
+    h = layer(h, filters, "{key}.conv.2")
+    return x + h if stride == 1 and x.shape[3] == filters else h
+model mobilenet(image: f32[batch, 32, 32, 3]) -> f32[batch, 10]:
+    h = relu6(layer(image, 8, "features.0", size=3, stride=2))
+    n = 1
+    for row in [(8, 1, 1), (12, 3, 2), (16, 5, 2)]:
+        for i in range(row[1]):
+            h = inverted(h, row[0], row[2] if i == 0 else 1, "features.{n}")
+            n = n + 1
+    h = relu6(layer(h, 64, "features.{n}"))
+    weight w: f32[64, 10] = "classifier.1.weight"
+    weight b: f32[10] = "classifier.1.bias"
+    return reshape(global_avg_pool(h), (batch, 64)) @ w + b
+"""
+SEQUENCE = """
+weights random(seed=0)
+param batch = 2
+def cell(x, h, key):
+    weight w: f32[x.shape[-1], 6] = "{key}.weight_ih"
+    weight r: f32[6, 6] = "{key}.weight_hh"
+    weight b: f32[6] = "{key}.bias"
+    return tanh(x @ w + h @ r + b)
+model both_ways(x: f32[batch, 12, 5]) -> f32[batch, 12]:
+    forwards = []
+    backwards = []
+    h = zeros([batch, 6])
+    xs = []
+    for t in range(12):
+        xs = xs + [x[:, t]]
+    for t in range(12):
+        h = cell(xs[t], h, "rnn.forward")
+        forwards = forwards + [h]
+    h = zeros([batch, 6])
+    for t in range(12):
+        h = cell(xs[11 - t], h, "rnn.reverse")
+        backwards = [h] + backwards
+    both = []
+    for t in range(12):
+        both = both + [reshape(concat([forwards[t], backwards[t]]), (batch, 1, 12))]
+    return mean(concat(both, axis=1), axis=1)
+"""
+
+
+def graph_of(text: str, params: Mapping[str, int] | None = None) -> Graph:
+    """The operator graph of a source."""
+    source = Source("model.tpu", text)
+    return elaborate(parse(source), source, {name: str(value) for name, value in (params or {}).items()}).graph
+
+
+def program(path: Path) -> Graph:
+    return graph_of(path.read_text(), FEWER.get(path.name))
+
+
+def anonymous(graph: Graph) -> Graph:
+    """The graph with names of nodes that say nothing, as importers may give."""
+    names = {node.name: node.name if node.is_input else f"{node.op}_{index}" for index, node in enumerate(graph)}
+    nodes = [replace(node, name=names[node.name], operands=tuple(names[operand] for operand in node.operands)) for node in graph]
+    return replace(graph, nodes=tuple(nodes), outputs=tuple(replace(output, node=names[output.node]) for output in graph.outputs))
+
+
+def require_source(graph: Graph) -> str:
+    """The text, which must mean the same graph in its most structured form."""
+    text = source_of(graph)
+    assert text == text_of(graph, Style.LOOPS)
+    assert same_model(graph_of(text), graph)
+    assert max(map(len, text.splitlines())) <= 100
+    return text
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_a_programs_graph_has_a_source(path: Path) -> None:
+    graph = program(path)
+    assert len(require_source(graph).splitlines()) <= max(45, len(graph) // 2)
+    require_source(anonymous(graph))
+
+
+@pytest.mark.parametrize("style", [Style.FUNCTIONS, Style.NESTED, Style.FLAT])
+@pytest.mark.parametrize("name", ["09_cifar_resnet", "06_digits_lstm"])
+def test_plainer_texts_mean_the_same(name: str, style: Style) -> None:
+    graph = program(ROOT / "programs" / f"{name}.tpu")
+    assert same_model(graph_of(text_of(graph, style)), graph)
+
+
+MOST = 1000
+"""Elements of a constant that a test writes out."""
+CASES = [(name, example) for name in OPS if is_operator(name) or name == "slice" for example in OPS[name].examples]
+
+
+@pytest.mark.parametrize(("op", "example"), CASES, ids=lambda value: value.title if isinstance(value, Example) else value)
+def test_every_example_of_an_operator(op: str, example: Example[Any]) -> None:
+    model = Model()
+    operands = [model.input(f"x{index}", *type_.shape, dtype=type_.dtype) for index, type_ in enumerate(example.operands)]
+    type_ = OPS[op].infer(example.attributes, example.operands)
+    y = model.builder.add(
+        Node("y", op, tuple(operands), example.attributes, type_, model.builder.nodes["x0"].origin if operands else ORIGIN)
+    )
+    graph = model.build(y.name)
+    if op == "constant" and type_.size > MOST:
+        return
+    if any(type_.dtype not in ("f32", "i32") for type_ in example.operands):
+        with pytest.raises(Unwritable, match="no inputs of the type"):
+            source_of(graph)
+    else:
+        require_source(graph)
+
+
+ORIGIN = program(ROOT / "programs" / "01_hello.tpu").nodes[0].origin
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_networks(seed: int) -> None:
+    graph = graph_of(network(seed))
+    require_source(graph)
+    require_source(anonymous(graph))
+
+
+GOLDENS = {
+    "digits_cnn": lambda: program(ROOT / "programs" / "05_digits_cnn.tpu"),
+    "resnet": lambda: program(ROOT / "tests" / "programs" / "resnet.tpu"),
+    "imdb_lstm": lambda: program(ROOT / "programs" / "10_imdb_lstm.tpu"),
+    "attention": lambda: anonymous(program(ROOT / "tests" / "programs" / "attention.tpu")),
+    "mobilenet": lambda: anonymous(graph_of(MOBILENET)),
+    "both_ways": lambda: anonymous(graph_of(SEQUENCE)),
+}
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_the_text_is_what_a_person_would_write(name: str, update_golden: bool) -> None:
+    path, text = GOLDEN / f"{name}.tpu", require_source(GOLDENS[name]())
+    if update_golden:
+        path.write_text(text)
+    assert text == path.read_text()
+
+
+def test_sizes_follow_the_params() -> None:
+    text = (ROOT / "tests" / "programs" / "attention.tpu").read_text()
+    samples = [({"batch": batch}, graph_of(text, {"batch": batch})) for batch in (3, 5)]
+    found = source_of(graph_of(text), params={"batch": 2}, samples=samples, weights="vit.npz", comments=("Two blocks.",))
+    assert found.startswith('# Two blocks.\nparam batch = 2\nweights "vit.npz"\n\ndef ')
+    assert same_model(graph_of(found, {"batch": 7}), graph_of(text, {"batch": 7}))
+    assert "(batch, 9, 24)" in found
+
+
+def test_graphs_that_differ_in_more_than_sizes_are_no_samples() -> None:
+    text = "param n = 1\nmodel m(x: f32[4]):\n    for i in range(n):\n        x = relu(x)\n    return x\n"
+    with pytest.raises(Unwritable, match="other operators"):
+        source_of(graph_of(text), params={"n": 1}, samples=[({"n": 2}, graph_of(text, {"n": 2}))])
+
+
+def test_what_the_language_cannot_say_is_refused() -> None:
+    model = Model()
+    x = model.input("x", 4)
+    graph = model.build(model.op("relu", x))
+    for wrong in (replace(graph, name="a model"), replace(graph, outputs=(replace(graph.outputs[0], name="in"),))):
+        with pytest.raises(Unwritable, match="can't be the name"):
+            source_of(wrong)
+    infinite = Model()
+    steep = infinite.op("leaky_relu", infinite.input("x", 4))
+    node = replace(infinite.builder.nodes[steep], attributes=LeakyReluAttributes(float("inf")))
+    with pytest.raises(Unwritable, match="no text for the value inf"):
+        source_of(infinite.build(steep).with_nodes([infinite.builder.nodes["x"], node]))
+    internal = Model()
+    built = internal.op("broadcast", internal.input("x", 4), shape=(2, 4))
+    with pytest.raises(Unwritable, match="the operator broadcast"):
+        source_of(internal.build(built))
+
+
+def test_outputs_keep_their_names() -> None:
+    text = """model m(x: f32[4], y: f32[4]):
+    h = relu(x)
+    out1 = tanh(h)
+    a, b = y, x
+    x, y = a, b
+    return x, y, h, out1, h + x
+"""
+    graph = graph_of(text)
+    assert [output.name for output in graph.outputs] == ["x", "y", "h", "out1", "out4"]
+    require_source(graph)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("relu(x)", "tanh(x)"),
+        ("leaky_relu(x, alpha=0.2)", "leaky_relu(x, alpha=0.3)"),
+        ("x - y", "y - x"),
+        ("x[0:2]", "x[1:3]"),
+        ("x * 2.0", "x * 3.0"),
+        ("relu(x) + relu(x)", "relu(relu(x))"),
+    ],
+)
+def test_other_models_are_not_the_same(one: str, other: str) -> None:
+    head = "model m(x: f32[4], y: f32[4]):\n    return "
+    assert not same_model(graph_of(head + one), graph_of(head + other))
+
+
+def test_names_and_order_of_nodes_make_no_difference() -> None:
+    a = graph_of("model m(x: f32[4]):\n    a = relu(x)\n    b = tanh(x)\n    h = a + b\n    return h\n")
+    b = graph_of("model m(x: f32[4]):\n    t = tanh(x)\n    h = relu(x) + t\n    return h\n")
+    assert same_model(a, b)
+    once = graph_of("model m(x: f32[4]):\n    a = relu(x)\n    return a + a\n")
+    twice = graph_of("model m(x: f32[4]):\n    return relu(x) + relu(x)\n")
+    assert not same_model(once, twice)
+    assert not same_model(a, replace(a, name="n"))
+
+
+def test_numbers_are_the_same_float32() -> None:
+    values = [0.1, 1 / 3, -1.0, 1 / 49, 1e-38, 3.4e38, -0.0, float(np.float32(1e10))]
+    model = Model()
+    h = model.input("x", 4)
+    for index, value in enumerate(values):
+        h = model.op(("mul", "add", "div")[index % 3], h, model.constant("c", value), name=f"h{index}")
+    require_source(model.build(h))
+
+
+def test_unused_weights_stay() -> None:
+    text = 'model m(x: f32[4]):\n    weight w: f32[2] = "unused"\n    return relu(x)\n'
+    assert '"unused"' in require_source(graph_of(text))
+
+
+def test_lines_become_loops_where_only_integers_rise() -> None:
+    lines = [f'h = f(h, {2 * index + 1}, "layer{index}.w", 0.{index % 2})' for index in range(3)]
+    assert rolled(lines) == lines
+    lines = [f'h = f(h, {2 * index + 1}, "layer{index}.{{name2}}")' for index in range(3)]
+    assert rolled(lines) == ["for i in range(3):", '    h = f(h, 2 * i + 1, "layer{i}.{name2}")']
+    assert rolled([f"x[:, {index}]" for index in (5, 4, 3)]) == ["for t in range(5, 2, -1):", "    x[:, t]"]
+    assert rolled(["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"]) == ["h = f(h, 1e-01)", "h = f(h, 1e-02)", "h = f(h, 1e-03)"]
+
+
+def test_long_lines_break_behind_commas_in_few_brackets() -> None:
+    line = f"h = f(x, [{', '.join(map(str, range(20)))}], [{', '.join(map(str, range(20)))}])"
+    broken = list(wrapped(line, 4))
+    assert [len(part) <= 100 for part in broken] == [True] * len(broken)
+    assert broken[1].startswith("        [0, 1")
+    assert list(wrapped('h = "' + ", " * 60 + '"', 0)) == ['h = "' + ", " * 60 + '"']
+
+
+def test_an_identity_slice_is_its_operand() -> None:
+    model = Model()
+    x = model.input("x", 4, 5)
+    whole = model.op("slice", x, starts=(0, 0), stops=(4, 5))
+    graph = model.build(model.op("relu", whole))
+    assert "relu(x)" in require_source(graph)
+
+
+def test_words_of_the_language_are_no_names_of_variables() -> None:
+    model = Model()
+    x = model.input("x", 4)
+    named = [model.builder.add(Node(name, "relu", (x,), NoAttributes(), f32(4), ORIGIN)).name for name in ("for", "relu", "weight", "len")]
+    sums = [model.op("add", *named[:2]), model.op("add", *named[2:])]
+    text = require_source(model.build(model.op("add", *sums, name="y")))
+    assert not {"for", "weight", "len"} & set(text.replace("(", " ").replace(",", " ").split())
+
+
+def test_a_text_that_means_another_graph_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = program(ROOT / "programs" / "09_cifar_resnet.tpu")
+    monkeypatch.setattr("tpucc.interop.decompile.text.rolled", lambda lines: lines[:-1])
+    assert source_of(graph) == text_of(graph, Style.FUNCTIONS)

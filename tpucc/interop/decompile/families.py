@@ -1,0 +1,76 @@
+"""Lists of values: what the steps of a sequence compute, if all of it is read later, as `hs = hs + [h]` collects it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tpucc.interop.decompile.program import Operand, Step, Value
+
+FEWEST = 4
+"""Values of a list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A value that a statement computes, and what it is: values of one kind may be in one list."""
+
+    value: Value
+    place: int
+    kind: object
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A value in a list: which list, its index, and the last statement that may read the value's variable instead."""
+
+    family: int
+    index: int
+    until: int
+
+
+def families(made: Sequence[Made], reads: Mapping[Value, int]) -> tuple[list[tuple[Value, ...]], dict[Value, Member]]:
+    """The lists, and their members. `reads` is the last statement that reads each value.
+
+    A list has values of one kind at equal distances, each of which is still read when the next has been made; the last one has no next.
+    """
+    found: list[tuple[Value, ...]] = []
+    members: dict[Value, Member] = {}
+    for group in _groups(made):
+        step = group[1].place - group[0].place
+        if all(reads.get(each.value, -1) > each.place + step for each in group[:-1]) and group[-1].value in reads:
+            members.update({each.value: Member(len(found), index, each.place + step) for index, each in enumerate(group[:-1])})
+            members[group[-1].value] = Member(len(found), len(group) - 1, group[-1].place)
+            found.append(tuple(each.value for each in group))
+    return found, members
+
+
+def _groups(made: Sequence[Made]) -> Iterator[list[Made]]:
+    """Values of one kind at equal distances."""
+    kinds: dict[object, list[Made]] = {}
+    for each in made:
+        kinds.setdefault(each.kind, []).append(each)
+    for alike in kinds.values():
+        group: list[Made] = []
+        for each in alike:
+            if len(group) > 1 and each.place - group[-1].place != group[1].place - group[0].place:
+                if len(group) >= FEWEST:
+                    yield group
+                group = group[-1:] if len(group) < FEWEST else []
+            group.append(each)
+        if len(group) >= FEWEST:
+            yield group
+
+
+def kind(step: Step, statics: Sequence[str]) -> object:
+    """What the values of a list have in common: the operator or function, and its static arguments but for integers."""
+    return step.op, step.function, tuple(re.sub(r"\d+", "", text) for text in statics)
+
+
+def whole(operands: Sequence[Operand], found: Sequence[tuple[Value, ...]], members: Mapping[Value, Member]) -> int | None:
+    """The list of which these are all values in order; None if there is none."""
+    first = operands[0]
+    if isinstance(first, Value) and first in members and tuple(operands) == found[members[first].family]:
+        return members[first].family
+    return None

@@ -1,0 +1,256 @@
+"""The lines of a body: the names of its variables, statement by statement, and the text of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tpucc.interop.decompile.expressions import Text, applied, is_slice, number
+from tpucc.interop.decompile.families import Made, Member, families, kind, whole
+from tpucc.interop.decompile.names import stem, unnamed
+from tpucc.interop.decompile.program import Number, Operand, Step, Value, Weight
+from tpucc.interop.decompile.statics import fresh
+from tpucc.ops import OPS, legalisation_of
+from tpucc.ops.opdef import Matrix
+
+if TYPE_CHECKING:
+    from tpucc.interop.decompile.bodies import Writer
+
+WIDTH = 100
+"""Columns of a line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """What a line computes, and for which values; without values, what a body returns."""
+
+    parts: tuple[Step | Operand, ...]
+    results: tuple[Value, ...] | None
+
+
+def _list(family: int) -> Value:
+    """What stands for a list among the values that have names."""
+    return Value(-1 - family)
+
+
+class Lines:
+    """Gives names to the variables and weights of a body's statements, and writes the lines."""
+
+    def __init__(self, writer: Writer, statements: Sequence[Statement]) -> None:
+        self.writer = writer
+        self.statements = statements
+        self.names: dict[Value | Weight, str] = dict(zip(writer.body.entries, writer.entries, strict=True))
+        self.ends: dict[Value | Weight, int] = {}
+        self.place = 0
+        self._collect()
+        self.sized: dict[str, tuple[Value, int]] = {}
+        """For each name the entry whose sizes its text stands for, and the last place where it does."""
+        for place, statement in enumerate(statements):
+            self.place = place
+            for operand in self._leaves(statement):
+                member = self.members.get(operand) if isinstance(operand, Value) else None
+                self.ends[_list(member.family) if member is not None and place > member.until else operand] = place
+            for family in self._whole_lists(statement):
+                self.ends[_list(family)] = place
+            for step in self._steps(statement):
+                self._note_sizes(step, place)
+        self.holders = {name: value for value, name in self.names.items()}
+        self.too_long: set[Value] = set()
+
+    def _collect(self) -> None:
+        """Finds the lists of values."""
+        last: dict[Value, int] = {}
+        made: list[Made] = []
+        self.lists: list[tuple[Value, ...]] = []
+        self.members: dict[Value, Member] = {}
+        for place, statement in enumerate(self.statements):
+            last.update({leaf: place for leaf in self._leaves(statement) if isinstance(leaf, Value)})
+            root = statement.parts[0]
+            if (
+                statement.results is not None
+                and len(statement.results) == 1
+                and isinstance(root, Step)
+                and not self._output(statement.results[0])
+            ):
+                statics = self.writer.statics[self.writer.numbers[id(root)]]
+                made.append(Made(statement.results[0], place, kind(root, statics)))
+        self.lists, self.members = families(made, last)
+
+    def _whole_lists(self, statement: Statement) -> Iterator[int]:
+        """The lists that a statement reads as a whole."""
+        for step in self._steps(statement):
+            if (found := self._whole(step)) is not None:
+                yield found
+
+    def _whole(self, step: Step) -> int | None:
+        """The list whose values are all operands of a step; None if there is none."""
+        takes_many = step.function is None and any(operand.many for operand in OPS[step.op].operands)
+        return whole(step.operands, self.lists, self.members) if takes_many else None
+
+    def lines(self) -> tuple[list[str], set[Value]]:
+        """The lines, and the values that should have a variable of their own because a line is too long."""
+        lines = [self._weight(weight, "w", 0) for weight in self.writer.body.unused]
+        lines += self._at_the_top()
+        for place, statement in enumerate(self.statements):
+            weights = [leaf for leaf in self._leaves(statement) if isinstance(leaf, Weight) and leaf not in self.names]
+            lines += [self._weight(weight, self._role(weight, statement), place) for weight in dict.fromkeys(weights)]
+            self.place = place
+            if statement.results is not None:
+                lines += self._assigned(statement, statement.results)
+            else:
+                lines += self._returned(statement)
+            if len(lines[-1]) > WIDTH - 4 and (inner := self._largest(statement)) is not None:
+                self.too_long.add(inner)
+        return lines, self.too_long
+
+    def _assigned(self, statement: Statement, results: Sequence[Value]) -> Iterator[str]:
+        """The lines that compute values: of one in a list, with those that begin the list and add to it."""
+        member = self.members.get(results[0])
+        if member is not None and member.index == 0:
+            base = self.writer.variable(results[0]) or ("x" if is_slice(statement.parts[0]) else "h")
+            yield f"{self._give(_list(member.family), f'{base}s', self.place)} = []"
+        value = self._text(statement.parts[0]).text
+        if member is None or any(each in self.ends for each in self.lists[member.family]):
+            targets = ", ".join(self._variable(result, self.place) for result in results)
+            yield f"{targets} = {value}"
+            value = targets
+        if member is not None:
+            name = self.names[_list(member.family)]
+            yield f"{name} = {name} + [{value}]"
+
+    def _at_the_top(self) -> Iterator[str]:
+        """The declarations of all weights of a function, if none needs the name of another."""
+        roles = {leaf: self._role(leaf, each) for each in self.statements for leaf in self._leaves(each) if isinstance(leaf, Weight)}
+        names = [self._wanted(weight, role) for weight, role in roles.items()]
+        if self.writer.outputs is None and len(set(names)) == len(names):
+            yield from (self._weight(weight, role, 0) for weight, role in roles.items())
+
+    # what a statement reads
+
+    def _leaves(self, statement: Statement) -> Iterator[Value | Weight]:
+        for part in statement.parts:
+            yield from self._read(part)
+
+    def _read(self, part: Step | Operand) -> Iterator[Value | Weight]:
+        """Variables and weights, in the order in which the text has them."""
+        if isinstance(part, Value) and part in self.writer.inside:
+            part = self.writer.inside[part]
+        if isinstance(part, Step):
+            for operand in part.operands if self._whole(part) is None else ():
+                yield from self._read(operand)
+        elif not isinstance(part, Number):
+            yield part
+
+    def _note_sizes(self, step: Step, place: int) -> None:
+        """Notes the entries whose sizes the static expressions of a step read."""
+        texts = [*self.writer.statics[self.writer.numbers[id(step)]]]
+        texts += [self.writer.types[operand] for operand in step.operands if isinstance(operand, Weight)]
+        for name, entry in zip(self.writer.entries, self.writer.body.entries, strict=True):
+            if any(re.search(rf"\b{name}\.shape", text) for text in texts):
+                self.sized[name] = (entry, place)
+
+    def _largest(self, statement: Statement) -> Value | None:
+        """The operand with the longest text, of those that stand inside the statement."""
+        inner = [
+            operand
+            for part in statement.parts
+            if isinstance(part, Step)
+            for operand in part.operands
+            if isinstance(operand, Value) and operand in self.writer.inside
+        ]
+        return max(inner, key=lambda value: len(self._text(value).text), default=None)
+
+    # texts
+
+    def _text(self, part: Step | Operand) -> Text:
+        if isinstance(part, Value) and part in self.writer.inside:
+            part = self.writer.inside[part]
+        if isinstance(part, Number):
+            return number(part.values, self.writer.scope)
+        if not isinstance(part, Step):
+            member = self.members.get(part) if isinstance(part, Value) else None
+            listed = member is not None and self.place > member.until
+            return Text(f"{self.names[_list(member.family)]}[{member.index}]" if member is not None and listed else self.names[part])
+        if (family := self._whole(part)) is not None:
+            return Text(f"{part.op}({', '.join([self.names[_list(family)], *self.writer.statics[self.writer.numbers[id(part)]]])})")
+        operands = [self._text(operand) for operand in part.operands]
+        static = self.writer.statics[self.writer.numbers[id(part)]]
+        if part.function is not None:
+            tensors = [operand.text for operand in operands]
+            return Text(f"{self.writer.functions[part.function].name}({', '.join([*tensors, *static])})")
+        return applied(part, operands, static)
+
+    def _returned(self, statement: Statement) -> list[str]:
+        texts = [self._text(part).tensor.text for part in statement.parts]
+        outputs = self.writer.outputs or texts
+        if self.writer.outputs is None or self._named_right(texts, outputs):
+            return [f"return {', '.join(texts)}"]
+        pairs = [(name, text) for name, text in zip(outputs, texts, strict=True) if name != text]
+        names, values = ", ".join(name for name, _ in pairs), ", ".join(text for _, text in pairs)
+        return [f"{names} = {values}", f"return {', '.join(outputs)}"]
+
+    def _named_right(self, texts: Sequence[str], outputs: Sequence[str]) -> bool:
+        return not any(text != output and matters for text, output, matters in self._renamings(texts, outputs))
+
+    def _renamings(self, texts: Sequence[str], outputs: Sequence[str]) -> Iterator[tuple[str, str, bool]]:
+        """Each result's text and name, and whether the text gives it another name than this."""
+        for index, (text, output) in enumerate(zip(texts, outputs, strict=True)):
+            is_plain = isinstance(self.statements[-1].parts[index], Value | Weight)
+            yield text, output, is_plain or output != unnamed(index, len(texts))
+
+    # names
+
+    def _variable(self, value: Value, place: int) -> str:
+        output = self._output(value)
+        return self._give(value, output or self.writer.variable(value) or "h", place)
+
+    def _output(self, value: Value) -> str:
+        """The name that an output must have, if this variable can have it from the beginning."""
+        for name, result in zip(self.writer.outputs or (), self.writer.body.results, strict=False):
+            if result == value:
+                return name
+        return ""
+
+    def _give(self, value: Value | Weight, wanted: str, place: int) -> str:
+        """A name that nothing has that is read after this place."""
+        alive = {name for name, other in self.holders.items() if self.ends.get(other, -1) > place - isinstance(value, Weight)}
+        alive |= {name for name, (entry, last) in self.sized.items() if last > place and not self._are_alike(value, entry)}
+        name = fresh(wanted, alive | self.writer.scope.taken)
+        self.holders[name], self.names[value] = value, name
+        return name
+
+    def _are_alike(self, value: Value | Weight, entry: Value) -> bool:
+        """Whether a value has the sizes of an entry, so that it may have its name where only the sizes are still read."""
+        return isinstance(value, Value) and self.writer.body.shapes[value] == self.writer.body.shapes[entry]
+
+    def _weight(self, weight: Weight, role: str, place: int) -> str:
+        name = self._give(weight, self._wanted(weight, role), place)
+        return f"weight {name}: {self.writer.types[weight]}"
+
+    def _wanted(self, weight: Weight, role: str) -> str:
+        """The last part of a weight's keys, or else its role."""
+        last = {key.rpartition(".")[2].rpartition("/")[2] for key in weight.keys}
+        return (stem(last.pop()) if len(last) == 1 else "") or role
+
+    def _role(self, weight: Weight, statement: Statement) -> str:
+        """What the operator that reads a weight calls it."""
+        for step in self._steps(statement):
+            if weight in step.operands and step.function is None:
+                names = [operand.name for operand in OPS[step.op].operands]
+                at = step.operands.index(weight)
+                if isinstance(legalisation_of(step.op), Matrix):
+                    return "w"
+                return names[at] if at < len(names) else "w"
+        return "w"
+
+    def _steps(self, statement: Statement) -> Iterator[Step]:
+        waiting = list(statement.parts)
+        while waiting:
+            part = waiting.pop()
+            if isinstance(part, Value) and part in self.writer.inside:
+                part = self.writer.inside[part]
+            if isinstance(part, Step):
+                yield part
+                waiting.extend(part.operands)
