@@ -150,6 +150,10 @@ SEQUENCE = {"x": (3, 5, 6)}
     ("nodes", "constants"),
     [
         ([node("Erf", ["x"], ["y"])], []),
+        (
+            [node("ArgMax", ["x"], ["i"], axis=2, keepdims=0), node("OneHot", ["i", "n", "v"], ["y"], axis=1)],
+            [whole("n", 6), array(np.array([-1, 3], np.float32), "v")],
+        ),
         ([node("Softplus", ["x"], ["y"])], []),
         ([node("LogSoftmax", ["x"], ["y"], axis=1)], []),
         ([node("Selu", ["x"], ["y"])], []),
@@ -360,3 +364,49 @@ def test_quantised_files_have_the_integers_of_onnx_runtime(per_channel: bool, un
     (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
     assert np.abs(wanted).max() > 1
     np.testing.assert_array_equal(exe.run(images)["y"], wanted)
+
+
+def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> None:
+    weights, fc = (DRAW.integers(-127, 128, shape).astype(np.int8) for shape in ((4, 3, 3, 3), (4, 5)))
+    constants = [
+        array(np.float32(0.0213), "xs"),
+        array(np.uint8(120), "z"),
+        array(weights, "w"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.0911), "hs"),
+        array(DRAW.integers(-900, 900, 4).astype(np.int32), "b"),
+        array(fc, "fc"),
+        array(np.float32(0.0217), "ys"),
+        whole("n", 6, 4, 64),
+    ]
+    nodes = [
+        node("QuantizeLinear", ["x", "xs", "z"], ["q"]),
+        node("QLinearConv", ["q", "xs", "z", "w", "ws", "wz", "hs", "z", "b"], ["h"], pads=[1] * 4),
+        node("Reshape", ["h", "n"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=[0, 2, 1]),
+        node("QLinearMatMul", ["t", "hs", "z", "fc", "ws", "wz", "ys", "z"], ["g"]),
+        node("DequantizeLinear", ["g", "ys", "z"], ["y"]),
+    ]
+    onnx.save(model_of(nodes, constants, {"x": (6, 3, 8, 8)}), tmp_path / "q.onnx")
+    images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
+    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
+    np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
+
+
+def test_dynamic_quantisation_is_computed_with_real_values() -> None:
+    weights = DRAW.integers(-127, 128, (6, 5)).astype(np.int8)
+    constants = [array(weights, "w"), array(np.int8(0), "wz"), array(np.float32(0.01), "ws")]
+    nodes = [
+        node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        node("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
+        node("Cast", ["i"], ["f"], to=1),
+        node("Mul", ["s", "ws"], ["m"]),
+        node("Mul", ["f", "m"], ["y"]),
+    ]
+    made = built(model_of(nodes, constants, {"x": (3, 6)}))
+    x = DRAW.normal(size=(3, 6)).astype(np.float32)
+    (value,) = evaluate(bind_arrays(made.graph, made.weights), {"x": x}).values()
+    np.testing.assert_allclose(value, x @ (weights * np.float32(0.01)), rtol=1e-4, atol=1e-5)
+    assert any("calibration" in note for note in made.notes)
