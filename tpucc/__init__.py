@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpucc import labs as lab
-    from tpucc.api import Executable, InputWarning, Training, compare, compile, compile_source, judge, load, resume, train
+    from tpucc.api import (
+        Executable,
+        ImportedModel,
+        InputWarning,
+        Training,
+        compare,
+        compile,
+        compile_source,
+        import_onnx,
+        judge,
+        load,
+        resume,
+        train,
+    )
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -41,7 +54,10 @@ if TYPE_CHECKING:
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "InputWarning", "Training", "compare", "compile", "compile_source", "judge", "load", "resume", "train"),
+    "tpucc.api": (
+        "Executable", "ImportedModel", "InputWarning", "Training", "compare", "compile", "compile_source", "import_onnx", "judge", "load",
+        "resume", "train",
+    ),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
         "ProgramError", "Source", "Span", "TrainingError", "UsageError",
@@ -69,6 +85,7 @@ __all__ = [
     "Executable",
     "Graph",
     "GraphBuilder",
+    "ImportedModel",
     "InputError",
     "InputWarning",
     "InternalError",
@@ -92,6 +109,7 @@ __all__ = [
     "compare",
     "compile",
     "compile_source",
+    "import_onnx",
     "judge",
     "lab",
     "load",

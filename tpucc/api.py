@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
+from tpucc.files import write_files
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
@@ -39,6 +40,9 @@ from tpucc.viz.charts.tiles import tiles_svg
 from tpucc.viz.notebook import Page, summary_html
 from tpucc.viz.tables import memory_table, roofline_table, timeline_table
 from tpucc.viz.training import measured, step_svg, write_training
+
+if TYPE_CHECKING:
+    from tpucc.interop.onnx.reading.network_of import Layout
 
 Inputs = Mapping[str, npt.ArrayLike] | npt.ArrayLike
 """An array for each input of a model, by name; or an array alone."""
@@ -218,7 +222,7 @@ def compile(path: PathLike, **asked: Unpack[Keywords]) -> Executable:  # shadows
     """
     file = _path(path, "compile", "tpucc.compile_source(text)")
     options = options_of(**asked)
-    return _executable(drive(read_source(file), file.parent, options))
+    return _executable(drive(read_source(file, options.params), file.parent, options))
 
 
 def compile_source(text: str, *, name: str = "model.tpu", folder: PathLike = ".", **asked: Unpack[Keywords]) -> Executable:
@@ -337,6 +341,49 @@ def train(
     for _ in session.run():
         pass
     return Training(session)
+
+
+@dataclass(frozen=True, repr=False)
+class ImportedModel:
+    """A model of an ONNX file: `source` is its text in the language, and `weights` are its arrays by key."""
+
+    name: str
+    source: str
+    weights: Mapping[str, AnyArray]
+
+    def __repr__(self) -> str:
+        return f"<ImportedModel {self.name}: {counted(self.source.count(chr(10)), 'line')}, {counted(len(self.weights), 'weight')}>"
+
+    def __str__(self) -> str:
+        return self.source
+
+    def save(self, path: PathLike) -> None:
+        """Writes the source to `path`, MODEL.tpu, and its weights beside it, to MODEL.npz. Raises `UsageError` when it can't be written."""
+        from tpucc.interop.onnx.reading.text import model_files
+
+        file = Path(path)
+        write_files(file.parent, model_files(self.source, self.weights, self.name, file.stem))
+
+    def compile(self, **asked: Unpack[Keywords]) -> Executable:
+        """Compiles the model: the keywords are those of `tpucc.compile`."""
+        from tpucc.interop.onnx.reading.text import ImportedSource
+
+        source = ImportedSource(f"{self.name}.onnx as .tpu", self.source, self.weights, frozenset())
+        return _executable(drive(source, Path(), options_of(**asked)))
+
+
+def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layout: Layout = "nhwc") -> ImportedModel:
+    """Reads an ONNX file as a model of the language.
+
+    `params` are sizes that the file leaves open: the batch is 8 unless they say so. With the layout "nhwc" the model takes and gives images
+    with the channels last, with "nchw" as the file does. Raises `ProgramError` for a malformed file, `CompileError` for what tpucc can't
+    take, `UsageError` for a file that can't be read or a size that isn't given.
+    """
+    from tpucc.interop.onnx.reading.text import imported_model  # compiling a source needs none of it
+
+    file = _path(path, "import_onnx", "tpucc.compile_source(text)")
+    made = imported_model(file, file.stem, params or {}, layout)
+    return ImportedModel(file.stem, made.source, made.weights)
 
 
 def load(path: PathLike) -> Executable:

@@ -15,7 +15,7 @@ from tpucc.compilation import Compilation, Observer, Recorder, State, Stopped
 from tpucc.diagnostics import Diagnostic, Error, InternalError, Source, UsageError
 from tpucc.frontend.elaborate import Model, elaborate
 from tpucc.frontend.parse import parse
-from tpucc.interop.sources import bind_weights, named_at, read_calibration
+from tpucc.interop.sources import bind_weights, named_at, params_of, read_calibration
 from tpucc.interop.weights import require_computable_values
 from tpucc.ir.collector import collector_paused
 from tpucc.ir.dtypes import BY_BITS, DEFAULT_FORMAT
@@ -40,7 +40,7 @@ BACK_STAGES = ("lower", "schedule", "verify")
 
 def front_end(source: Source, options: Options) -> Model:
     """Parses and elaborates. Raises `CompileError` with every diagnostic."""
-    return elaborate(parse(source), source, options.params, options.limits)
+    return elaborate(parse(source), source, params_of(source, options.params), options.limits)
 
 
 def compile_source(source: Source, folder: Path, options: Options, observer: Observer | None = None) -> Compilation:
@@ -148,14 +148,14 @@ def _front(state: State, folder: Path, recorder: Recorder) -> None:
     options = state.options
     module = parse(state.source)
     recorder.done("parse", state.source)
-    model = state.model = elaborate(module, state.source, options.params, options.limits)
+    model = state.model = elaborate(module, state.source, params_of(state.source, options.params), options.limits)
     state.warnings.extend(w.render(state.source) for w in model.warnings)
     _require_supported(options.cores)
     state.graph = model.graph
     verify_stage(state.graph)
     require_computable_values(state.graph)
     recorder.done("elaborate", state.graph)
-    bound = bind_weights(model, folder, options.weights)
+    bound = bind_weights(model, folder, options.weights, state.source)
     state.warnings.extend(bound.notes)
     state.graph = bound.without_notes()
     recorder.done("weights", state.graph, changed=state.graph != model.graph)

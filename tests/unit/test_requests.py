@@ -291,7 +291,7 @@ LISTING = "".join(f"read_host ub={n} host={n} rows=1\n" for n in range(30))
         ("w.npz", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
         ("w", b"PK\x03\x04\x14\0", "an archive of arrays", "--weights"),
         ("w.npy", b"\x93NUMPY\x01\0", "a single array", "np.savez"),
-        ("m.onnx", b"\x08\x07\x12\x07pytorch", "a model of another framework", "np.savez"),
+        ("m.tflite", b"\x08\x07\x12\x07pytorch", "a model of another framework", "np.savez"),
         ("m.tpu", b"\x89TPUB\r\n\x1a", "a compiled program", ".tpub"),
         ("m.svg", b"<svg xmlns='x'>", "a picture", ".tpu"),
         ("m.tpu", b"<?xml version='1.0'?>\n<svg/>", "a picture or a document", ".tpu"),

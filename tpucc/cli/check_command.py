@@ -41,8 +41,9 @@ def command(model: Path, as_json: bool, quiet: bool, **given: Any) -> None:
             click.echo(f"{printable(model.name)}: no errors")
         return
     refuse_like(given)
-    source = read_source(model)
-    made = check_source(source, model.parent, options_from(given))
+    options = options_from(given)
+    source = read_source(model, options.params)
+    made = check_source(source, model.parent, options)
     if (found := held_out(model)) is not None:
         with naming(held_out_file(model)):
             checked(made.graph.inputs, found[0], "held-out set")

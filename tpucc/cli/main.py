@@ -33,6 +33,7 @@ COMMANDS = {
     "check": "Diagnostics only: what compile would refuse.",
     "asm": "Assemble a listing into a program.",
     "disasm": "Print the listing of a program.",
+    "import": "Write the network of an ONNX file as a source.",
     "opt": "Run passes on a graph in text form.",
     "explain": "Explain an error code.",
     "ops": "The operators of the language.",

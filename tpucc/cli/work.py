@@ -85,7 +85,7 @@ def compiled(
         compilation = resumed(path, given["like"], options, observe)
     else:
         refuse_like(given)
-        compilation = compile_source(read_source(path), path.parent, options, observe)
+        compilation = compile_source(read_source(path, options.params), path.parent, options, observe)
     if not quiet:
         _print_warnings(compilation.warnings, progress)
     return compilation

@@ -48,7 +48,7 @@ SUFFIXES: Mapping[str, Foreign] = {
     ".npz": _ARCHIVE,
     ".npy": _ARRAY,
     ".safetensors": Foreign("a file of weights", "weights go to --weights"),
-    ".onnx": _KERAS,
+    ".onnx": Foreign("a model in ONNX's format", "tpucc import MODEL.onnx -o MODEL.tpu writes its source; every command takes it, too"),
     ".keras": _KERAS,
     ".h5": _KERAS,
     ".tflite": _KERAS,

@@ -7,24 +7,29 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, printable
+from tpucc.diagnostics import CompileError, Diagnostic, Error, Label, LimitError, Source, Span, UsageError, printable
 from tpucc.files import inside, opened, unreadable
 from tpucc.frontend.elaborate import Limits, Model
 from tpucc.interop.archive import naming, read_arrays
 from tpucc.interop.foreign import foreign
 from tpucc.interop.programs import suggestion
-from tpucc.interop.weights import bind_archive, bind_drawn, require_source
+from tpucc.interop.weights import bind_archive, bind_arrays, bind_drawn, require_source
 from tpucc.ir.graph import Graph
 from tpucc.numerics import AnyArray
 from tpucc.passes.model_inputs import checked
 
+NO_PARAMS: Mapping[str, str] = {}
+ONNX = ".onnx"
 
-def read_source(path: Path) -> Source:
-    """The source at `path`.
 
-    Raises `UsageError` when it can't be read, `LimitError` when it is too large, `CompileError` E0121 for another kind of file, and E0101
-    when it isn't UTF-8.
+def read_source(path: Path, params: Mapping[str, str] = NO_PARAMS) -> Source:
+    """The source at `path`. An ONNX file is imported, with its weights; `params` are the texts of -D, some of which may be sizes of it.
+
+    Raises what `imported_model` does for such a file, else `UsageError` when it can't be read, `LimitError` when it is too large,
+    `CompileError` E0121 for another kind of file, and E0101 when it isn't UTF-8.
     """
+    if path.suffix.lower() == ONNX:
+        return _imported(path, params)
     most = Limits().source_bytes
     try:
         with opened(path) as stream:
@@ -45,10 +50,35 @@ def read_source(path: Path) -> Source:
         raise CompileError(Diagnostic("E0101", f"{path.name} is not a text file: {where}", help=(mend,))) from None
 
 
-def bind_weights(model: Model, folder: Path, archive: Path | None) -> Graph:
-    """The operator graph with its weights: from the command line's archive, the source's, or drawn."""
+def _imported(path: Path, params: Mapping[str, str]) -> Source:
+    from tpucc.interop.onnx.reading.text import ImportedSource, imported_model  # a source needs none of it
+
+    made = imported_model(path, path.stem, open_sizes(params))
+    return ImportedSource(printable(f"{path.name} as .tpu"), made.source, made.weights, made.fixed)
+
+
+def params_of(source: Source, params: Mapping[str, str]) -> Mapping[str, str]:
+    """The texts of -D that the source's params take: those of an imported one without the sizes that it was imported for."""
+    fixed: frozenset[str] = getattr(source, "fixed", frozenset())
+    return {name: text for name, text in params.items() if name not in fixed} if fixed else params
+
+
+def open_sizes(params: Mapping[str, str]) -> dict[str, int]:
+    """The texts of -D as sizes. Raises `UsageError` E1008 for one that isn't a positive number."""
+    for name, text in params.items():
+        if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 2**31:
+            raise UsageError(
+                Diagnostic("E1008", f"-D {printable(name)}={printable(text[:40])} is no size: sizes are whole numbers from 1 on")
+            )
+    return {name: int(text) for name, text in params.items()}
+
+
+def bind_weights(model: Model, folder: Path, archive: Path | None, source: Source | None = None) -> Graph:
+    """The operator graph with its weights: from the command line's archive, the source's, or drawn. An imported source has its own."""
     if archive is not None:
         return bind_archive(model.graph, archive)
+    if (arrays := getattr(source, "weights", None)) is not None:
+        return bind_arrays(model.graph, arrays)
     if model.random_seed is not None:
         return bind_drawn(model.graph, model.random_seed)
     if model.weights is None:

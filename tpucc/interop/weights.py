@@ -65,6 +65,11 @@ def bind_archive(graph: Graph, path: Path) -> Graph:
     return _bound(graph, {key: Constant(value) for key, value in values.items()}).noting(*_rounding(rounded, len(weights), path))
 
 
+def bind_arrays(graph: Graph, arrays: Mapping[str, AnyArray]) -> Graph:
+    """The graph with its weights from arrays that were made for it."""
+    return _bound(graph, {key: Constant(array) for key, array in arrays.items()})
+
+
 def bind_like(graph: Graph, model: Iterable[Node]) -> Graph:
     """A graph from before its weights were read, with those of its model's nodes of the same names."""
     bound = {node.name: node for node in model}

@@ -9,7 +9,7 @@ from tpucc.ops import legalisation_of
 from tpucc.ops.fused import Fused, fused_form, with_activation
 from tpucc.ops.opdef import Arithmetic, Table
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.fuse_bias import is_open_product
+from tpucc.passes.fuse_bias import is_fusable
 from tpucc.passes.rewriter import Rewriter, is_function
 
 
@@ -50,7 +50,7 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
 def _open_form(rewriter: Rewriter, node: Node) -> tuple[str, Fused] | None:
     """The operator that takes in an activation after `node`, and its attributes before it does; None when there is none."""
     # lab 2 begin: say what takes in an activation
-    if is_open_product(rewriter, node):
+    if is_fusable(rewriter, node):
         return fused_form(node.op, node.attributes)
     alone = isinstance(legalisation_of(node.op), Arithmetic) and not isinstance(node.attributes, Fused) and rewriter.is_free(node)
     return fused_form(node.op, node.attributes) if alone else None

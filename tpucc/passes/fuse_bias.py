@@ -9,6 +9,7 @@ import numpy as np
 from tpucc.ir.constants import Constant
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops import facts_of
+from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.fused import Fused, fused_form
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.rewriter import Rewriter, as_columns, constant_of, is_product, is_written, obstacle
@@ -38,10 +39,10 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     if not facts.signs:
         return False
     product, other = rewriter.operands(node)
-    if facts.commutative(node.attributes) and not is_open_product(rewriter, product):
+    if facts.commutative(node.attributes) and not is_fusable(rewriter, product):
         product, other = other, product
     added = constant_of(other)
-    if added is None or node.type.shape != product.type.shape or not is_open_product(rewriter, product):
+    if added is None or node.type.shape != product.type.shape or not is_fusable(rewriter, product):
         return False
     columns = as_columns(added, product.type)
     if columns is None:
@@ -54,15 +55,22 @@ def _fuse(rewriter: Rewriter, node: Node) -> bool:
     # lab 2 end
 
 
-def is_open_product(rewriter: Rewriter, node: Node) -> bool:
-    """Whether something may be fused into the node: a product with weights, without activation, read once, and not pinned."""
+def is_fusable(rewriter: Rewriter, node: Node) -> bool:
+    """Whether a bias or an activation may be fused into the node: a product with weights, without activation, read once, and not pinned.
+    Its weights may be: they stay as they are, and the sums are rounded once."""
     if not is_product(node) or obstacle(node, rewriter.operands(node)):
         return False
     if isinstance(node.attributes, Fused) and node.attributes.activation:
         return False
-    _, weights, *bias = rewriter.operands(node)
-    known = [operand for operand in (weights, *bias) if not is_written(operand)]
-    return rewriter.is_free(node) and all(constant_of(operand) is not None for operand in known)
+    weights, *bias = rewriter.operands(node)[1:]
+    constants = isinstance(weights.attributes, ConstantAttributes) and all(constant_of(operand) is not None for operand in bias)
+    return rewriter.is_free(node) and (is_written(weights) or constants)
+
+
+def is_open_product(rewriter: Rewriter, node: Node) -> bool:
+    """Whether the node is such a product whose weights aren't pinned: others may take their place."""
+    weights = rewriter.operands(node)[1] if len(node.operands) > 1 else node
+    return is_fusable(rewriter, node) and (is_written(weights) or constant_of(weights) is not None)
 
 
 def _bias(rewriter: Rewriter, node: Node, product: Node, other: Node, columns: Constant) -> Node:

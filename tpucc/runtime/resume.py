@@ -88,7 +88,7 @@ def base_at(path: Path, options: Options) -> Base:
     stages: what a text takes from its model, no stage can change."""
     if path.suffix == ".tpub":
         return Base(load_program(path).program)
-    made = compile_source(read_source(path), path.parent, replace(options, stages=Stages(), stop_after=None))
+    made = compile_source(read_source(path, options.params), path.parent, replace(options, stages=Stages(), stop_after=None))
     assert made.program is not None
     return Base(made.program, made)
 

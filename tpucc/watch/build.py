@@ -69,8 +69,9 @@ def attempt(recipe: Recipe) -> Outcome:
 
 
 def _built(recipe: Recipe) -> Built:
-    source = read_source(recipe.path)
-    compilation = compile_source(source, recipe.path.parent, recipe.options())
+    options = recipe.options()
+    source = read_source(recipe.path, options.params)
+    compilation = compile_source(source, recipe.path.parent, options)
     assert compilation.program is not None
     assert compilation.model is not None
     runtime = Runtime(compilation.program)

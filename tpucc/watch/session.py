@@ -109,7 +109,7 @@ def differ(one: Mapping[Path, Mark], other: Mapping[Path, Mark]) -> bool:
 
 def named_files(path: Path, options: Options) -> Iterator[Path]:
     """The archives that the source at `path` names, there or not. Raises what reading and elaborating it raises."""
-    model = front_end(read_source(path), options)
+    model = front_end(read_source(path, options.params), options)
     folder = path.parent
     for name in (model.weights, model.calibration):
         if name and "\0" not in name and inside(folder / name, folder):

@@ -1,0 +1,266 @@
+"""ONNX files that aren't what they say: every one is refused with a message, before anything large is made."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.onnx_files import add_model, model_of, wire
+from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading.model import MAX_DEPTH, MAX_NODES, decoded
+from tpucc.interop.onnx.reading.wire import Reader, WireError, varints
+
+helper = pytest.importorskip("onnx").helper
+TensorProto = pytest.importorskip("onnx").TensorProto
+
+
+def refused(data: bytes, folder: Path) -> tuple[list[str], str, int]:
+    """The codes of the errors of a file with these bytes, their text, and the exit status."""
+    path = folder / "m.onnx"
+    path.write_bytes(data)
+    with pytest.raises(tpucc.Error) as raised:
+        tpucc.import_onnx(path)
+    return [d.code for d in raised.value.diagnostics], str(raised.value), raised.value.exit_status
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [
+        (b"", "it has no graph"),
+        (b"\x00", "number 0"),
+        (b"\xff" * 20, "more than ten bytes"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:00", "unknown kind"),
+        (b"\x89PNG\r\n\x1a\n", "not a model"),
+        (wire((7, wire((1, wire((4, b"\xff\xfe")))))), "not UTF-8"),
+        (wire((7, b"\x0a\xff\xff\xff\xff\x0f")), "ends inside a field"),
+        (wire((7, 3)), "a number where bytes are expected"),
+        (wire((7, wire((5, wire((2, b"float")))))), "bytes where a number is expected"),
+        (wire((7, wire((5, wire((1, 4), (3, b"")))))), "segments"),
+    ],
+)
+def test_bytes_that_are_no_model(data: bytes, says: str, tmp_path: Path) -> None:
+    codes, text, status = refused(data, tmp_path)
+    assert codes == ["E1001"]
+    assert status == 3
+    assert says in text
+
+
+def test_a_model_that_is_cut_off_is_refused() -> None:
+    data = add_model(np.ones(4, np.float32)).SerializeToString()
+    whole = data.rindex(b"com.microsoft") - 4  # what follows is one field more, which a file may lack
+    for end in range(whole):
+        with pytest.raises(tpucc.Error):
+            decoded(data[:end], None)
+
+
+def test_random_bytes_in_a_model_make_no_other_error(tmp_path: Path) -> None:
+    data, draw = bytearray(add_model(np.ones(4, np.float32)).SerializeToString()), np.random.default_rng(0)
+    for place in range(len(data)):
+        changed = bytearray(data)
+        changed[place] = int(draw.integers(256))
+        with contextlib.suppress(tpucc.CompileError, tpucc.ProgramError, tpucc.UsageError):
+            made = Imported("m", "m.onnx", decoded(bytes(changed), tmp_path), "nhwc")
+            made.built(made.sizes({}))
+
+
+def tensor(**fields: object) -> Any:
+    return TensorProto(**{"name": "w", "data_type": TensorProto.FLOAT, **fields})
+
+
+@pytest.mark.parametrize(
+    ("constant", "code", "says"),
+    [
+        (tensor(dims=[2**40]), "E1003", "4,398,046,511,104 bytes"),
+        (tensor(dims=[2**62, 2**62]), "E1003", "claims"),
+        (tensor(dims=[-4]), "E1001", "negative size"),
+        (tensor(dims=[1] * 40, raw_data=bytes(4)), "E1001", "40 dimensions"),
+        (tensor(dims=[4]), "E1001", "claims 4 values, and there are 0"),
+        (tensor(dims=[4], raw_data=bytes(15)), "E1001", "no whole number"),
+        (tensor(dims=[4], raw_data=bytes(12)), "E1001", "claims 4 values, and there are 3"),
+        (tensor(dims=[2], data_type=TensorProto.STRING, string_data=[b"a", b"b"]), "E1006", "strings"),
+        (tensor(dims=[2], data_type=TensorProto.INT4, raw_data=bytes(1)), "E1006", "int4"),
+        (tensor(dims=[2], data_type=99, raw_data=bytes(1)), "E1001", "unknown type 99"),
+        (tensor(dims=[4], raw_data=np.array([1, 2, np.nan, 4], "<f4").tobytes()), "E1007", "not a number"),
+    ],
+)
+def test_constants_that_claim_what_is_not_there(constant: Any, code: str, says: str, tmp_path: Path) -> None:
+    codes, text, status = refused(model_of([helper.make_node("Add", ["x", "w"], ["y"])], [constant]).SerializeToString(), tmp_path)
+    assert codes == [code]
+    assert status == (1 if code in ("E1006", "E1007") else 3)
+    assert says in text
+
+
+def outside(location: str, **entries: str) -> bytes:
+    found = tensor(dims=[4], data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": location, **entries}.items():
+        found.external_data.add(key=key, value=value)
+    data: bytes = model_of([helper.make_node("Add", ["x", "w"], ["y"])], [found]).SerializeToString()
+    return data
+
+
+@pytest.mark.parametrize(
+    ("location", "entries", "says"),
+    [
+        ("../w.bin", {}, "outside of the model's folder"),
+        ("/etc/passwd", {}, "outside of the model's folder"),
+        ("", {}, "no file"),
+        ("a\0b", {}, "outside"),
+        ("link.bin", {}, "outside of the model's folder"),
+        ("missing.bin", {}, "no such file"),
+        ("pipe", {}, "pipe"),
+        ("w.bin", {"offset": "8"}, "has 16 bytes"),
+        ("w.bin", {"offset": "-8"}, "has 16 bytes"),
+        ("w.bin", {"length": "999999999999"}, "claims 16 bytes"),
+        ("w.bin", {"offset": "one"}, "no number"),
+        ("w.bin", {"offset": "9" * 400}, "no number"),
+    ],
+)
+def test_external_data_stays_in_the_folder_and_in_its_file(location: str, entries: dict[str, str], says: str, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "w.bin").write_bytes(bytes(16))
+    (folder / "w.bin").write_bytes(bytes(16))
+    os.symlink(tmp_path / "w.bin", folder / "link.bin")
+    os.mkfifo(folder / "pipe")
+    codes, text, status = refused(outside(location, **entries), folder)
+    assert codes == ["E1004"]
+    assert status == 3
+    assert says in text
+
+
+def test_external_data_beside_the_model_is_read(tmp_path: Path) -> None:
+    (tmp_path / "w.bin").write_bytes(bytes(8) + np.arange(4, dtype="<f4").tobytes())
+    (tmp_path / "m.onnx").write_bytes(outside("w.bin", offset="8", length="16"))
+    assert tpucc.import_onnx(tmp_path / "m.onnx").weights["w"].tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([("Relu", ["a"], ["y"]), ("Neg", ["x"], ["a"])], "comes later"),
+        ([("Relu", ["y"], ["y"])], "comes later"),
+        ([("Add", ["x", "b"], ["a"]), ("Neg", ["a"], ["b"]), ("Neg", ["b"], ["y"])], "comes later"),
+        ([("Relu", ["a"], ["y"])], "nothing computes"),
+        ([("Relu", ["x"], ["x"])], "defined twice"),
+        ([("Relu", ["x"], ["y"]), ("Neg", ["x"], ["y"])], "defined twice"),
+        ([("Relu", ["x"], ["z"])], "nothing computes"),
+    ],
+)
+def test_names_that_no_order_defines(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
+    codes, text, status = refused(model_of([helper.make_node(*node) for node in nodes]).SerializeToString(), tmp_path)
+    assert codes == ["E1002"]
+    assert status == 3
+    assert says in text
+
+
+def test_nested_graphs_have_a_depth(tmp_path: Path) -> None:
+    inner = wire((2, b"g"))
+    for _ in range(MAX_DEPTH + 2):
+        inner = wire((1, wire((4, b"If"), (5, wire((1, b"then_branch"), (6, inner), (20, 5))))))
+    assert refused(wire((8, wire((2, 21))), (7, inner)), tmp_path)[0] == ["E1003"]
+    inner = wire((2, b"g"))
+    for _ in range(500):
+        inner = wire((1, wire((5, wire((6, inner))))))
+    assert refused(wire((7, inner)), tmp_path)[0] == ["E1003"]
+
+
+def test_too_many_nodes_and_fields(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert refused(wire((7, wire((1, b"")) * (MAX_NODES + 1))), tmp_path)[0] == ["E1003"]
+    monkeypatch.setattr("tpucc.interop.onnx.reading.wire.MAX_FIELDS", 50)
+    assert "more than 50 fields" in refused(wire((7, wire((13, b"")) * 60)), tmp_path)[1]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "says"),
+    [
+        ([("ConstantOfShape", ["n"], ["b"]), ("Add", ["x", "b"], ["y"])], "broadcast"),
+        ([("ConstantOfShape", ["n"], ["b"]), ("Neg", ["b"], ["c"]), ("Add", ["x", "c"], ["y"])], ""),
+        ([("Tile", ["x", "t"], ["y"])], ""),
+        ([("Tile", ["n", "t1"], ["y"])], "values is computed"),
+        ([("Range", ["zero", "many", "one"], ["y"])], "values is computed"),
+        ([("Reshape", ["x", "n"], ["y"])], "in the shape"),
+        ([("OneHot", ["t", "many", "v"], ["y"])], "values is computed"),
+    ],
+)
+def test_small_files_that_would_make_large_constants(nodes: list[tuple[str, list[str], list[str]]], says: str, tmp_path: Path) -> None:
+    import tracemalloc
+
+    arrays = {
+        "n": np.array([2**20, 2**20]),
+        "t": np.array([2**20, 2**20]),
+        "t1": np.array([2**40]),
+        "zero": np.array(0),
+        "one": np.array(1),
+        "many": np.array(2**40),
+        "v": np.array([0.0, 1.0], np.float32),
+    }
+    read_ = {name for _, inputs, _ in nodes for name in inputs}
+    constants = [pytest.importorskip("onnx").numpy_helper.from_array(array, name) for name, array in arrays.items() if name in read_]
+    tracemalloc.start()
+    try:
+        _, text, status = refused(model_of([helper.make_node(*node) for node in nodes], constants).SerializeToString(), tmp_path)
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+    assert status == 1
+    assert says in text
+
+
+def test_opsets(tmp_path: Path) -> None:
+    relu = [helper.make_node("Relu", ["x"], ["y"])]
+    assert refused(model_of(relu, opset=99).SerializeToString(), tmp_path)[0] == ["E1005"]
+    assert refused(model_of(relu, opset=6).SerializeToString(), tmp_path)[0] == ["E1005"]
+    model = model_of(relu)
+    del model.opset_import[:]
+    codes, text, status = refused(model.SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1001"], 3)
+    assert "no opset" in text
+
+
+def test_all_unsupported_operators_are_named_at_once(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("TopK", ["x", "k"], ["a", "i"], name="top"),
+        helper.make_node("Sin", ["x"], ["b"], name="s1"),
+        helper.make_node("Sin", ["b"], ["c"], name="s2"),
+        helper.make_node("Nothing", ["x"], ["d"], name="ours", domain="example.org"),
+        helper.make_node("Pow", ["x", "p"], ["y"], name="power"),
+    ]
+    constants = [helper.make_tensor("k", TensorProto.INT64, [1], [2]), helper.make_tensor("p", TensorProto.FLOAT, [], [1.3])]
+    codes, text, status = refused(model_of(nodes, constants).SerializeToString(), tmp_path)
+    assert status == 1
+    assert codes == ["E1006", "E1006", "E1006", "E1007"]
+    assert "TopK (1 node: top)" in text
+    assert "end the model before TopK" in text
+    assert "Sin (1 node: s1)" in text
+    assert "example.org.Nothing" in text
+    assert "the exponent 1.3 (1 node: power)" in text
+
+
+def test_loops_and_computed_branches_are_refused(tmp_path: Path) -> None:
+    value = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 4])
+    branch = helper.make_graph([helper.make_node("Neg", ["x"], ["z"])], "b", [], [value])
+    nodes = [
+        helper.make_node("ReduceMax", ["x"], ["m"], keepdims=0),
+        helper.make_node("Cast", ["m"], ["c"], to=TensorProto.BOOL),
+        helper.make_node("If", ["c"], ["y"], then_branch=branch, else_branch=branch),
+    ]
+    codes, text, _ = refused(model_of(nodes).SerializeToString(), tmp_path)
+    assert codes == ["E1007"]
+    assert "condition is computed" in text
+
+
+def test_packed_numbers() -> None:
+    numbers = np.array([0, 1, 127, 128, 300, 2**31, 2**63 - 1, -1, -(2**63)])
+    coded = b"".join(wire((1, int(number) % 2**64))[1:] for number in numbers)
+    assert varints(memoryview(coded)).tolist() == numbers.tolist()
+    assert varints(memoryview(b"")).tolist() == []
+    with pytest.raises(WireError):
+        varints(memoryview(b"\x80"))
+    with pytest.raises(WireError):
+        list(Reader().fields(memoryview(b"\x0c")))

@@ -1,0 +1,412 @@
+"""ONNX files in: the float reference of what is read equals ONNX Runtime, images have their channels last, and no transpose is left."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.support.onnx_files import model_of
+from tpucc.cli.main import main
+from tpucc.interop.onnx.reading import Imported
+from tpucc.interop.onnx.reading.model import decoded
+from tpucc.interop.onnx.reading.network_of import Built
+from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.weights import bind_arrays
+from tpucc.ir.graph import Graph
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+
+onnx = pytest.importorskip("onnx")
+runtime = pytest.importorskip("onnxruntime")
+node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
+DRAW = np.random.default_rng(0)
+
+
+def drawn(name: str, *shape: int) -> Any:
+    return array(DRAW.normal(0, 0.5, shape).astype(np.float32), name)
+
+
+def whole(name: str, *numbers: int) -> Any:
+    return array(np.array(numbers, np.int64), name)
+
+
+def built(model: Any, layout: Any = "nhwc", **sizes: int) -> Built:
+    return Imported("m", "m.onnx", decoded(model.SerializeToString(), None), layout).built(sizes)
+
+
+def compared(model: Any, layout: Any = "nhwc", **sizes: int) -> Graph:
+    """The graph of a model, whose values on random inputs are those of ONNX Runtime."""
+    made = built(model, layout, **sizes)
+    session = runtime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    given: dict[str, AnyArray] = {}
+    ours: dict[str, AnyArray] = {}
+    for wanted, value in zip(session.get_inputs(), made.graph.inputs, strict=True):
+        order = made.layouts.get(value.name, tuple(range(value.type.rank)))
+        ours[value.name] = DRAW.normal(size=value.type.shape).astype(np.float32)
+        given[wanted.name] = ours[value.name].transpose(np.argsort(order))
+    found = evaluate(bind_arrays(made.graph, made.weights), ours)
+    for output, expected in zip(made.graph.outputs, session.run(None, given), strict=True):
+        order = made.layouts.get(output.name, tuple(range(expected.ndim)))
+        result = found[output.node].transpose(np.argsort(order))
+        assert result.shape == expected.shape
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    return made.graph
+
+
+def ops(graph: Graph) -> list[str]:
+    return [found.op for found in graph if found.op not in ("input", "weight", "constant")]
+
+
+IMAGE = {"x": (2, 4, 7, 9)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants", "wanted"),
+    [
+        (
+            [node("Conv", ["x", "w", "b"], ["y"], pads=[1, 0, 2, 1], strides=[2, 1])],
+            [drawn("w", 6, 4, 3, 2), drawn("b", 6)],
+            ["conv2d", "add"],
+        ),
+        ([node("Conv", ["x", "w"], ["y"], group=4, dilations=[2, 2])], [drawn("w", 8, 1, 3, 3)], ["conv2d"]),
+        ([node("Conv", ["x", "w"], ["y"], auto_pad="SAME_LOWER", strides=[2, 2])], [drawn("w", 3, 4, 2, 3)], ["conv2d"]),
+        (
+            [node("ConvTranspose", ["x", "w", "b"], ["y"], strides=[2, 3], output_padding=[1, 2])],
+            [drawn("w", 4, 5, 3, 2), drawn("b", 5)],
+            None,
+        ),
+        ([node("ConvTranspose", ["x", "w"], ["y"], group=2, dilations=[2, 1], pads=[1, 0, 1, 1])], [drawn("w", 4, 3, 3, 2)], None),
+        ([node("ConvTranspose", ["x", "w"], ["y"], strides=[3, 3], output_shape=[20, 26])], [drawn("w", 4, 2, 2, 2)], None),
+        ([node("MaxPool", ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1)], [], ["max_pool"]),
+        ([node("AveragePool", ["x"], ["y"], kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1)], [], ["avg_pool"]),
+        ([node("AveragePool", ["x"], ["y"], kernel_shape=[2, 2], auto_pad="SAME_UPPER")], [], ["avg_pool"]),
+        ([node("GlobalAveragePool", ["x"], ["a"]), node("Flatten", ["a"], ["y"])], [], ["global_avg_pool"]),
+        ([node("ReduceMean", ["x", "n"], ["y"], keepdims=0)], [whole("n", 2, 3)], ["global_avg_pool"]),
+        ([node("GlobalMaxPool", ["x"], ["y"])], [], ["max", "reshape"]),
+        ([node("LRN", ["x"], ["y"], size=3)], [], ["lrn"]),
+        ([node("InstanceNormalization", ["x", "s", "t"], ["y"])], [drawn("s", 4), drawn("t", 4)], None),
+        ([node("GroupNormalization", ["x", "s", "t"], ["y"], num_groups=2)], [drawn("s", 4), drawn("t", 4)], None),
+        ([node("Flatten", ["x"], ["a"]), node("Gemm", ["a", "w", "b"], ["y"], transB=1)], [drawn("w", 5, 252), drawn("b", 5)], None),
+        ([node("Add", ["x", "c"], ["y"])], [drawn("c", 4, 1, 1)], ["add"]),
+        ([node("Mul", ["x", "c"], ["y"])], [drawn("c", 7, 9)], ["mul"]),
+        ([node("Concat", ["x", "x"], ["y"], axis=1)], [], ["concat"]),
+        ([node("Split", ["x"], ["a", "b"], axis=1, num_outputs=2), node("Sub", ["b", "a"], ["y"])], [], ["slice", "slice", "sub"]),
+        ([node("Pad", ["x", "p"], ["y"])], [whole("p", 0, 0, 1, 2, 0, 0, 0, 3)], ["pad"]),
+        ([node("Pad", ["x", "p"], ["y"], mode="reflect")], [whole("p", 0, 0, 2, 1, 0, 0, 1, 0)], None),
+        ([node("Pad", ["x", "p", "v"], ["y"])], [whole("p", 0, 1, 0, 0, 0, 0, 0, 1), array(np.float32(2.5), "v")], None),
+        (
+            [node("Resize", ["x", "", "s"], ["y"], coordinate_transformation_mode="asymmetric", nearest_mode="floor")],
+            [array(np.array([1, 1, 2, 3], np.float32), "s")],
+            ["resize"],
+        ),
+        ([node("Resize", ["x", "", "", "n"], ["y"], mode="linear")], [whole("n", 2, 4, 5, 12)], ["resize"]),
+        (
+            [node("Resize", ["x", "", "", "n"], ["y"], mode="linear", coordinate_transformation_mode="align_corners")],
+            [whole("n", 2, 4, 5, 12)],
+            None,
+        ),
+        ([node("Resize", ["x", "", "", "n"], ["y"], mode="cubic")], [whole("n", 2, 4, 14, 6)], None),
+        ([node("DepthToSpace", ["x"], ["y"], blocksize=2)], [], ["reshape", "transpose", "reshape"]),
+        ([node("Softmax", ["x"], ["y"], axis=1)], [], ["softmax"]),
+        (
+            [node("ArgMax", ["x"], ["a"], axis=1, keepdims=0), node("Gather", ["t", "a"], ["y"])],
+            [drawn("t", 4, 3)],
+            ["argmax", "embedding"],
+        ),
+        (
+            [node("BatchNormalization", ["x", *"stmv"], ["y"])],
+            [drawn("s", 4), drawn("t", 4), drawn("m", 4), array(np.full(4, 0.5, np.float32), "v")],
+            ["batch_norm"],
+        ),
+        ([node("Sigmoid", ["x"], ["a"]), node("Mul", ["a", "x"], ["y"])], [], ["silu"]),
+        ([node("HardSigmoid", ["x"], ["a"], alpha=1 / 6), node("Mul", ["a", "x"], ["y"])], [], ["hard_swish"]),
+        ([node("PRelu", ["x", "s"], ["y"])], [drawn("s", 4, 1, 1)], None),
+    ],
+    ids=lambda value: value[-1].op_type if isinstance(value, list) and value and hasattr(value[-1], "op_type") else "",
+)
+def test_operators_on_images(nodes: Sequence[Any], constants: Sequence[Any], wanted: list[str] | None) -> None:
+    """A convolution before them makes their input an image with its channels last."""
+    first = node("Conv", ["i", "k"], ["x"])
+    model = model_of([first, *nodes], [array(DRAW.normal(size=(4, 3, 1, 1)).astype(np.float32), "k"), *constants], {"i": (2, 3, 7, 9)})
+    graph = compared(model)
+    assert graph.inputs[0].type.shape == (2, 7, 9, 3)
+    if wanted is not None:
+        assert ops(graph)[1:] == wanted
+    compared(model, "nchw")
+
+
+SEQUENCE = {"x": (3, 5, 6)}
+
+
+@pytest.mark.parametrize(
+    ("nodes", "constants"),
+    [
+        ([node("Erf", ["x"], ["y"])], []),
+        (
+            [node("ArgMax", ["x"], ["i"], axis=2, keepdims=0), node("OneHot", ["i", "n", "v"], ["y"], axis=1)],
+            [whole("n", 6), array(np.array([-1, 3], np.float32), "v")],
+        ),
+        ([node("Softplus", ["x"], ["y"])], []),
+        ([node("LogSoftmax", ["x"], ["y"], axis=1)], []),
+        ([node("Selu", ["x"], ["y"])], []),
+        ([node("Celu", ["x"], ["y"], alpha=0.7)], []),
+        ([node("Pow", ["x", "p"], ["y"])], [array(np.float32(3), "p")]),
+        ([node("Clip", ["x", "", "h"], ["y"])], [array(np.float32(0.5), "h")]),
+        ([node("Where", ["m", "x", "z"], ["y"])], [array(np.tri(6)[:5] > 0, "m"), array(np.float32(-9), "z")]),
+        ([node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("MatMul", ["a", "w"], ["y"])], [drawn("w", 5, 4)]),
+        ([node("Einsum", ["x", "w"], ["y"], equation="bij,kj->bki")], [drawn("w", 4, 6)]),
+        ([node("Transpose", ["x"], ["a"], perm=[0, 2, 1]), node("MatMul", ["x", "a"], ["y"])], []),
+        ([node("LayerNormalization", ["x", "g", "b"], ["y"])], [drawn("g", 6), drawn("b", 6)]),
+        ([node("RMSNormalization", ["x", "g"], ["y"])], [drawn("g", 6)]),
+        ([node("Gather", ["x", "i"], ["y"], axis=1)], [whole("i", 4, 0, 0, 2)]),
+        ([node("Slice", ["x", "s", "e", "a", "t"], ["y"])], [whole("s", -1), whole("e", -9), whole("a", 2), whole("t", -2)]),
+        ([node("ReduceL2", ["x", "a"], ["y"])], [whole("a", 0, 2)]),
+        ([node("ReduceLogSumExp", ["x", "a"], ["y"], keepdims=0)], [whole("a", 1)]),
+        ([node("Reshape", ["x", "n"], ["a"]), node("Transpose", ["a"], ["y"], perm=[2, 0, 3, 1])], [whole("n", 3, 5, 2, 3)]),
+        ([node("Expand", ["x", "n"], ["y"])], [whole("n", 2, 1, 1, 6)]),
+        ([node("Tile", ["x", "n"], ["y"])], [whole("n", 1, 2, 1)]),
+        ([node("Trilu", ["x"], ["y"], upper=0)], []),
+        ([node("Conv", ["x", "w"], ["y"], strides=[2], pads=[1, 0])], [drawn("w", 4, 5, 3)]),
+        (
+            [node("GreaterOrEqual", ["x", "z"], ["m"]), node("Not", ["m"], ["n"]), node("Where", ["n", "z", "x"], ["y"])],
+            [array(np.float32(0.1), "z")],
+        ),
+    ],
+    ids=lambda value: value[-1].op_type if isinstance(value, list) and value and hasattr(value[-1], "op_type") else "",
+)
+def test_operators_on_sequences(nodes: Sequence[Any], constants: Sequence[Any]) -> None:
+    compared(model_of(nodes, constants, SEQUENCE, opset=21 if nodes[0].op_type != "RMSNormalization" else 23))
+
+
+def test_the_page_lists_the_operators_that_are_read() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "onnx.md").read_text("utf-8")
+    listed = page.partition("Abs, Add, And")[1:]
+    names = "".join(listed).partition(".\n\n")[0].replace("\n", " ").split(", ")
+    assert sorted(names) == sorted(RULES)
+
+
+def gelu(x: str, y: str) -> list[Any]:
+    steps = (("Div", [x, "root"], "d"), ("Erf", ["d"], "e"), ("Add", ["e", "one"], "s"), ("Mul", [x, "s"], "p"), ("Mul", ["p", "half"], y))
+    return [node(op, inputs, [output]) for op, inputs, output in steps]
+
+
+def test_a_gelu_and_a_layer_norm_that_were_taken_apart() -> None:
+    numbers = {"root": 2**0.5, "one": 1.0, "half": 0.5, "two": 2.0, "eps": 1e-5}
+    constants = [array(np.float32(value), name) for name, value in numbers.items()]
+    assert ops(compared(model_of(gelu("x", "y"), constants, SEQUENCE))) == ["gelu"]
+    steps = (
+        ("Sub", ["x", "mean"], "d"),
+        ("Pow", ["d", "two"], "q"),
+        ("ReduceMean", ["q", "last"], "v"),
+        ("Add", ["v", "eps"], "a"),
+        ("Sqrt", ["a"], "r"),
+        ("Div", ["d", "r"], "n"),
+        ("Mul", ["n", "g"], "m"),
+        ("Add", ["m", "b"], "y"),
+    )
+    nodes = [node("ReduceMean", ["x", "last"], ["mean"]), *(node(op, inputs, [output]) for op, inputs, output in steps)]
+    constants += [whole("last", -1), drawn("g", 6), drawn("b", 6)]
+    assert ops(compared(model_of(nodes, constants, SEQUENCE))) == ["layer_norm"]
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(("op", "gates", "more"), [("LSTM", 4, {}), ("GRU", 3, {}), ("GRU", 3, {"linear_before_reset": 1}), ("RNN", 1, {})])
+def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction: str) -> None:
+    count, units = (2 if direction == "bidirectional" else 1), 3
+    constants = [drawn("w", count, gates * units, 6), drawn("r", count, gates * units, units), drawn("b", count, 2 * gates * units)]
+    inputs = {"x": (4, 2, 6), "h": (count, 2, units)} | ({"c": (count, 2, units)} if op == "LSTM" else {})
+    outputs = ["y", "yh", "yc"][: len(inputs)]
+    made = node(
+        op, ["x", "w", "r", "b", "", *[name for name in inputs if name != "x"]], outputs, hidden_size=units, direction=direction, **more
+    )
+    compared(model_of([made], constants, inputs, outputs))
+
+
+def test_shapes_that_the_file_computes_are_folded() -> None:
+    """What exporters write for x.view(x.shape[0], -1, 3)."""
+    nodes = [
+        node("Shape", ["x"], ["s"]),
+        node("Gather", ["s", "zero"], ["n"]),
+        node("Unsqueeze", ["n", "axis"], ["u"]),
+        node("Concat", ["u", "rest"], ["t"], axis=0),
+        node("Reshape", ["x", "t"], ["y"]),
+    ]
+    constants = [array(np.array(0), "zero"), whole("axis", 0), whole("rest", -1, 3)]
+    model = model_of(nodes, constants, {"x": ("n", 6, 7)})
+    assert ops(compared(model, n=5)) == ["reshape"]
+    assert built(model, n=3).graph.nodes[-1].type.shape == (3, 14, 3)
+
+
+def classifier() -> Any:
+    """A small network for images with an open batch."""
+    nodes = [
+        node("Conv", ["image", "conv.weight", "conv.bias"], ["/net/conv/Conv_output_0"], pads=[1] * 4, name="/net/conv/Conv"),
+        node("Relu", ["/net/conv/Conv_output_0"], ["r"], name="/net/relu/Relu"),
+        node("MaxPool", ["r"], ["p"], kernel_shape=[2, 2], strides=[2, 2], name="/net/pool/MaxPool"),
+        node("Flatten", ["p"], ["f"], name="/net/Flatten"),
+        node("Gemm", ["f", "fc.weight", "fc.bias"], ["logits"], transB=1, name="/net/fc/Gemm"),
+    ]
+    constants = [drawn("conv.weight", 4, 3, 3, 3), drawn("conv.bias", 4), drawn("fc.weight", 5, 64), drawn("fc.bias", 5)]
+    return model_of(nodes, constants, {"image": ("batch", 3, 8, 8)}, ["logits"])
+
+
+def test_import_writes_a_source_that_compiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    onnx.save(classifier(), tmp_path / "net.onnx")
+    assert main(["import", str(tmp_path / "net.onnx"), "-o", str(tmp_path / "made.tpu")]) == 0
+    text = (tmp_path / "made.tpu").read_text("utf-8")
+    assert "image is" in text or "Images are" in text
+    assert "param batch = 8" in text
+    assert 'weights "made.npz"' in text
+    assert "transpose" not in text
+    assert '"conv.weight"' in text
+    assert main(["check", str(tmp_path / "made.tpu"), "-D", "batch=3"]) == 0
+    assert "f32[3, 8, 8, 3]" in capsys.readouterr().out
+
+
+def test_every_command_takes_the_file_itself(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(classifier(), path)
+    assert main(["check", str(path), "-D", "batch=3"]) == 0
+    assert "image: f32[3, 8, 8, 3]" in capsys.readouterr().out.replace("\n  ", " ")
+    exe = tpucc.compile(path, params={"batch": 2}, level=1)
+    images = DRAW.normal(size=(2, 8, 8, 3)).astype(np.float32)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"image": images.transpose(0, 3, 1, 2)})
+    assert np.abs(exe.run(images)["logits"] - wanted).max() < 0.05 * np.abs(wanted).max()
+    assert exe.compilation is not None
+    assert exe.compilation.source.name == "net.onnx as .tpu"
+
+
+def test_import_onnx_gives_source_and_weights(tmp_path: Path) -> None:
+    onnx.save(classifier(), tmp_path / "net.onnx")
+    made = tpucc.import_onnx(tmp_path / "net.onnx", params={"batch": 2})
+    assert set(made.weights) == {"conv.weight", "conv.bias", "fc.weight", "fc.bias"}
+    assert made.weights["conv.weight"].shape == (3, 3, 3, 4)
+    assert "param batch = 2" in made.source
+    made.save(tmp_path / "other.tpu")
+    images = DRAW.normal(size=(2, 8, 8, 3)).astype(np.float32)
+    saved, direct = tpucc.compile(tmp_path / "other.tpu"), made.compile()
+    assert np.array_equal(saved.run(images)["logits"], direct.run(images)["logits"])
+
+
+def test_open_sizes_other_than_the_batch_are_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    onnx.save(model_of([node("Relu", ["x"], ["y"])], (), {"x": ("batch", "length", 3)}), path)
+    with pytest.raises(tpucc.UsageError, match="leaves the size length open"):
+        tpucc.import_onnx(path)
+    with pytest.raises(tpucc.UsageError, match="named lengths"):
+        tpucc.import_onnx(path, params={"lengths": 3})
+    made = tpucc.import_onnx(path, params={"length": 5})
+    assert "param length = 5" in made.source
+    assert "f32[batch, length, 3]" in made.source
+
+
+def quantised(per_channel: bool, unsigned: bool) -> Any:
+    """A convolution and a product between QuantizeLinear and DequantizeLinear, as quantisers write them."""
+    kind, zero = (np.uint8, 131) if unsigned else (np.int8, 3)
+    columns = (4,) if per_channel else ()
+    weights = DRAW.integers(-127, 128, (4, 3, 3, 3)).astype(np.int8)
+    weights[:, 0, 0, 0] = 127
+    scales = DRAW.uniform(0.001, 0.01, columns).astype(np.float32)
+    fc = DRAW.integers(-127, 128, (5, 64)).astype(np.int8)
+    fc[:, 0] = -127
+    constants = [
+        array(weights, "w"),
+        array(scales, "ws"),
+        array(np.zeros(columns, np.int8), "wz"),
+        array(np.float32(0.02), "xs"),
+        array(kind(zero), "z"),
+        array(np.float32(0.05177), "hs"),
+        array(np.float32(0.31731), "ys"),
+        array(fc, "fc"),
+        array(np.float32(0.004), "fs"),
+        array(np.int8(0), "fz"),
+        array(DRAW.integers(-900, 900, 4).astype(np.int32), "b"),
+        array((np.float32(0.02) * scales).astype(np.float32), "bs"),
+        array(np.zeros(columns, np.int32), "bz"),
+    ]
+    nodes = [
+        node("QuantizeLinear", ["x", "xs", "z"], ["xq"]),
+        node("DequantizeLinear", ["xq", "xs", "z"], ["xd"]),
+        node("DequantizeLinear", ["w", "ws", "wz"], ["wd"], axis=0),
+        node("DequantizeLinear", ["b", "bs", "bz"], ["bd"], axis=0),
+        node("Conv", ["xd", "wd", "bd"], ["c"], pads=[1] * 4),
+        node("Relu", ["c"], ["r"]),
+        node("QuantizeLinear", ["r", "hs", "z"], ["rq"]),
+        node("DequantizeLinear", ["rq", "hs", "z"], ["rd"]),
+        node("MaxPool", ["rd"], ["p"], kernel_shape=[2, 2], strides=[2, 2]),
+        node("QuantizeLinear", ["p", "hs", "z"], ["pq"]),
+        node("DequantizeLinear", ["pq", "hs", "z"], ["pd"]),
+        node("Flatten", ["pd"], ["f"]),
+        node("DequantizeLinear", ["fc", "fs", "fz"], ["fd"], axis=0),
+        node("Gemm", ["f", "fd"], ["g"], transB=1),
+        node("QuantizeLinear", ["g", "ys", "z"], ["gq"]),
+        node("DequantizeLinear", ["gq", "ys", "z"], ["y"]),
+    ]
+    return model_of(nodes, constants, {"x": (6, 3, 8, 8)})
+
+
+@pytest.mark.parametrize("unsigned", [True, False])
+@pytest.mark.parametrize("per_channel", [True, False])
+def test_quantised_files_have_the_integers_of_onnx_runtime(per_channel: bool, unsigned: bool, tmp_path: Path) -> None:
+    onnx.save(quantised(per_channel, unsigned), tmp_path / "q.onnx")
+    exe = tpucc.compile(tmp_path / "q.onnx")
+    images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
+    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
+    assert np.abs(wanted).max() > 1
+    np.testing.assert_array_equal(exe.run(images)["y"], wanted)
+
+
+def test_operators_on_integers_have_those_of_onnx_runtime(tmp_path: Path) -> None:
+    weights, fc = (DRAW.integers(-127, 128, shape).astype(np.int8) for shape in ((4, 3, 3, 3), (4, 5)))
+    constants = [
+        array(np.float32(0.0213), "xs"),
+        array(np.uint8(120), "z"),
+        array(weights, "w"),
+        array(np.float32(0.0071), "ws"),
+        array(np.int8(0), "wz"),
+        array(np.float32(0.0911), "hs"),
+        array(DRAW.integers(-900, 900, 4).astype(np.int32), "b"),
+        array(fc, "fc"),
+        array(np.float32(0.0217), "ys"),
+        whole("n", 6, 4, 64),
+    ]
+    nodes = [
+        node("QuantizeLinear", ["x", "xs", "z"], ["q"]),
+        node("QLinearConv", ["q", "xs", "z", "w", "ws", "wz", "hs", "z", "b"], ["h"], pads=[1] * 4),
+        node("Reshape", ["h", "n"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=[0, 2, 1]),
+        node("QLinearMatMul", ["t", "hs", "z", "fc", "ws", "wz", "ys", "z"], ["g"]),
+        node("DequantizeLinear", ["g", "ys", "z"], ["y"]),
+    ]
+    onnx.save(model_of(nodes, constants, {"x": (6, 3, 8, 8)}), tmp_path / "q.onnx")
+    images = DRAW.normal(size=(6, 8, 8, 3)).astype(np.float32)
+    session = runtime.InferenceSession(tmp_path / "q.onnx", providers=["CPUExecutionProvider"])
+    (wanted,) = session.run(None, {"x": images.transpose(0, 3, 1, 2)})
+    np.testing.assert_array_equal(tpucc.compile(tmp_path / "q.onnx").run(images)["y"], wanted)
+
+
+def test_dynamic_quantisation_is_computed_with_real_values() -> None:
+    weights = DRAW.integers(-127, 128, (6, 5)).astype(np.int8)
+    constants = [array(weights, "w"), array(np.int8(0), "wz"), array(np.float32(0.01), "ws")]
+    nodes = [
+        node("DynamicQuantizeLinear", ["x"], ["q", "s", "z"]),
+        node("MatMulInteger", ["q", "w", "z", "wz"], ["i"]),
+        node("Cast", ["i"], ["f"], to=1),
+        node("Mul", ["s", "ws"], ["m"]),
+        node("Mul", ["f", "m"], ["y"]),
+    ]
+    made = built(model_of(nodes, constants, {"x": (3, 6)}))
+    x = DRAW.normal(size=(3, 6)).astype(np.float32)
+    (value,) = evaluate(bind_arrays(made.graph, made.weights), {"x": x}).values()
+    np.testing.assert_allclose(value, x @ (weights * np.float32(0.01)), rtol=1e-4, atol=1e-5)
+    assert any("calibration" in note for note in made.notes)

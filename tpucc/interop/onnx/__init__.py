@@ -1,0 +1,1 @@
+"""ONNX files: models in and out."""

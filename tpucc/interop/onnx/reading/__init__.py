@@ -1,0 +1,79 @@
+"""ONNX files in: from the bytes of a file to a graph of tpucc's operators and its weights.
+
+`wire` reads fields, `model` makes a checked value of them, `rules` has what tpucc builds for each operator, and `network_of` does so for
+all nodes. Nothing here needs the onnx package, and nothing of a file is executed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.files import read_file
+from tpucc.interop.onnx.reading import names
+from tpucc.interop.onnx.reading.model import OnnxModel, decoded
+from tpucc.interop.onnx.reading.network_of import Built, Layout, built, symbol
+from tpucc.ir.graph import Graph
+
+BATCH = 8
+"""The batch of a model that leaves it open."""
+MAX_BYTES = 2**31
+"""Of a file, as protobuf has it."""
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model of a file. `name` is that of the file, as an identifier.
+
+    `symbols` are the sizes that the file leaves open, with their values where there is one to begin with: the batch.
+    """
+
+    name: str
+    file: str
+    model: OnnxModel
+    layout: Layout
+
+    @property
+    def symbols(self) -> dict[str, int | None]:
+        found: dict[str, int | None] = {}
+        for value in self.model.graph.inputs:
+            for axis, size in enumerate(value.shape or ()):
+                if not isinstance(size, int):
+                    name = symbol(value.name, axis, size)
+                    found[name] = found.get(name) or (BATCH if axis == 0 else None)
+        return found
+
+    def sizes(self, given: Mapping[str, int]) -> dict[str, int]:
+        """A value for each open size. Raises `UsageError` E1008 for sizes that aren't given, or that there aren't."""
+        symbols = self.symbols
+        if unknown := [name for name in given if name not in symbols]:
+            help = did_you_mean(unknown[0], symbols) or (f"there are {listed(list(symbols))}" if symbols else "all its sizes are fixed")
+            raise UsageError(Diagnostic("E1008", f"{self.file} leaves no size open that is named {unknown[0]}", help=(help,)))
+        sizes = {name: given.get(name, default) for name, default in symbols.items()}
+        if missing := [name for name, size in sizes.items() if size is None]:
+            help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}"
+            raise UsageError(
+                Diagnostic(
+                    "E1008", f"{self.file} leaves the {'size' if len(missing) == 1 else 'sizes'} {listed(missing)} open", help=(help,)
+                )
+            )
+        return {name: size for name, size in sizes.items() if size is not None}
+
+    def built(self, given: Mapping[str, int]) -> Built:
+        """The graph with its weights. Raises `CompileError` for what tpucc can't read, `UsageError` for a size that isn't known."""
+        return built(self.model, self.name, self.sizes(given), self.layout)
+
+    def graph(self, given: Mapping[str, int]) -> Graph:
+        return self.built(given).graph
+
+
+def read(path: Path, layout: Layout = "nhwc") -> Imported:
+    """The model of a file.
+
+    Raises `UsageError` when it can't be read, `ProgramError` E1001 to E1004 for one that is malformed, `CompileError` E1005 and E1006 for
+    one that tpucc can't take.
+    """
+    model = decoded(read_file(path, most=MAX_BYTES), path.parent)
+    return Imported(names.identifier(path.stem, "model"), path.name, model, layout)

@@ -1,0 +1,165 @@
+"""What exporters take apart is put together again: GELU, SiLU, hard swish, layer normalisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tpucc.ir.graph import Graph, Node
+from tpucc.ops import OPS
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.passes.dead_code import live
+
+CLOSE = 1e-4
+"""The relative difference of a constant that is still meant: exporters round them."""
+
+
+def recognised(graph: Graph, erf: Mapping[str, str]) -> Graph:
+    """The graph with these functions as one operator each, and without what nothing reads any more. `erf` are the nodes that compute the
+    error function, and their operands."""
+    found = _Idioms(graph, erf)
+    for node in graph:
+        found.nodes[node.name] = found.better(node)
+    return live(graph.with_nodes(found.nodes.values()))
+
+
+class _Idioms:
+    def __init__(self, graph: Graph, erf: Mapping[str, str]) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.erf = erf
+        self.graph = graph
+
+    def better(self, node: Node) -> Node:
+        """The node, or one operator in its place."""
+        if node.op == "mul":
+            return self._gate(node)
+        if node.op == "add":
+            return self._layer_norm(node)
+        return node
+
+    def _gate(self, node: Node) -> Node:
+        factor, factors = self._factors(node)
+        if len(factors) == 1 and _is(factor, 1 / 6) and self._shifted(factors[0]):
+            return _made(node, "hard_sigmoid", self._shifted(factors[0]))
+        if len(factors) != 2:
+            return node
+        for x, other in (factors, factors[::-1]):
+            of = self.nodes[other]
+            if _is(factor, 1) and of.op == "sigmoid" and of.operands == (x,):
+                return _made(node, "silu", x)
+            if _is(factor, 1) and of.op == "hard_sigmoid" and of.operands == (x,):
+                return _made(node, "hard_swish", x)
+            if _is(factor, 1 / 6) and self._shifted(other) == x:
+                return _made(node, "hard_swish", x)
+            if _is(factor, 0.5) and (rest := self._plus(other, 1.0)):
+                if self._halved(self.erf.get(rest, "")) == x:
+                    return _made(node, "gelu", x)
+                if self.nodes[rest].op == "tanh" and self._cubed(self.nodes[rest].operands[0]) == x:
+                    return _made(node, "gelu", x, approximate=True)
+        return node
+
+    def _shifted(self, name: str) -> str:
+        """x, of relu6(x + 3)."""
+        node = self.nodes[name]
+        return self._plus(node.operands[0], 3.0) if node.op == "relu6" else ""
+
+    def _halved(self, name: str) -> str:
+        """x, of x / √2."""
+        if not name:
+            return ""
+        factor, factors = self._factors(self.nodes[name])
+        return factors[0] if len(factors) == 1 and _is(factor, math.sqrt(0.5)) else ""
+
+    def _cubed(self, name: str) -> str:
+        """x, of √(2/π) · (x + 0.044715 · x³)."""
+        factor, factors = self._factors(self.nodes[name])
+        if len(factors) != 1 or not _is(factor, math.sqrt(2 / math.pi)) or self.nodes[factors[0]].op != "add":
+            return ""
+        for x, cube in (self.nodes[factors[0]].operands, self.nodes[factors[0]].operands[::-1]):
+            share, parts = self._factors(self.nodes[cube])
+            if _is(share, 0.044715) and parts == [x, x, x]:
+                return x
+        return ""
+
+    def _factors(self, node: Node) -> tuple[float, list[str]]:
+        """A product as a number and the values that it multiplies, not more than a few deep."""
+        found: list[str] = []
+        number, waiting = 1.0, [node.name]
+        while waiting:
+            name = waiting.pop(0)
+            inner = node if name == node.name else self.nodes[name]
+            if (scalar := _scalar(inner)) is not None:
+                number *= scalar
+            elif inner.op == "mul" and len(waiting) + len(found) < 4:
+                waiting = [*inner.operands, *waiting]
+            else:
+                found.append(name)
+        return number, found
+
+    def _plus(self, name: str, number: float) -> str:
+        """x, of x + number; else empty."""
+        node = self.nodes[name]
+        if node.op == "add":
+            for x, other in (node.operands, node.operands[::-1]):
+                if (scalar := _scalar(self.nodes[other])) is not None and _is(scalar, number):
+                    return x
+        return ""
+
+    def _layer_norm(self, node: Node) -> Node:
+        """(x - mean) / sqrt(variance + epsilon) · gamma + beta, along the last axis."""
+        if not (parts := self._vector(node)):
+            return node
+        scaled, beta = parts
+        if self.nodes[scaled].op != "mul" or not (parts := self._vector(self.nodes[scaled])):
+            return node
+        quotient, gamma = parts
+        x, epsilon = self._normal(self.nodes[quotient])
+        return _made(node, "layer_norm", x, gamma, beta, epsilon=epsilon) if x else node
+
+    def _vector(self, node: Node) -> tuple[str, str] | None:
+        """The two operands, of which the second is a weight with one value a column."""
+        for x, weight in (node.operands, node.operands[::-1]):
+            if self.nodes[weight].op in ("weight", "full") and self.nodes[weight].type.shape == node.type.shape[-1:]:
+                return x, weight
+        return None
+
+    def _normal(self, node: Node) -> tuple[str, float]:
+        """x and epsilon, of (x - mean) / sqrt(mean of its square + epsilon)."""
+        if node.op != "div":
+            return "", 0
+        apart, root = (self.nodes[name] for name in node.operands)
+        below = self.nodes[root.operands[0]] if root.op == "reshape" else root
+        total = self.nodes[below.operands[0]] if below.op == "sqrt" else below
+        if apart.op != "sub" or below.op != "sqrt" or total.op != "add":
+            return "", 0
+        x, mean = apart.operands
+        for variance, other in (total.operands, total.operands[::-1]):
+            epsilon = _scalar(self.nodes[other])
+            square = self._averaged(variance)
+            if epsilon and square and self.nodes[square].op == "mul" and set(self.nodes[square].operands) == {apart.name}:
+                return (x, epsilon) if self._averaged(mean) == x else ("", 0)
+        return "", 0
+
+    def _averaged(self, name: str) -> str:
+        """x, of its mean along the last axis, which may stay with size 1."""
+        node = self.nodes[name]
+        node = self.nodes[node.operands[0]] if node.op == "reshape" else node
+        if node.op != "mean":
+            return ""
+        (x,) = node.operands
+        return x if node.attributes.axis in (-1, self.nodes[x].type.rank - 1) else ""  # type: ignore[attr-defined]
+
+
+def _made(node: Node, op: str, *operands: str, **attributes: object) -> Node:
+    return replace(node, op=op, operands=operands, attributes=OPS[op].attributes(**attributes))
+
+
+def _scalar(node: Node) -> float | None:
+    if isinstance(node.attributes, ConstantAttributes) and node.type.size == 1:
+        return float(node.attributes.value.data.reshape(()))
+    return None
+
+
+def _is(number: float, wanted: float) -> bool:
+    return math.isclose(number, wanted, rel_tol=CLOSE)

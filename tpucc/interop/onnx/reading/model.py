@@ -1,0 +1,305 @@
+"""An ONNX file as a value: its nodes, constants, inputs and outputs, decoded and checked.
+
+Nothing of a file is executed. Names are defined once and before their uses; what is wrong is an error before any network is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import printable
+from tpucc.interop.onnx.reading.problems import malformed, refused
+from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
+from tpucc.interop.onnx.reading.wire import Field, Reader, WireError, float32, signed, text, view
+from tpucc.numerics import AnyArray
+
+MAX_NODES = 100_000
+MAX_DEPTH = 8
+"""Of graphs inside nodes of graphs."""
+OPSETS = range(7, 29)
+"""The versions of ONNX's operators that are read."""
+DOMAINS = {"ai.onnx": ""}
+"""Other names of a set of operators."""
+
+Dimension = int | str | None
+"""A size, the name of one, or nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxNode:
+    """An operation. A missing operand or result has the empty name. An attribute is a number, a string, an array, a graph, or a tuple."""
+
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    domain: str = ""
+
+    @property
+    def title(self) -> str:
+        """How messages call the node: by its name, or by that of its result."""
+        return printable(self.name or next(filter(None, self.outputs), self.op))
+
+    @property
+    def kind(self) -> str:
+        """The operator with its domain, as tables have it: `Conv`, `com.microsoft.QLinearAdd`."""
+        return f"{self.domain}.{self.op}" if self.domain else self.op
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxValue:
+    """An input or an output: the type is ONNX's number; a shape of None isn't known."""
+
+    name: str
+    type: int
+    shape: tuple[Dimension, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxGraph:
+    """The nodes in order, and what they begin and end with."""
+
+    name: str
+    nodes: tuple[OnnxNode, ...]
+    constants: Mapping[str, AnyArray]
+    inputs: tuple[OnnxValue, ...]
+    outputs: tuple[OnnxValue, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnnxModel:
+    """A file: its graph, the versions of its operators by domain, and the program that wrote it."""
+
+    graph: OnnxGraph
+    opsets: Mapping[str, int]
+    producer: str = ""
+
+    @property
+    def opset(self) -> int:
+        return self.opsets.get("", OPSETS.stop - 1)
+
+
+def decoded(data: bytes, folder: Path | None) -> OnnxModel:
+    """The model of a file's bytes; `folder` is where its other files may lie.
+
+    Raises `ProgramError` E1001 to E1004 for a file that is malformed, `CompileError` for one that tpucc can't take.
+    """
+    files = Files(Reader(), folder)
+    try:
+        model = _model(memoryview(data), files)
+    except WireError as error:
+        raise malformed(f"not a model in ONNX's format: {error}", "is the file whole? python -m onnx.checker FILE says more") from None
+    _require_opsets(model)
+    _require_order(model.graph, frozenset())
+    return model
+
+
+def _model(data: memoryview, files: Files) -> OnnxModel:
+    graph, opsets, producer, functions = None, {}, "", 0
+    for number, _, value in files.reader.fields(data):
+        match number:
+            case 2:
+                producer = text(value)
+            case 7:
+                graph = view(value)
+            case 8:
+                parts = {number: part for number, _, part in files.reader.fields(view(value))}
+                domain = text(parts[1]) if 1 in parts else ""
+                opsets[DOMAINS.get(domain, domain)] = signed(parts.get(2, 0))
+            case 25:
+                functions += 1
+    if graph is None:
+        raise WireError("it has no graph")
+    if functions:
+        help = "onnx.inliner.inline_local_functions(model) puts them in their places"
+        raise refused("E1006", "the model defines functions of its own, which tpucc doesn't read", help)
+    return OnnxModel(_graph(graph, files, MAX_DEPTH), opsets, producer)
+
+
+def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
+    if depth < 0:
+        raise malformed(f"graphs lie inside each other, more than {MAX_DEPTH} deep", code="E1003")
+    constants: dict[str, AnyArray] = {}
+    name, nodes, inputs, outputs = "", [], [], []
+    for number, _, value in files.reader.fields(data):
+        match number:
+            case 1:
+                nodes.append(_node(view(value), files, depth))
+                if len(nodes) > MAX_NODES:
+                    raise malformed(f"it has more than {MAX_NODES:,} nodes", code="E1003")
+            case 2:
+                name = text(value)
+            case 5:
+                _add_constant(constants, *tensor(view(value), files))
+            case 11:
+                inputs.append(_value(view(value), files.reader))
+            case 12:
+                outputs.append(_value(view(value), files.reader))
+            case 15:
+                raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
+    given = tuple(found for found in inputs if found.name not in constants)
+    return OnnxGraph(name, tuple(nodes), constants, given, tuple(outputs))
+
+
+def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
+    inputs, outputs, attributes, words = [], [], {}, {3: "", 4: "", 7: ""}
+    for number, _, value in files.reader.fields(data):
+        match number:
+            case 1:
+                inputs.append(text(value))
+            case 2:
+                outputs.append(text(value))
+            case 3 | 4 | 7:
+                words[number] = text(value)
+            case 5:
+                name, found = _attribute(view(value), files, depth)
+                attributes[name] = found
+    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]))
+
+
+def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:
+    if key in constants:
+        raise malformed(f"the constant {printable(key)} is there twice", code="E1002")
+    constants[key] = array
+
+
+def _attribute(data: memoryview, files: Files, depth: int) -> tuple[str, Any]:
+    """An attribute's name and value. Old files don't say its type: then it is that of the one field there is."""
+    name, kind = "", 0
+    single: dict[int, Any] = {}
+    many: dict[int, list[Any]] = {}
+    for number, wire, value in files.reader.fields(data):
+        match number:
+            case 1:
+                name = text(value)
+            case 2 | 3 | 4 | 5 | 6:
+                single[number - 1] = _single(number, value, files, depth)
+            case 7 | 8 | 9:
+                many.setdefault(number - 1, []).extend(_several(number, wire, value))
+            case 20:
+                kind = signed(value)
+    if kind in single or (not kind and single):
+        return name, single[kind or next(iter(single))]
+    if kind in range(1, 6):
+        return name, {1: 0.0, 2: 0, 3: ""}.get(kind)
+    return name, tuple(many.get(kind) or next(iter(many.values()), ()))
+
+
+def _single(number: int, value: Field, files: Files, depth: int) -> Any:
+    """An attribute's one value: a number, a string, a tensor or a graph."""
+    match number:
+        case 2:
+            return float32(value)
+        case 3:
+            return signed(value)
+        case 4:
+            return str(view(value), "utf-8", "replace")
+        case 5:
+            return tensor(view(value), files)[1]
+    return _graph(view(value), files, depth - 1)
+
+
+def _several(number: int, wire: int, value: Field) -> list[Any]:
+    """Values of a list: numbers may be packed, strings aren't."""
+    if number == 7:
+        return _floats(view(value))
+    if number == 8:
+        found: list[Any] = integers(wire, value).tolist()
+        return found
+    return [str(view(value), "utf-8", "replace")]
+
+
+def _floats(data: memoryview) -> list[float]:
+    if len(data) % 4:
+        raise WireError("it ends inside a number")
+    return [float(str(number)) for number in np.frombuffer(data, "<f4")]
+
+
+def _value(data: memoryview, reader: Reader) -> OnnxValue:
+    name, kind, shape = "", 0, None
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            name = text(value)
+        elif number == 2:
+            for what, _, inner in reader.fields(view(value)):
+                if what != 1 and what != 6:
+                    raise refused("E1006", f"{printable(name)} is a sequence, a map or another value that is no tensor")
+                if what == 1:
+                    kind, shape = _tensor_type(view(inner), reader)
+    return OnnxValue(name, kind, shape)
+
+
+def _tensor_type(data: memoryview, reader: Reader) -> tuple[int, tuple[Dimension, ...] | None]:
+    kind, shape = 0, None
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            kind = signed(value)
+        elif number == 2:
+            shape = tuple(_dimension(view(part), reader) for number, _, part in reader.fields(view(value)) if number == 1)
+            if len(shape) > MAX_RANK:
+                raise malformed(f"an input has {len(shape)} dimensions; the limit is {MAX_RANK}")
+    return kind, shape
+
+
+def _dimension(data: memoryview, reader: Reader) -> Dimension:
+    for number, _, value in reader.fields(data):
+        if number == 1:
+            size = signed(value)
+            if size < 0:
+                raise malformed(f"an input has a negative size, {size}")
+            return size
+        if number == 2:
+            return text(value) or None
+    return None
+
+
+def _require_opsets(model: OnnxModel) -> None:
+    if not model.opsets:
+        raise malformed("it doesn't say which operators it means: it has no opset", "onnx.checker.check_model says so too", "E1001")
+    version = model.opsets.get("")
+    if version is not None and version not in OPSETS:
+        found = f"the model has the operators of opset {version:,}, and tpucc reads {OPSETS.start} to {OPSETS.stop - 1}"
+        raise refused("E1005", found, "onnx.version_converter.convert_version(model, 21) makes another version of it")
+
+
+def _require_order(graph: OnnxGraph, outside: frozenset[str]) -> None:
+    """Raises `ProgramError` E1002 for a name that is defined twice, or used before, of this graph and those in its nodes."""
+    inputs = [value.name for value in graph.inputs]
+    defined = set(outside) | set(graph.constants)
+    later = {name for node in graph.nodes for name in node.outputs}
+    for name in inputs:
+        _define(name, defined, "input")
+    for node in graph.nodes:
+        _require_defined(node.inputs, defined, later, f"{node.title} ({printable(node.op)})")
+        for name in filter(None, node.outputs):
+            _define(name, defined, node.title)
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                _require_order(inner, frozenset(defined))
+    _require_defined([value.name for value in graph.outputs], defined, later, "the model's result")
+    if not graph.outputs:
+        raise malformed("the model has no outputs")
+
+
+def _require_defined(names: Iterable[str], defined: set[str], later: set[str], who: str) -> None:
+    for name in filter(None, names):
+        if name not in defined:
+            why = "comes later: the nodes are in no order, or in a circle" if name in later else "nothing computes"
+            raise malformed(f"{who} reads {printable(name)}, which {why}", code="E1002")
+
+
+def _define(name: str, defined: set[str], who: str) -> None:
+    if name in defined:
+        raise malformed(f"{printable(name)} is defined twice, the second time by {who}", code="E1002")
+    defined.add(name)
+
+
+def type_name(kind: int) -> str:
+    """ONNX's type of elements in words."""
+    return NAMES.get(kind) or (TYPES[kind].name if kind in TYPES else f"type {kind}")

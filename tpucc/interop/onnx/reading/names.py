@@ -1,0 +1,74 @@
+"""Names of tpucc from those of ONNX: `/layer1/layer1.0/conv1/Conv` becomes `layer1_0_conv1`."""
+
+from __future__ import annotations
+
+import re
+
+from tpucc.frontend.frame import is_function
+from tpucc.interop.onnx.reading.model import OnnxNode
+
+LONGEST = 60
+RESERVED = frozenset(
+    [
+        "activations",
+        "and",
+        "calibration",
+        "def",
+        "elif",
+        "else",
+        "examples",
+        "False",
+        "fixed",
+        "for",
+        "if",
+        "in",
+        "model",
+        "not",
+        "optimizer",
+        "or",
+        "param",
+        "pass",
+        "return",
+        "train",
+        "True",
+        "weight",
+        "weights",
+    ]
+)
+
+
+def identifier(text: str, otherwise: str) -> str:
+    """A name of the language that keeps what a text means."""
+    made = re.sub(r"_+", "_", re.sub(r"[^A-Za-z0-9_]", "_", text)).strip("_")[-LONGEST:].strip("_") or otherwise
+    if made[0].isdigit():
+        made = f"{otherwise}_{made}"
+    return f"{made}_" if made in RESERVED or is_function(made) else made
+
+
+ANONYMOUS = re.compile(r"onnx::.*|/.*|val_\d+|_?\d+|.*_output_\d+|\w*[Cc]onstant\w*")
+"""Names that exporters give to constants that had none."""
+
+
+def key(name: str, path: str, role: str) -> str:
+    """The key of a weight: its own name, or what it does in the node whose path this is."""
+    return f"{path}.{role}" if ANONYMOUS.fullmatch(name) else name
+
+
+def of_node(node: OnnxNode) -> str:
+    """A node's own name as an identifier."""
+    return identifier(_snake(path_of(node).replace(".", "_")), _snake(node.op))
+
+
+def path_of(node: OnnxNode) -> str:
+    """A node's own name without the repetitions of exporters, as `layer1.0.conv1`; its operator's name where it has none."""
+    parts = [part for part in node.name.removeprefix("node_").split("/") if part]
+    if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
+        parts.pop()
+    kept = [_snake(part) if part.startswith(node.op) else part for part in parts]
+    kept = [part for part, after in zip(kept, [*kept, ""][1:], strict=True) if not after.startswith(f"{part}.")]
+    return ".".join(kept) or _snake(node.op)
+
+
+def _snake(text: str) -> str:
+    """CamelCase words as others."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", text).lower()

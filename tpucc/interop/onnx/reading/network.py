@@ -1,0 +1,344 @@
+"""The network that is built while a model is read: nodes of tpucc's operators, constants, and values in the axes that operators need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tpucc.diagnostics import Origin
+from tpucc.interop.onnx.reading import names as keys
+from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.values import Axes, Grid, Kind, Static, Tensor, Value, groups, plain
+from tpucc.ir.constants import Constant
+from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.ir.types import Range, TensorType
+from tpucc.numerics import AnyArray
+from tpucc.ops import OPS
+from tpucc.ops.opdef import RuleError
+
+LARGEST = 3.4e38
+"""Of the constants here: what is larger, as in masks, is as good as infinite, and the language has no infinite numbers."""
+MAX_ELEMENTS = 2**24
+"""Of the values that are computed while a model is read and are larger than what they are computed from, together."""
+
+
+class Network:
+    """Builds the graph. `name`, `path` and `origin` are those of the file's node that is being read; new nodes get them."""
+
+    def __init__(self, name: str, constants: Mapping[str, AnyArray]) -> None:
+        self.builder = GraphBuilder(name)
+        self.weights: dict[str, AnyArray] = {}
+        self.notes: dict[str, None] = {}
+        self._room = MAX_ELEMENTS
+        self.erf: dict[str, str] = {}
+        """The nodes that compute the error function, and their operands."""
+        self.grids: dict[str, Grid] = {}
+        """The scales of constants that the file has as integers."""
+        self.name = ""
+        self.path = ""
+        self.origin = Origin(made_by="import")
+        self._constants = constants
+        self._weight_nodes: dict[str, tuple[Node, AnyArray]] = {}
+        self._arranged: dict[tuple[str, str, tuple[int, ...]], Node] = {}
+
+    # Nodes
+
+    def add(self, op: str, *operands: Node, name: str = "", **attributes: Any) -> Node:
+        """A node of an operator, its type by the operator's rule. Raises `Unsupported` where that doesn't hold."""
+        operator = OPS[op]
+        given = operator.attributes(**attributes)
+        try:
+            type_ = operator.infer(given, [operand.type for operand in operands])
+        except RuleError as error:
+            message, help = error.named([operand.name for operand in operands])
+            raise Unsupported(message, help) from None
+        return self._node(op, tuple(operand.name for operand in operands), given, type_, name)
+
+    def input(self, name: str, type_: TensorType) -> Node:
+        return self._node("input", (), OPS["input"].attributes(), OPS["input"].infer(None, [type_]), name)
+
+    def _node(self, op: str, operands: tuple[str, ...], attributes: Any, type_: TensorType, name: str) -> Node:
+        return self.builder.add(Node(name or self.name or op, op, operands, attributes, type_, self.origin))
+
+    def graph(self) -> Graph:
+        return self.builder.build()
+
+    # Constants
+
+    def scalar(self, number: float) -> Node:
+        return self.add("constant", name="scalar", value=Constant(self._finite(np.array(number))))
+
+    def given(self, array: AnyArray, name: str) -> Node:
+        """A known value as a node of f32: a number, a `full`, or a weight whose key is `name`."""
+        if array.size == 0:
+            raise Unsupported("an empty tensor")
+        repeated = _repeated(array)
+        small = self._finite(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(array.ndim))])
+        if name in self._constants and not repeated:
+            return self._weight(small, name)
+        if array.size == 1:
+            return self.add("constant", name="scalar", value=Constant(np.array(small)))
+        if small.size == 1 or (small == small.reshape(-1)[0]).all():
+            return self.add("full", shape=array.shape, value=float(small.reshape(-1)[0]), name=self.name)
+        weight = self._weight(small, name)
+        return self.add("add", weight, self.add("zeros", shape=array.shape)) if repeated else weight
+
+    def weight(self, array: AnyArray, name: str) -> Node:
+        """A known value as a weight."""
+        node = self._weight(self._finite(array), name)
+        if (grid := self.grids.get(name)) is None:
+            return node
+        return self._once_quantised(node, grid)
+
+    def _once_quantised(self, node: Node, grid: Grid) -> Node:
+        """The values on their grid, as one node for all their uses."""
+        key = ("quantize", node.name, ())
+        if key not in self._arranged:
+            integers = self.add("quantize", node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits, name=node.name)
+            self._arranged[key] = self.add("dequantize", integers, name=node.name)
+        return self._arranged[key]
+
+    def _finite(self, array: AnyArray) -> AnyArray:
+        with np.errstate(over="ignore"):
+            values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
+        if np.isnan(values).any():
+            raise Unsupported("a constant is not a number (NaN)", "the model's weights are damaged, or it was never trained")
+        if (np.abs(values) > LARGEST).any():
+            self.notes[f"infinite constants, as masks have them, are {LARGEST:g} here"] = None
+            values = np.clip(values, -LARGEST, LARGEST)
+        return values
+
+    def _weight(self, values: AnyArray, name: str) -> Node:
+        key, number = keys.key(name, self.path, "weight" if values.ndim > 1 else "bias"), 0
+        wanted = key
+        while key in self._weight_nodes:
+            node, before = self._weight_nodes[key]
+            if before is values or (before.shape == values.shape and np.array_equal(before, values)):
+                return node
+            number += 1
+            key = f"{wanted}.{number}"
+        made = OPS["weight"].attributes(key=key)
+        node = self._node("weight", (), made, TensorType("f32", values.shape), keys.identifier(wanted, "w"))
+        self._weight_nodes[key] = node, values
+        self.weights[key] = np.ascontiguousarray(values)
+        return node
+
+    def tensor(self, value: Value) -> Tensor:
+        """A value as a tensor, a known one as a constant."""
+        return value if isinstance(value, Tensor) else plain(self.given(value.array, value.name))
+
+    def require_room(self, shape: Sequence[int], *operands: AnyArray) -> None:
+        """Raises `Unsupported` for a result that is computed here and far larger than its operands."""
+        size = math.prod(shape)
+        if size <= max(2**16, 4 * sum(map(_stored, operands))):
+            return
+        self._room -= size
+        if self._room < 0:
+            raise Unsupported(f"a constant of {size:,} values is computed from few; all such have at most {MAX_ELEMENTS:,}")
+
+    # Axes
+
+    def reshaped(self, t: Tensor, shape: Sequence[int]) -> Tensor:
+        """The tensor in another shape of the file; axes are joined and split without moving data, wherever that is possible."""
+        parts, splits = _split(t, shape)
+        if parts is None:
+            whole = self._once("reshape", self.arranged(t, range(t.rank)), tuple(shape))
+            return plain(whole, t.kind)
+        sizes = [size for pieces in splits for size in pieces]
+        starts = [sum(map(len, splits[:axis])) for axis in range(len(splits))]
+        node = t.node if len(sizes) == t.node.type.rank else self._once("reshape", t.node, tuple(sizes))
+        return Tensor(node, tuple(tuple(starts[axis] + piece for axis, piece in axis_parts) for axis_parts in parts), t.kind)
+
+    def arranged(self, t: Tensor, order: Sequence[int]) -> Node:
+        """A node with one axis for each axis of the file, in this order."""
+        shape = t.shape
+        wanted = [part for axis in order for part in t.axes[axis]]
+        sizes = t.node.type.shape
+        moving = [part for part in wanted if sizes[part] != 1]
+        node = t.node
+        if moving != sorted(moving):
+            rest = [part for part in range(len(sizes)) if part not in wanted]
+            node = self._once("transpose", node, (*wanted, *rest))
+        target = tuple(shape[axis] for axis in order)
+        return node if node.type.shape == target else self._once("reshape", node, target)
+
+    def laid(self, t: Tensor, order: Sequence[int]) -> Tensor:
+        """The tensor on a node as `arranged` makes it."""
+        return Tensor(self.arranged(t, order), axes_of(order), t.kind)
+
+    def plain(self, t: Tensor) -> Tensor:
+        """The tensor with the axes of the file, in its order."""
+        return self.laid(t, range(t.rank))
+
+    def single(self, t: Tensor) -> Tensor:
+        """The tensor with one axis of its node for each axis of the file; nothing moves where that is possible."""
+        if all(len(axis) == 1 for axis in t.axes) and t.node.type.rank == t.rank:
+            return t
+        return self.laid(t, _order(t))
+
+    def _once(self, op: str, node: Node, numbers: tuple[int, ...]) -> Node:
+        """A reshape or a transpose, one for all its uses."""
+        if op == "reshape" and node.op == "reshape":
+            node = self.builder.nodes[node.operands[0]]
+            if node.type.shape == numbers:
+                return node
+        key = (op, node.name, numbers)
+        if key not in self._arranged:
+            attributes = {"shape": numbers} if op == "reshape" else {"perm": numbers}
+            self._arranged[key] = self.add(op, node, name=node.name if node.op == "weight" else "", **attributes)
+        return self._arranged[key]
+
+    # Functions of elements
+
+    def elementwise(self, op: str, *values: Value, kind: Kind = "float", **attributes: Any) -> Tensor:
+        """An operator of elements on values that broadcast, in the axes of the largest tensor among them."""
+        nodes, axes = self.together(values)
+        return Tensor(self.add(op, *nodes, **attributes), axes, kind)
+
+    def together(self, values: Sequence[Value]) -> tuple[list[Node], Axes]:
+        """Nodes that broadcast as the values do, and the axes of the result."""
+        try:
+            shape = np.broadcast_shapes(*(value.shape for value in values))
+        except ValueError:
+            raise Unsupported(f"shapes that don't broadcast: {', '.join(str(list(value.shape)) for value in values)}") from None
+        tensors = [_ranked(value, len(shape)) for value in values if isinstance(value, Tensor)]
+        main = next((t for t in tensors if t.shape == shape), None)
+        if main is None:
+            order = _order(max(tensors, key=lambda t: t.size)) if tensors else tuple(range(len(shape)))
+            return [self._spread(value, shape, order) for value in values], axes_of(order)
+        return [self._like(value, main) for value in values], main.axes
+
+    def _spread(self, value: Value, shape: Sequence[int], order: tuple[int, ...]) -> Node:
+        if isinstance(value, Tensor):
+            return self.arranged(_ranked(value, len(shape)), order)
+        if value.array.size == 1:
+            return self.scalar(float(value.array.reshape(())))
+        array = value.array.reshape((1,) * (len(shape) - value.array.ndim) + value.shape)
+        return self.given(_short(array.transpose(order)), value.name)
+
+    def _like(self, value: Value, main: Tensor) -> Node:
+        """A value as a node that broadcasts to that of `main`."""
+        if isinstance(value, Static):
+            return self._like_static(value, main)
+        t = _ranked(value, main.rank)
+        if t.axes == main.axes and t.node.type.shape == main.node.type.shape:
+            return t.node
+        sizes = [size for axis in range(main.rank) for size in self._refined(t.shape[axis], main.atoms(axis))]
+        split = self.reshaped(t, sizes)
+        rank = main.node.type.rank
+        missing = [part for part in range(rank) if part not in main.order]
+        places = {part: index for index, part in enumerate(main.order)}
+        if missing:
+            split = Tensor(split.node, (*split.axes, *(() for _ in missing)), split.kind)
+            places |= {part: len(main.order) + index for index, part in enumerate(missing)}
+        return self.arranged(split, [places[part] for part in range(rank)])
+
+    def _like_static(self, value: Static, main: Tensor) -> Node:
+        array = value.array
+        if array.size == 1:
+            return self.scalar(float(array.reshape(())))
+        array = array.reshape((1,) * (main.rank - array.ndim) + array.shape)
+        sizes = [size for axis in range(main.rank) for size in self._refined(array.shape[axis], main.atoms(axis))]
+        missing = [part for part in range(main.node.type.rank) if part not in main.order]
+        split = array.reshape(*sizes, *(1 for _ in missing))
+        places = {part: index for index, part in enumerate((*main.order, *missing))}
+        return self.given(_short(split.transpose([places[part] for part in range(main.node.type.rank)])), value.name)
+
+    @staticmethod
+    def _refined(size: int, atoms: tuple[int, ...]) -> tuple[int, ...]:
+        return (1,) * len(atoms) if size == 1 else atoms
+
+    def map(self, t: Tensor, op: str, **attributes: Any) -> Tensor:
+        """A function of each element."""
+        return Tensor(self.add(op, t.node, **attributes), t.axes, t.kind)
+
+    def affine(self, t: Tensor, factor: float, term: float = 0.0) -> Tensor:
+        """factor · t + term."""
+        node = t.node if factor == 1 else self.add("mul", t.node, self.scalar(factor))
+        return Tensor(node if term == 0 else self.add("add", node, self.scalar(term)), t.axes, t.kind)
+
+    def apply(self, t: Tensor, function: Callable[[Node], Node]) -> Tensor:
+        """A function of each element that is made of several nodes."""
+        return Tensor(function(t.node), t.axes, t.kind)
+
+    def ranged(self, node: Node, low: float, high: float) -> TensorType:
+        return node.type.with_range(Range(low, high))
+
+
+def axes_of(order: Sequence[int]) -> Axes:
+    """The axes of a tensor whose node's axes are the file's in this order."""
+    places = {axis: place for place, axis in enumerate(order)}
+    return tuple((places[axis],) for axis in range(len(order)))
+
+
+def _order(t: Tensor) -> tuple[int, ...]:
+    """The file's axes in the order of the node's; those without a place of their own stay behind the one before them."""
+    found: dict[int, tuple[int, int]] = {}
+    last = -1
+    for axis in range(t.rank):
+        last = min(t.axes[axis], default=last)
+        found[axis] = (last, axis)
+    return tuple(sorted(range(t.rank), key=lambda axis: found[axis]))
+
+
+def _ranked(t: Tensor, rank: int) -> Tensor:
+    """The tensor with axes of size 1 before its own."""
+    return t if t.rank == rank else Tensor(t.node, (*(() for _ in range(rank - t.rank)), *t.axes), t.kind)
+
+
+def _short(array: AnyArray) -> AnyArray:
+    """Without the first axes of size 1, which broadcasting adds."""
+    while array.ndim > 1 and array.shape[0] == 1:
+        array = array[0]
+    return array
+
+
+def _stored(array: AnyArray) -> int:
+    """The values that an array has in memory."""
+    return math.prod(size for size, step in zip(array.shape, array.strides, strict=True) if step)
+
+
+def _repeated(array: AnyArray) -> tuple[int, ...]:
+    """The axes along which the values repeat, of an array that was made by broadcasting."""
+    return tuple(axis for axis, (size, step) in enumerate(zip(array.shape, array.strides, strict=True)) if size > 1 and step == 0)
+
+
+def _split(t: Tensor, shape: Sequence[int]) -> tuple[list[list[tuple[int, int]]] | None, list[list[int]]]:
+    """How the axes of a shape are made of pieces of the node's axes: (axis, piece) for each, and the sizes of all pieces.
+
+    None where a size isn't made of whole pieces.
+    """
+    sizes = t.node.type.shape
+    pieces: list[list[int]] = [[] for _ in sizes]
+    parts: list[list[tuple[int, int]]] = [[] for _ in shape]
+    ones: list[int] = []
+    for before, after in groups(t.shape, shape):
+        waiting = [(part, sizes[part]) for axis in before for part in t.axes[axis]]
+        ones += [part for part, size in waiting if size == 1]
+        waiting = [found for found in waiting if found[1] != 1]
+        for axis in after:
+            if shape[axis] == 1:
+                if ones:
+                    parts[axis].append((ones.pop(0), 0))
+                continue
+            if not _fill(shape[axis], waiting, pieces, parts[axis]):
+                return None, []
+    return parts, [found or [size] for found, size in zip(pieces, sizes, strict=True)]
+
+
+def _fill(need: int, waiting: list[tuple[int, int]], pieces: list[list[int]], parts: list[tuple[int, int]]) -> bool:
+    """Takes pieces of the product `need` from those that wait."""
+    while need > 1:
+        part, size = waiting.pop(0)
+        taken = size if need % size == 0 else need
+        if size % taken:
+            return False
+        if taken < size:
+            waiting.insert(0, (part, size // taken))
+        parts.append((part, len(pieces[part])))
+        pieces[part].append(taken)
+        need //= taken
+    return True

@@ -1,0 +1,298 @@
+"""From the value of a file to a graph of tpucc's operators: every node by its rule, and everything that can't be read, at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from tpucc.diagnostics import CompileError, Diagnostic, Origin, counted, did_you_mean, listed, printable
+from tpucc.interop.onnx.reading import names
+from tpucc.interop.onnx.reading.call import Call
+from tpucc.interop.onnx.reading.folding import FOLDS, folded
+from tpucc.interop.onnx.reading.idioms import recognised
+from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
+from tpucc.interop.onnx.reading.network import Network, axes_of
+from tpucc.interop.onnx.reading.problems import Unsupported, refused
+from tpucc.interop.onnx.reading.rules import RULES
+from tpucc.interop.onnx.reading.rules.quantised import BITS, BY_NUMBER
+from tpucc.interop.onnx.reading.rules.windows import IMAGES
+from tpucc.interop.onnx.reading.values import Grid, Kind, Static, Tensor, Value
+from tpucc.ir.graph import Graph, Output
+from tpucc.ir.types import Range, TensorType
+from tpucc.numerics import AnyArray
+from tpucc.ops.opdef import RuleError
+
+Layout = Literal["nhwc", "nchw"]
+KINDS: Mapping[int, Kind] = {1: "float", 10: "float", 11: "float", 16: "float", 9: "bool", 6: "int", 7: "int"}
+"""ONNX's types of inputs that tpucc takes."""
+NAMED = 6
+"""Nodes that a message names."""
+TRANSPARENT = frozenset(
+    [
+        "Add",
+        "Cast",
+        "Clip",
+        "Concat",
+        "DequantizeLinear",
+        "Div",
+        "Dropout",
+        "DynamicQuantizeLinear",
+        "Elu",
+        "Gelu",
+        "HardSigmoid",
+        "HardSwish",
+        "Identity",
+        "LeakyRelu",
+        "Max",
+        "Min",
+        "Mul",
+        "Neg",
+        "Pad",
+        "Pow",
+        "PRelu",
+        "QuantizeLinear",
+        "Relu",
+        "Selu",
+        "Sigmoid",
+        "Slice",
+        "Softplus",
+        "Split",
+        "Sqrt",
+        "Sub",
+        "Sum",
+        "Tanh",
+    ]
+)
+"""Operators that leave the axes as they are."""
+NEAREST: Mapping[str, str] = {
+    "Attention": "MatMul, Softmax and MatMul are read: export with opset 20",
+    "CumSum": "a product with a triangular matrix of ones is the same sum",
+    "GatherElements": "Gather along an axis, by constants, is read",
+    "GatherND": "Gather along an axis, by constants, is read",
+    "If": "export the branch that is taken: both may not be in one network",
+    "Loop": "unroll the loop, as exporters do with dynamo=False",
+    "MaxUnpool": "Resize or ConvTranspose enlarge an image",
+    "NonMaxSuppression": "end the model before it, and select boxes in your own program",
+    "NonZero": "tpucc's shapes are static: multiply by a mask instead",
+    "RandomNormalLike": "export the model for inference: model.eval()",
+    "RoiAlign": "tpucc's slices are static",
+    "Scan": "unroll the loop, as exporters do with dynamo=False",
+    "ScatterElements": "Where with a constant mask sets fixed places",
+    "ScatterND": "Where with a constant mask sets fixed places",
+    "TopK": "ArgMax gives the first; end the model before TopK",
+}
+"""What to do about operators that tpucc doesn't read."""
+
+
+@dataclass(frozen=True)
+class Built:
+    """A graph with its weights by key. `layouts` says how values whose axes are in another order are to be given and are returned."""
+
+    graph: Graph
+    weights: Mapping[str, AnyArray]
+    layouts: Mapping[str, tuple[int, ...]]
+    notes: tuple[str, ...]
+
+
+def built(model: OnnxModel, name: str, values: Mapping[str, int], layout: Layout) -> Built:
+    """The graph of a model whose open sizes have these values. Raises `CompileError` E1006 and E1007 with everything that can't be read."""
+    return _Builder(model, name, values, layout).built()
+
+
+class _Builder:
+    def __init__(self, model: OnnxModel, name: str, sizes: Mapping[str, int], layout: Layout) -> None:
+        self.model, self.graph, self.sizes, self.layout = model, model.graph, sizes, layout
+        self.network = Network(name, model.graph.constants)
+        self.values: dict[str, Value | None] = {}
+        """By ONNX's names; None for one that a rule has failed to make."""
+        self.problems: dict[tuple[str, str, str], list[OnnxNode]] = {}
+        self.layouts: dict[str, tuple[int, ...]] = {}
+        self.used = frozenset(_read_names(self.graph))
+
+    def built(self) -> Built:
+        images = image_inputs(self.graph)
+        for value in self.graph.inputs:
+            self.values[value.name] = self._input(value, value.name in images)
+        for key, array in self.graph.constants.items():
+            self.values[key] = Static(array, key)
+        for node in self.graph.nodes:
+            self._read(node)
+        if self.problems:
+            raise CompileError([_problem(*key, nodes) for key, nodes in self.problems.items()])
+        outputs = [self._output(value) for value in self.graph.outputs]
+        graph = self.network.graph()
+        graph = recognised(Graph(graph.name, graph.nodes, tuple(outputs)), self.network.erf)
+        keys = {node.attributes.key for node in graph if node.op == "weight"}  # type: ignore[attr-defined]
+        weights = {key: array for key, array in self.network.weights.items() if key in keys}
+        return Built(graph, weights, self.layouts, tuple(self.network.notes))
+
+    def _input(self, value: OnnxValue, is_image: bool) -> Tensor:
+        name = names.identifier(value.name, "x")
+        kind = self._grid(value) or KINDS.get(value.type)
+        if kind is None:
+            raise refused(
+                "E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices"
+            )
+        shape = self.shape(value)
+        dtype, low_high = ("i32", _rows(self.graph, value.name)) if kind == "int" else ("f32", None)
+        order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
+        type_ = TensorType(dtype, tuple(shape[axis] for axis in order), low_high)
+        if order != tuple(range(len(shape))):
+            self.layouts[name] = order
+        try:
+            node = self.network.input(name, type_)
+        except RuleError as error:
+            raise refused("E1007", f"the input {name} has the shape {list(shape)}: {error.message}") from None
+        if isinstance(kind, Grid):
+            self.network.notes[f"{name} takes real values here, and in the file integers, with the scale {kind.scale:g}"] = None
+            attributes = {"scale": kind.scale, "zero_point": kind.zero_point, "bits": kind.bits}
+            node = self.network.add("dequantize", self.network.add("quantize", node, name=name, **attributes), name=name)
+        return Tensor(node, axes_of(order), kind)
+
+    def _grid(self, value: OnnxValue) -> Grid | None:
+        """The grid of an input of integers that the first node that reads it makes real values of."""
+        if value.type not in BY_NUMBER:
+            return None
+        for node in self.graph.nodes:
+            if node.inputs[:1] == (value.name,) and (node.op == "DequantizeLinear" or node.op.startswith("Q")) and len(node.inputs) > 2:
+                scale, zero = (self.graph.constants.get(name) for name in node.inputs[1:3])
+                if scale is not None and zero is not None and scale.size == zero.size == 1:
+                    bits, less = BITS[BY_NUMBER[value.type]]
+                    return Grid(float(scale.reshape(())), int(zero.reshape(())) - less, bits)
+        return None
+
+    def shape(self, value: OnnxValue) -> tuple[int, ...]:
+        """The sizes of an input."""
+        return tuple(
+            size if isinstance(size, int) else self.sizes[symbol(value.name, axis, size)] for axis, size in enumerate(value.shape or ())
+        )
+
+    def _read(self, node: OnnxNode) -> None:
+        operands = [self.values[name] if name else None for name in node.inputs]
+        if any(name and self.values[name] is None for name in node.inputs):
+            results: Iterable[Value | None] = [None] * len(node.outputs)
+        else:
+            try:
+                results = self._results(node, operands)
+            except Unsupported as found:
+                self.problems.setdefault((node.kind, found.message, found.help), []).append(node)
+                results = [None] * len(node.outputs)
+        made = list(results)
+        for index, name in enumerate(node.outputs):
+            if name:
+                self.values[name] = made[index] if index < len(made) else None
+
+    def _branch(self, node: OnnxNode, condition: Value) -> Iterable[Value | None]:
+        """The branch that a known condition takes, as if it stood in the place of the node."""
+        if not isinstance(condition, Static) or condition.array.size != 1:
+            raise Unsupported("its condition is computed by the network", NEAREST["If"])
+        branch = node.attributes.get("then_branch" if condition.array.reshape(()) else "else_branch")
+        if not isinstance(branch, OnnxGraph):
+            raise Unsupported("the branch is missing")
+        self.values |= {key: Static(array, key) for key, array in branch.constants.items()}
+        for inner in branch.nodes:
+            self._read(inner)
+        return [self.values[value.name] for value in branch.outputs]
+
+    def _results(self, node: OnnxNode, operands: list[Value | None]) -> Iterable[Value | None]:
+        network = self.network
+        network.name, network.path, network.origin = names.of_node(node), names.path_of(node), Origin(made_by=node.title)
+        opset = self.model.opsets.get(node.domain, self.model.opset)
+        if node.kind == "If" and operands and (condition := operands[0]) is not None:
+            return self._branch(node, condition)
+        if node.kind not in RULES and node.kind not in FOLDS:
+            raise Unsupported("", NEAREST.get(node.op) or did_you_mean(node.op, RULES) or "")
+        if not any(isinstance(value, Tensor) for value in operands):
+            known = [value.array if isinstance(value, Static) else None for value in operands]
+            if (arrays := folded(network, node, known, opset)) is not None:
+                key = _key(node, operands, arrays[0])
+                return [
+                    Static(array, key if index == 0 else name)
+                    for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
+                ]
+        if node.kind not in RULES:
+            raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
+        try:
+            made = RULES[node.kind](Call(network, node, operands, opset, self.used))
+        except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise Unsupported(f"operands or attributes that don't fit each other: {error}") from error
+        return made if isinstance(made, tuple) else (made,)
+
+    def _output(self, value: OnnxValue) -> Output:
+        """A result in the file's order, images with their channels last."""
+        found = self.values[value.name]
+        assert found is not None
+        name = names.identifier(value.name, "out")
+        self.network.name = name
+        tensor = self.network.tensor(found)
+        if isinstance(tensor.kind, Grid):
+            self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
+        order = tuple(range(tensor.rank))
+        last = (0, *range(2, tensor.rank), 1)
+        images = {len(kept) for kept in self.layouts.values()}
+        if self.layout == "nhwc" and (tensor.rank == 4 or (tensor.rank == 3 and 3 in images)) and self._lies(tensor, last):
+            order = last
+            self.layouts[name] = order
+        node = self.network.arranged(tensor, order)
+        return Output(name, node.name)
+
+    @staticmethod
+    def _lies(t: Tensor, order: tuple[int, ...]) -> bool:
+        """Whether the tensor's node has its axes in this order already."""
+        moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
+        return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+
+
+def _read_names(graph: OnnxGraph) -> Iterable[str]:
+    """The names of values that the nodes of a graph, or of graphs inside them, read, or that are results."""
+    for node in graph.nodes:
+        yield from node.inputs
+        for inner in node.attributes.values():
+            if isinstance(inner, OnnxGraph):
+                yield from _read_names(inner)
+    yield from (value.name for value in graph.outputs)
+
+
+def symbol(name: str, axis: int, size: int | str | None) -> str:
+    """The param that stands for a size that the file leaves open."""
+    if isinstance(size, str):
+        return names.identifier(size, "size")
+    return "batch" if axis == 0 else names.identifier(f"{name}_size{axis}", "size")
+
+
+def image_inputs(graph: OnnxGraph) -> set[str]:
+    """The inputs that operators on images read: [N, C, H, W], or [N, C, L]."""
+    images: set[str] = set()
+    for node in reversed(graph.nodes):
+        if node.op in IMAGES and node.inputs:
+            images.add(node.inputs[0])
+        elif node.op in TRANSPARENT and images.intersection(node.outputs):
+            images.update(node.inputs)
+    return {value.name for value in graph.inputs if value.name in images and value.shape is not None and len(value.shape) in (3, 4)}
+
+
+def _rows(graph: OnnxGraph, name: str) -> Range | None:
+    """The numbers of rows that an input of indices may name, of the tables that it is used with."""
+    aliases, sizes = {name}, []
+    for node in graph.nodes:
+        if node.op in ("Cast", "Identity") and aliases.intersection(node.inputs):
+            aliases.update(node.outputs)
+        if node.op == "Gather" and len(node.inputs) > 1 and node.inputs[1] in aliases and node.inputs[0] in graph.constants:
+            sizes.append(graph.constants[node.inputs[0]].shape[0])
+    return Range(0.0, float(min(sizes) - 1)) if sizes else None
+
+
+def _key(node: OnnxNode, operands: list[Value | None], made: AnyArray) -> str:
+    """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
+    same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
+    return same[0] if len(same) == 1 else node.outputs[0]
+
+
+def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:
+    """One message for all nodes that have one problem."""
+    shown = listed([node.title for node in nodes[:NAMED]] + [f"{len(nodes) - NAMED} more"] * (len(nodes) > NAMED))
+    where = f"{counted(len(nodes), 'node')}: {shown}"
+    if not message:
+        return Diagnostic("E1006", f"tpucc has nothing for the operator {printable(op)} ({where})", help=(help,))
+    return Diagnostic("E1007", f"{printable(op)}: {message} ({where})", help=(help,))

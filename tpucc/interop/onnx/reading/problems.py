@@ -1,0 +1,24 @@
+"""What can be wrong with an ONNX file: malformed (status 3), or what tpucc can't do (status 1)."""
+
+from __future__ import annotations
+
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
+
+
+class Unsupported(Exception):
+    """A use of an operator that has no counterpart in tpucc; `help` says what would do instead."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.help = help
+
+
+def malformed(message: str, help: str = "", code: str = "E1001") -> ProgramError:
+    """The error of a file that isn't what ONNX says."""
+    return ProgramError(Diagnostic(code, message, help=(help,)))
+
+
+def refused(code: str, message: str, help: str = "") -> CompileError:
+    """The error of a sound file that tpucc can't take."""
+    return CompileError(Diagnostic(code, message, help=(help,)))

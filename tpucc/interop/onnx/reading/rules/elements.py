@@ -1,0 +1,295 @@
+"""Functions of each element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from functools import partial, reduce
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.values import Static, Tensor
+from tpucc.ir.graph import Node
+
+MOST_FACTORS = 8
+"""The largest exponent that becomes products."""
+
+
+def _direct(op: str) -> Rule:
+    return lambda c: c.network.map(c.tensor(0), op)
+
+
+def _binary(op: str, kind: str = "float") -> Rule:
+    def rule(c: Call) -> Result:
+        a, b = c.value(0), c.value(1)
+        return c.network.elementwise(op, a, b, kind=kind)  # type: ignore[arg-type]
+
+    return rule
+
+
+def _many(op: str) -> Rule:
+    def rule(c: Call) -> Result:
+        first, *others = c.values()
+        return c.network.tensor(reduce(lambda a, b: c.network.elementwise(op, a, b), others, first))
+
+    return rule
+
+
+def _composed(function: Callable[[Network, Node, Call], Node]) -> Rule:
+    return lambda c: c.network.apply(c.tensor(0), lambda x: function(c.network, x, c))
+
+
+def _subtracted(c: Call) -> Result:
+    return c.network.elementwise("sub", c.value(0), c.value(1))
+
+
+def _divided(c: Call) -> Result:
+    """By a known number it is a product with the reciprocal, as the language has it."""
+    divisor = c.value(1)
+    if isinstance(divisor, Static) and divisor.array.size == 1 and np.isfinite(1 / np.float64(divisor.array.reshape(()))):
+        inverse = Static(np.reciprocal(divisor.array.astype(np.float64)).astype(np.float32), divisor.name)
+        return c.network.elementwise("mul", c.value(0), inverse)
+    return c.network.elementwise("div", c.value(0), divisor)
+
+
+def _mean(c: Call) -> Result:
+    total = c.network.tensor(_many("add")(c))  # type: ignore[arg-type]
+    return c.network.affine(total, 1 / len(c.inputs))
+
+
+def _negated(net: Network, x: Node, _: Call) -> Node:
+    return net.add("mul", x, net.scalar(-1.0))
+
+
+def _inverse(net: Network, x: Node, _: Call) -> Node:
+    return net.add("div", net.scalar(1.0), x)
+
+
+def _not(c: Call) -> Result:
+    x = c.tensor(0)
+    net = c.network
+    return Tensor(net.add("sub", net.scalar(1.0), x.node), x.axes, "bool")
+
+
+def softplus(net: Network, x: Node) -> Node:
+    """log(1 + exp(x)), which doesn't overflow: max(x, 0) + log(1 + exp(-|x|))."""
+    small = net.add("exp", net.add("mul", net.add("abs", x), net.scalar(-1.0)))
+    return net.add("add", net.add("maximum", x, net.scalar(0.0)), net.add("log", net.add("add", small, net.scalar(1.0))))
+
+
+def _softsign(net: Network, x: Node, _: Call) -> Node:
+    return net.add("div", x, net.add("add", net.add("abs", x), net.scalar(1.0)))
+
+
+def _mish(net: Network, x: Node, _: Call) -> Node:
+    return net.add("mul", x, net.add("tanh", softplus(net, x)))
+
+
+def _erf(net: Network, x: Node, _: Call) -> Node:
+    """From gelu(y) = y/2 · (1 + erf(y/√2)): erf(x) = 2 · gelu(√2·x) / (√2·x) - 1, and 0 at 0."""
+    y = net.add("mul", x, net.scalar(math.sqrt(2)))
+    share = net.add("div", net.add("gelu", y), y)
+    found = net.add("sub", net.add("mul", share, net.scalar(2.0)), net.scalar(1.0))
+    made = net.add("where", net.add("equal", x, net.scalar(0.0)), net.scalar(0.0), found)
+    net.erf[made.name] = x.name
+    return made
+
+
+def _elu(net: Network, x: Node, c: Call) -> Node:
+    return net.add("elu", x, alpha=c.attribute("alpha", 1.0))
+
+
+def _selu(net: Network, x: Node, c: Call) -> Node:
+    alpha, gamma = c.attribute("alpha", 1.6732632423543772), c.attribute("gamma", 1.0507009873554805)
+    return net.add("mul", net.add("elu", x, alpha=alpha), net.scalar(gamma))
+
+
+def _celu(net: Network, x: Node, c: Call) -> Node:
+    alpha = c.attribute("alpha", 1.0)
+    if alpha == 1:
+        return net.add("elu", x)
+    return net.add("mul", net.add("elu", net.add("mul", x, net.scalar(1 / alpha))), net.scalar(alpha))
+
+
+def _leaky(net: Network, x: Node, c: Call) -> Node:
+    return net.add("leaky_relu", x, alpha=c.attribute("alpha", 0.01))
+
+
+def _thresholded(net: Network, x: Node, c: Call) -> Node:
+    return net.add("where", net.add("greater", x, net.scalar(c.attribute("alpha", 1.0))), x, net.scalar(0.0))
+
+
+def _gelu(net: Network, x: Node, c: Call) -> Node:
+    return net.add("gelu", x, approximate=True) if c.attribute("approximate", "none") == "tanh" else net.add("gelu", x)
+
+
+def _silu(net: Network, x: Node, c: Call) -> Node:
+    alpha = c.attribute("alpha", 1.0)
+    if alpha == 1:
+        return net.add("silu", x)
+    return net.add("mul", x, net.add("sigmoid", net.add("mul", x, net.scalar(alpha))))
+
+
+def _hard_sigmoid(net: Network, x: Node, c: Call) -> Node:
+    alpha, beta = c.attribute("alpha", 0.2), c.attribute("beta", 0.5)
+    if math.isclose(alpha, 1 / 6, rel_tol=1e-6) and beta == 0.5:
+        return net.add("hard_sigmoid", x)
+    return net.add("clip", net.add("add", net.add("mul", x, net.scalar(alpha)), net.scalar(beta)), low=0.0, high=1.0)
+
+
+def _prelu(c: Call) -> Result:
+    """max(x, 0) + slope · min(x, 0); one slope for all is a leaky ReLU."""
+    net, x, slope = c.network, c.tensor(0), c.value(1)
+    if isinstance(slope, Static) and slope.array.size == 1:
+        return net.map(x, "leaky_relu", alpha=float(slope.array.reshape(())))
+    below = net.elementwise("mul", net.apply(x, lambda node: net.add("minimum", node, net.scalar(0.0))), slope)
+    return net.elementwise("add", net.map(x, "relu"), below)
+
+
+def _clip(c: Call) -> Result:
+    net, x = c.network, c.value(0)
+    low, high = (_bound(c, index, name) for index, name in ((1, "min"), (2, "max")))
+    if isinstance(low, float | None) and isinstance(high, float | None):
+        return net.apply(net.tensor(x), partial(clipped, net, low, high))
+    for op, bound in (("maximum", low), ("minimum", high)):
+        if bound is not None:
+            x = net.elementwise(op, x, Static(np.array(bound, np.float32), "") if isinstance(bound, float) else bound)
+    return x
+
+
+def clipped(net: Network, low: float | None, high: float | None, x: Node) -> Node:
+    """A clamp between two bounds, of which one or both may be missing."""
+    if low is None:
+        return x if high is None else net.add("minimum", x, net.scalar(high))
+    if high is None:
+        return net.add("relu", x) if low == 0 else net.add("maximum", x, net.scalar(low))
+    if low == 0 and high == 6:
+        return net.add("relu6", x)
+    return net.add("clip", x, low=low, high=high)
+
+
+def _bound(c: Call, index: int, name: str) -> float | Tensor | None:
+    """A bound; None where there is none, or none that a float32 reaches."""
+    value = c.inputs[index] if c.has(index) else None
+    if isinstance(value, Tensor):
+        return value
+    number = float(value.array.reshape(())) if value is not None else c.attribute(name)
+    return None if number is None or abs(number) >= float(np.finfo(np.float32).max) else float(number)
+
+
+def _power(c: Call) -> Result:
+    net, base, exponent = c.network, c.value(0), c.value(1)
+    if isinstance(base, Static) and base.array.size == 1 and float(base.array.reshape(())) > 0:
+        logarithm = math.log(float(base.array.reshape(())))
+        return net.map(net.affine(net.tensor(exponent), logarithm), "exp")
+    if not isinstance(exponent, Static) or not (exponent.array == exponent.array.reshape(-1)[:1]).all():
+        raise Unsupported("the exponent isn't one known number", "tpucc has products, square roots, exp and log")
+    x, number = net.tensor(base), float(exponent.array.reshape(-1)[0])
+    return net.apply(x, partial(power, net, number))
+
+
+def power(net: Network, number: float, x: Node) -> Node:
+    """x to a power that products, a square root and a reciprocal make. Raises `Unsupported` for others."""
+    if number < 0:
+        return net.add("div", net.scalar(1.0), power(net, -number, x))
+    whole, rest = divmod(number, 1)
+    if rest not in (0, 0.25, 0.5, 0.75) or whole > MOST_FACTORS:
+        raise Unsupported(
+            f"the exponent {number:g}", f"exponents are whole numbers up to {MOST_FACTORS}, and quarters: square roots of roots"
+        )
+    factors = [x] * int(whole)
+    if rest:
+        root = net.add("sqrt", x)
+        factors += [root] * (rest >= 0.5) + ([net.add("sqrt", root)] if rest != 0.5 else [])
+    if not factors:
+        return net.add("add", net.add("mul", x, net.scalar(0.0)), net.scalar(1.0))
+    return reduce(lambda a, b: net.add("mul", a, b), factors)
+
+
+def _where(c: Call) -> Result:
+    mask, a, b = c.value(0), c.value(1), c.value(2)
+    if isinstance(a, Tensor) and a.kind == "int":
+        raise Unsupported("it chooses among integers that are computed")
+    return c.network.elementwise("where", mask, a, b)
+
+
+def _identity(c: Call) -> Result:
+    return c.value(0)
+
+
+def _dropout(c: Call) -> Result:
+    if c.has(2) and isinstance(training := c.value(2), Static) and training.array.any():
+        c.network.notes["dropout changes nothing here, as outside of training"] = None
+    c.alone()
+    return c.value(0)
+
+
+FLOATS, WHOLE, BOOL = (1, 10, 11, 16), (2, 3, 4, 5, 6, 7, 12, 13), 9
+
+
+def _cast(c: Call) -> Result:
+    x, to = c.tensor(0), c.attribute("to")
+    if to in FLOATS and x.kind != "int":
+        return Tensor(x.node, x.axes)
+    if to == BOOL and x.kind != "int":
+        net = c.network
+        return x if x.kind == "bool" else Tensor(net.add("not_equal", x.node, net.scalar(0.0)), x.axes, "bool")
+    if to in (6, 7, 12, 13) and x.kind == "int":
+        return x
+    wanted = "integers" if to in WHOLE else "numbers with a point"
+    raise Unsupported(f"it makes {wanted} of computed {'integers' if x.kind == 'int' else 'values'}", "tpucc has no conversion for it")
+
+
+RULES: Mapping[str, Rule] = {
+    "Abs": _direct("abs"),
+    "Add": _binary("add"),
+    "And": _binary("mul", "bool"),
+    "Cast": _cast,
+    "CastLike": lambda c: c.value(0),
+    "Celu": _composed(_celu),
+    "Clip": _clip,
+    "Div": _divided,
+    "Dropout": _dropout,
+    "Elu": _composed(_elu),
+    "Equal": _binary("equal", "bool"),
+    "Erf": _composed(_erf),
+    "Exp": _direct("exp"),
+    "Gelu": _composed(_gelu),
+    "Greater": _binary("greater", "bool"),
+    "GreaterOrEqual": _binary("greater_equal", "bool"),
+    "HardSigmoid": _composed(_hard_sigmoid),
+    "HardSwish": _direct("hard_swish"),
+    "Identity": _identity,
+    "LeakyRelu": _composed(_leaky),
+    "Less": _binary("less", "bool"),
+    "LessOrEqual": _binary("less_equal", "bool"),
+    "Log": _direct("log"),
+    "Max": _many("maximum"),
+    "Mean": _mean,
+    "Min": _many("minimum"),
+    "Mish": _composed(_mish),
+    "Mul": _binary("mul"),
+    "Neg": _composed(_negated),
+    "Not": _not,
+    "Or": _binary("maximum", "bool"),
+    "PRelu": _prelu,
+    "Pow": _power,
+    "Reciprocal": _composed(_inverse),
+    "Relu": _direct("relu"),
+    "Selu": _composed(_selu),
+    "Sigmoid": _direct("sigmoid"),
+    "Sign": _direct("sign"),
+    "Softplus": _composed(lambda net, x, _: softplus(net, x)),
+    "Softsign": _composed(_softsign),
+    "Sqrt": _direct("sqrt"),
+    "Sub": _subtracted,
+    "Sum": _many("add"),
+    "Swish": _composed(_silu),
+    "Tanh": _direct("tanh"),
+    "ThresholdedRelu": _composed(_thresholded),
+    "Where": _where,
+    "Xor": _binary("not_equal", "bool"),
+}

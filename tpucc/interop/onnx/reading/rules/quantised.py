@@ -1,0 +1,243 @@
+"""Quantised networks: QuantizeLinear and DequantizeLinear, and operators on integers.
+
+A quantised tensor is an f32 one here whose values lie on a grid: `dequantize(quantize(x))`. So an operator on integers is the operator on
+real values between such pairs, and the compiler makes integers of them again, with the file's scales. Unsigned integers are signed ones
+with a zero point that is smaller by 128.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.rules import elements, products, reductions, shapes, windows
+from tpucc.interop.onnx.reading.values import Grid, Static, Tensor, Value
+from tpucc.numerics import WEIGHT_MAX, AnyArray
+
+BITS: Mapping[str, tuple[int, int]] = {"int8": (8, 0), "uint8": (8, 128), "int16": (16, 0), "uint16": (16, 32768)}
+"""The bits of integers, and what is taken from unsigned ones."""
+BY_NUMBER: Mapping[int, str] = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16"}
+
+
+def _grid(c: Call, scale: int, zero: int, type_: str = "uint8") -> Grid:
+    """The grid that a scale and a zero point say; both must be known, and one for the whole tensor."""
+    size = c.number(scale, "the scale")
+    point = c.value(zero).shape if c.has(zero) else ()
+    array = c.array(zero, "the zero point") if c.has(zero) else None
+    if array is not None and array.size != 1:
+        raise Unsupported(f"zero points of the shape {list(point)}", "values have one scale and one zero point")
+    name = array.dtype.name if array is not None else type_
+    if name not in BITS:
+        raise Unsupported(f"values of the type {name}", f"there are {', '.join(BITS)}")
+    bits, less = BITS[name]
+    return Grid(size, (int(array.reshape(())) if array is not None else 0) - less, bits)
+
+
+def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
+    """The tensor's values on a grid."""
+    if t.kind == grid:
+        return t
+    net = c.network
+    if grid.bits == 16 and grid.zero_point:
+        raise Unsupported("16-bit values with a zero point", "tpucc's integers of 16 bits are symmetric")
+    return Tensor(
+        net.add("dequantize", net.add("quantize", t.node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits)), t.axes, grid
+    )
+
+
+def _quantize(c: Call) -> Result:
+    if c.attribute("block_size", 0):
+        raise Unsupported("blocks with scales of their own")
+    given = BY_NUMBER.get(c.attribute("output_dtype", 0), "uint8")
+    if isinstance(x := c.value(0), Static):
+        scale = c.array(1, "the scale")
+        zero = c.array(2, "the zero point") if c.has(2) else np.zeros((), given)
+        limits = np.iinfo(zero.dtype)
+        axis = normal(int(c.attribute("axis", 1)), x.array.ndim) if scale.size > 1 else 0
+        rounded = np.rint(x.array.astype(np.float32) / _along(scale, x.array, axis)) + _along(zero, x.array, axis).astype(np.float32)
+        return Static(np.clip(rounded, limits.min, limits.max).astype(zero.dtype), x.name)
+    return _on(c, c.tensor(0), _grid(c, 1, 2, given))
+
+
+def _dequantize(c: Call) -> Result:
+    if c.attribute("block_size", 0):
+        raise Unsupported("blocks with scales of their own")
+    x = c.value(0)
+    if isinstance(x, Static):
+        zero = c.array(2, "the zero point") if c.has(2) else None
+        return _constant(c, x, c.array(1, "the scale"), zero, int(c.attribute("axis", 1)))
+    if x.kind == "int":
+        return c.network.affine(Tensor(x.node, x.axes), c.number(1, "the scale"))
+    grid = _grid(c, 1, 2)
+    if isinstance(x.kind, Grid) and (x.kind.scale, x.kind.bits) == (grid.scale, grid.bits) and (not c.has(2) or x.kind == grid):
+        return Tensor(x.node, x.axes)
+    raise Unsupported("integers that were made with another scale", "QuantizeLinear and DequantizeLinear have the same one")
+
+
+def _along(array: AnyArray, of: AnyArray, axis: int) -> AnyArray:
+    """A scale or a zero point, one or one for each place of an axis, beside a tensor."""
+    return array.reshape(()) if array.size == 1 else array.reshape(*(size if index == axis else 1 for index, size in enumerate(of.shape)))
+
+
+def _constant(c: Call, x: Static, scale: AnyArray, zero: AnyArray | None, axis: int) -> Static:
+    """Integers of the file as real values, which remember one scale; columns whose largest integer is 127 give their scale again."""
+    integers, name = x.array, x.name.removesuffix("_quantized")
+    scale = scale.astype(np.float32)
+    axis = normal(axis, integers.ndim) if scale.size > 1 else 0
+    offset = np.zeros((), integers.dtype) if zero is None else zero
+    centred = integers.astype(np.int64) - _along(offset.astype(np.int64), integers, axis)
+    values = centred.astype(np.float32) * _along(scale, integers, axis)
+    if integers.ndim > 1 and integers.dtype.name in ("int8", "uint8"):
+        largest = np.abs(centred).max(axis=tuple(range(integers.ndim)) if scale.size == 1 else _others(integers.ndim, axis))
+        if scale.size == 1:
+            c.network.grids[name] = Grid(float(scale.reshape(())), int(offset.reshape(())) - BITS[integers.dtype.name][1], 8)
+        elif (largest == WEIGHT_MAX).all():
+            exact = _giving(scale.reshape(-1))
+            values = np.where(np.abs(centred) == WEIGHT_MAX, np.sign(centred) * _along(exact, integers, axis), values).astype(np.float32)
+        else:
+            c.network.notes[f"columns of {name} whose largest integer isn't {WEIGHT_MAX} are quantised anew"] = None
+    return Static(values, name)
+
+
+def _others(rank: int, axis: int) -> tuple[int, ...]:
+    return tuple(index for index in range(rank) if index != axis)
+
+
+def _giving(scale: AnyArray) -> AnyArray:
+    """The float32 values whose 127th part is rounded to these scales, as far as there are such."""
+    middle = (scale.astype(np.float64) * WEIGHT_MAX).astype(np.float32)
+    found = middle.copy()
+    for other in (np.nextafter(middle, np.float32(0)), np.nextafter(middle, np.float32(np.inf))):
+        wrong = (found.astype(np.float64) / WEIGHT_MAX).astype(np.float32) != scale
+        found[wrong] = other[wrong]
+    return found
+
+
+def _weight(c: Call, index: int, axis: int) -> Static:
+    """A constant of an operator on integers, with its scale and zero point in the next two operands, as real values."""
+    value = c.value(index)
+    if not isinstance(value, Static):
+        raise Unsupported("its second factor is computed", "weights are constants")
+    zero = c.array(index + 2, "the zero point") if c.has(index + 2) else None
+    return _constant(c, value, c.array(index + 1, "the scale"), zero, axis)
+
+
+def _called(c: Call, rule: Rule, inputs: Sequence[Value | None], **attributes: object) -> Tensor:
+    """The result of another operator's rule."""
+    node = replace(c.node, attributes={**c.node.attributes, **attributes}, outputs=c.node.outputs[:1])
+    made = rule(replace(c, node=node, inputs=inputs))
+    assert isinstance(made, Tensor)
+    return made
+
+
+def _real(c: Call, index: int) -> Tensor:
+    """A quantised operand as real values. An operand of the graph's integers has the scale that the operator says."""
+    x = c.tensor(index)
+    if not isinstance(x.kind, Grid):
+        raise Unsupported("an operand that isn't quantised")
+    return Tensor(x.node, x.axes)
+
+
+def _linear_conv(c: Call) -> Result:
+    w = _weight(c, 3, 0)
+    inputs: list[Value | None] = [_real(c, 0), w]
+    if c.has(8):
+        scale = np.float32(c.number(1, "the scale")) * c.array(4, "the scale").astype(np.float32)
+        inputs.append(_constant(c, Static(c.array(8, "the bias"), c.value(8).name), scale, None, 0))  # type: ignore[union-attr]
+    return _on(c, _called(c, windows.RULES["Conv"], inputs), _grid(c, 6, 7))
+
+
+def _linear_product(c: Call) -> Result:
+    if isinstance(c.value(3), Tensor):
+        return _on(c, products.product(c.network, _real(c, 0), _real(c, 3)), _grid(c, 6, 7))
+    return _on(c, products.product(c.network, _real(c, 0), _weight(c, 3, -1)), _grid(c, 6, 7))
+
+
+def _gemm(c: Call) -> Result:
+    """com.microsoft.QGemm: its result is real where no scale of it is given."""
+    turned = bool(c.attribute("transB", 0))
+    inputs: list[Value | None] = [_real(c, 0), _weight(c, 3, 0 if turned else -1)]
+    if c.has(6):
+        scale = np.float32(c.number(1, "the scale")) * c.array(4, "the scale").astype(np.float32)
+        inputs.append(_constant(c, Static(c.array(6, "the bias"), c.value(6).name), scale * np.float32(c.attribute("alpha", 1.0)), None, 0))  # type: ignore[union-attr]
+    made = _called(c, products.RULES["Gemm"], inputs)
+    return _on(c, made, _grid(c, 7, 8)) if c.has(7) else made
+
+
+def _binary(op: str) -> Rule:
+    """com.microsoft.QLinearAdd and QLinearMul."""
+
+    def rule(c: Call) -> Result:
+        a, b = (_real(c, index) if isinstance(c.value(index), Tensor) else _weight(c, index, 0) for index in (0, 3))
+        return _on(c, c.network.elementwise(op, a, b), _grid(c, 6, 7))
+
+    return rule
+
+
+def _unary(rule: Rule, scale: int = 3) -> Rule:
+    """com.microsoft's functions of one quantised tensor: QLinearSigmoid, QLinearAveragePool."""
+
+    def made(c: Call) -> Result:
+        return _on(c, _called(c, rule, [_real(c, 0)]), _grid(c, scale, scale + 1))
+
+    return made
+
+
+def _concat(c: Call) -> Result:
+    parts = [_real(c, index) for index in range(2, len(c.inputs), 3)]
+    return _on(c, shapes.joined(c.network, parts, c.axis(1, parts[0].rank)), _grid(c, 0, 1))
+
+
+def _dynamic(c: Call) -> Result:
+    """The scale of each run's own values: here calibration finds one, and what follows is computed with real values."""
+    x = c.tensor(0)
+    c.network.notes["what the file quantises anew in each run is quantised here by calibration"] = None
+    names = c.node.outputs
+    return (
+        Tensor(x.node, x.axes, Grid(1.0, 0, 8, measured=True)),
+        Static(np.ones((), np.float32), names[1]),
+        Static(np.zeros((), np.uint8), names[2]),
+    )
+
+
+def _integer_product(multiply: Callable[[Call, Tensor, Static], Tensor]) -> Rule:
+    """The sums of products of integers: those of the real values, divided by the scale of the first."""
+
+    def rule(c: Call) -> Result:
+        x, w = c.tensor(0), c.value(1)
+        if not isinstance(w, Static) or not isinstance(x.kind, Grid):
+            raise Unsupported("factors that aren't a quantised tensor and a constant")
+        zero = c.array(3, "the zero point").astype(np.float32) if c.has(3) else np.zeros((), np.float32)
+        if zero.size > 1:
+            raise Unsupported("zero points for each column", "weights are symmetric, or have one zero point")
+        centred = Static((w.array.astype(np.float32) - zero.reshape(())), w.name.removesuffix("_quantized"))
+        made = multiply(c, Tensor(x.node, x.axes), centred)
+        return made if x.kind.measured else c.network.affine(made, 1 / x.kind.scale)
+
+    return rule
+
+
+RULES: Mapping[str, Rule] = {
+    "ConvInteger": _integer_product(lambda c, x, w: _called(c, windows.RULES["Conv"], [x, w])),
+    "DequantizeLinear": _dequantize,
+    "DynamicQuantizeLinear": _dynamic,
+    "MatMulInteger": _integer_product(lambda c, x, w: products.product(c.network, x, w)),
+    "QLinearConv": _linear_conv,
+    "QLinearMatMul": _linear_product,
+    "QuantizeLinear": _quantize,
+    "com.microsoft.DequantizeLinear": _dequantize,
+    "com.microsoft.QGemm": _gemm,
+    "com.microsoft.QLinearAdd": _binary("add"),
+    "com.microsoft.QLinearAveragePool": _unary(windows.RULES["AveragePool"]),
+    "com.microsoft.QLinearConcat": _concat,
+    "com.microsoft.QLinearGlobalAveragePool": _unary(windows.RULES["GlobalAveragePool"]),
+    "com.microsoft.QLinearLeakyRelu": _unary(elements.RULES["LeakyRelu"]),
+    "com.microsoft.QLinearMul": _binary("mul"),
+    "com.microsoft.QLinearSigmoid": _unary(elements.RULES["Sigmoid"]),
+    "com.microsoft.QLinearSoftmax": _unary(reductions.RULES["Softmax"]),
+    "com.microsoft.QuantizeLinear": _quantize,
+}

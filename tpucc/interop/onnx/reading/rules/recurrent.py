@@ -1,0 +1,212 @@
+"""LSTM, GRU and RNN, unrolled: a step is a few products and functions, and the same weights serve all steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.call import Call, Result, Rule
+from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.rules.shapes import part
+from tpucc.interop.onnx.reading.values import Static, Tensor
+from tpucc.ir.graph import Node
+from tpucc.numerics import AnyArray
+
+MOST_STEPS = 2_000
+LSTM_ORDER = (0, 2, 3, 1)
+"""ONNX's gates are input, output, forget, cell; Keras's and ours input, forget, cell, output."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A recurrent network in one direction: its weights [inputs, gates], [units, gates] and biases [gates], of which there may be two."""
+
+    network: Network
+    units: int
+    kernel: Node
+    recurrent: Node
+    bias: Node | None
+    recurrent_bias: Node | None
+    activations: Sequence[str]
+    reset_after: bool
+    peepholes: Sequence[Node] = ()
+    """Of the gates input, output and forget: the share of the cell's state in each."""
+
+    def gate(self, z: Node, index: int, count: int = 1) -> Node:
+        """The columns of some gates."""
+        ranges = [*((0, size) for size in z.type.shape[:-1]), (index * self.units, (index + count) * self.units)]
+        return self.network.add("slice", z, starts=tuple(low for low, _ in ranges), stops=tuple(high for _, high in ranges), name="z")
+
+    def sum(self, *terms: Node | None, name: str = "z") -> Node:
+        there = [term for term in terms if term is not None]
+        made = there[0]
+        for term in there[1:]:
+            made = self.network.add("add", made, term, name=name)
+        return made
+
+    def product(self, a: Node, b: Node) -> Node:
+        return self.network.add("matmul", a, b, name="z")
+
+    def times(self, a: Node, b: Node, name: str = "z") -> Node:
+        return self.network.add("mul", a, b, name=name)
+
+    def activation(self, index: int, x: Node, name: str = "h") -> Node:
+        return self.network.add(FUNCTIONS[self.activations[index]], x, name=name)
+
+
+FUNCTIONS: Mapping[str, str] = {"sigmoid": "sigmoid", "tanh": "tanh", "relu": "relu", "hardsigmoid": "", "elu": "elu", "softsign": ""}
+State = tuple[Node, ...]
+
+
+def _lstm(cell: Cell, x: Node, state: State) -> State:
+    h, c = state
+    z = cell.sum(cell.product(x, cell.kernel), cell.product(h, cell.recurrent), cell.bias)
+    i, f, g, o = (cell.gate(z, index) for index in range(4))
+    if cell.peepholes:
+        i, f = (cell.sum(gate, cell.times(c, cell.peepholes[index])) for gate, index in ((i, 0), (f, 2)))
+    i, f, g = cell.activation(0, i, "i"), cell.activation(0, f, "f"), cell.activation(1, g, "g")
+    c = cell.sum(cell.times(f, c, "c"), cell.times(i, g, "c"), name="c")
+    if cell.peepholes:
+        o = cell.sum(o, cell.times(c, cell.peepholes[1]))
+    return cell.times(cell.activation(0, o, "o"), cell.activation(2, c), "h"), c
+
+
+def _gru(cell: Cell, x: Node, state: State) -> State:
+    """Gates in the order update, reset, new. `reset_after` multiplies the reset gate into the product, else into its operand."""
+    (h,) = state
+    zx = cell.sum(cell.product(x, cell.kernel), cell.bias)
+    if cell.reset_after:
+        zh = cell.sum(cell.product(h, cell.recurrent), cell.recurrent_bias)
+        update, reset = (
+            cell.activation(0, cell.sum(cell.gate(zx, index), cell.gate(zh, index)), name) for index, name in enumerate(("update", "reset"))
+        )
+        new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.times(reset, cell.gate(zh, 2))), "new")
+    else:
+        gates, last = (cell.gate(cell.recurrent, index, count) for index, count in ((0, 2), (2, 1)))
+        both = cell.activation(0, cell.sum(cell.gate(zx, 0, 2), cell.product(h, gates)))
+        update, reset = (cell.gate(both, index) for index in (0, 1))
+        new = cell.activation(1, cell.sum(cell.gate(zx, 2), cell.product(cell.times(reset, h), last)), "new")
+    return (cell.sum(new, cell.times(update, cell.network.add("sub", h, new, name="h"), "h"), name="h"),)
+
+
+def _rnn(cell: Cell, x: Node, state: State) -> State:
+    return (cell.activation(0, cell.sum(cell.product(x, cell.kernel), cell.product(state[0], cell.recurrent), cell.bias)),)
+
+
+def _recurrent(step: Callable[[Cell, Node, State], State], gates: int, states: int) -> Rule:
+    def rule(c: Call) -> Result:
+        x = c.tensor(0)
+        layout = int(c.attribute("layout", 0))
+        if layout:
+            x = Tensor(x.node, (x.axes[1], x.axes[0], x.axes[2]))
+        time, batch, _ = x.shape
+        _require_plain(c, time)
+        net = c.network
+        directions = {"forward": 1, "reverse": 1, "bidirectional": 2}[c.attribute("direction", "forward")]
+        x = net.single(x)
+        outputs: list[list[Node]] = []
+        finals: list[State] = []
+        for direction in range(directions):
+            cell = _cell(c, gates, direction, directions)
+            state = tuple(_initial(c, 5 + index, direction, batch, cell.units) for index in range(states))
+            backwards = c.attribute("direction", "forward") == "reverse" or direction == 1
+            found: dict[int, Node] = {}
+            for t in reversed(range(time)) if backwards else range(time):
+                at = net.arranged(part(net, x, {0: range(t, t + 1)}, [0]), (0, 1))
+                state = step(cell, at, state)
+                found[t] = state[0]
+            outputs.append([found[t] for t in range(time)])
+            finals.append(state)
+        made = [_sequence(net, outputs, layout)] if c.node.outputs[0] and c.reads(0) else [Static(np.zeros(0), "")]
+        return (*made, *(_final(net, [state[index] for state in finals], layout) for index in range(states)))
+
+    return rule
+
+
+def _require_plain(c: Call, time: int) -> None:
+    """Raises `Unsupported` for what has no counterpart: sequences of several lengths, clipped cells."""
+    if c.has(4) and not (c.array(4, "the lengths of sequences") == time).all():
+        raise Unsupported("sequences of several lengths", "tpucc computes all steps: pad the sequences, and leave sequence_lens out")
+    if c.attribute("clip") is not None or c.attribute("input_forget", 0):
+        raise Unsupported("clipped cells, or coupled gates")
+    if time > MOST_STEPS:
+        raise Unsupported(f"{time:,} steps; the limit is {MOST_STEPS:,}")
+
+
+def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
+    net = c.network
+    w, r = (c.array(index, "the weights")[direction] for index in (1, 2))
+    units = r.shape[-1]
+    bias = c.array(3, "the bias")[direction].astype(np.float32) if c.has(3) else None
+    order = LSTM_ORDER if gates == 4 else tuple(range(gates))
+    end = ".reverse" if direction or c.attribute("direction", "forward") == "reverse" else ""
+    names = [f"{net.name}{end}.{name}" for name in ("kernel", "recurrent", "bias", "recurrent_bias")]
+
+    def columns(array: AnyArray) -> AnyArray:
+        parts = np.split(array, gates)
+        return np.concatenate([parts[gate] for gate in order]).T
+
+    reset_after = bool(c.attribute("linear_before_reset", 0))
+    own, back = (columns(part) for part in np.split(bias, 2)) if bias is not None else (None, None)
+    together = gates != 3 or not reset_after
+    if own is not None and back is not None and together:
+        own, back = own + back, None
+    kernel, recurrent, *biases = (
+        net.weight(array, name) if array is not None else None
+        for array, name in zip((columns(w), columns(r), own, back), names, strict=True)
+    )
+    assert kernel is not None
+    assert recurrent is not None
+    peepholes = np.split(c.array(7, "the peepholes")[direction], 3) if c.has(7) and c.array(7, "the peepholes").any() else []
+    shares = [net.weight(array, f"{net.name}{end}.peephole_{gate}") for array, gate in zip(peepholes, "iof", strict=False)]
+    return Cell(net, units, kernel, recurrent, biases[0], biases[1], _activations(c, gates, direction), reset_after, shares)
+
+
+def _activations(c: Call, gates: int, direction: int) -> list[str]:
+    default = {4: ["Sigmoid", "Tanh", "Tanh"], 3: ["Sigmoid", "Tanh"], 1: ["Tanh"]}[gates]
+    given = list(c.attribute("activations") or default * 2)
+    found = [name.lower() for name in given[len(default) * direction :][: len(default)]]
+    if unknown := [name for name in found if not FUNCTIONS.get(name)]:
+        raise Unsupported(f"the function {unknown[0]} inside", f"there are {', '.join(name for name, op in FUNCTIONS.items() if op)}")
+    return found
+
+
+def _initial(c: Call, index: int, direction: int, batch: int, units: int) -> Node:
+    """The state before the first step, [batch, units]: zeros where none is given."""
+    net = c.network
+    value = c.inputs[index] if c.has(index) else None
+    if value is None or (isinstance(value, Static) and not value.array.any()):
+        return net.add("zeros", shape=(batch, units), name="hc"[index - 5])
+    if c.attribute("layout", 0):
+        raise Unsupported("initial states with the batch first")
+    t = net.tensor(value)
+    return net.arranged(part(net, t, {0: range(direction, direction + 1)}, [0]), (0, 1))
+
+
+def _sequence(net: Network, outputs: Sequence[Sequence[Node]], layout: int) -> Tensor:
+    """All results: [time, directions, batch, units] of the file, on a node [batch, time, directions · units]."""
+    batch, units = outputs[0][0].type.shape
+    time, directions = len(outputs[0]), len(outputs)
+    lines = []
+    for nodes in outputs:
+        steps = [net.add("reshape", node, shape=(batch, 1, units)) for node in nodes]
+        lines.append(steps[0] if time == 1 else net.add("concat", *steps, axis=1))
+    if directions == 1:
+        return Tensor(lines[0], ((0,), (1,), (), (2,)) if layout else ((1,), (), (0,), (2,)))
+    split = net.add("reshape", net.add("concat", *lines), shape=(batch, time, directions, units))
+    return Tensor(split, ((0,), (1,), (2,), (3,)) if layout else ((1,), (2,), (0,), (3,)))
+
+
+def _final(net: Network, states: Sequence[Node], layout: int) -> Tensor:
+    """The last states: [directions, batch, units]."""
+    batch, units = states[0].type.shape
+    if len(states) == 1:
+        return Tensor(states[0], ((0,), (), (1,)) if layout else ((), (0,), (1,)))
+    split = net.add("reshape", net.add("concat", *states), shape=(batch, len(states), units))
+    return Tensor(split, ((0,), (1,), (2,)) if layout else ((1,), (0,), (2,)))
+
+
+RULES: Mapping[str, Rule] = {"GRU": _recurrent(_gru, 3, 1), "LSTM": _recurrent(_lstm, 4, 2), "RNN": _recurrent(_rnn, 1, 1)}

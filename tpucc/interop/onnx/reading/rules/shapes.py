@@ -1,0 +1,406 @@
+"""Operators that move values and compute none: shapes, axes, parts, copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tpucc.interop.onnx.reading.call import Call, Result, Rule, normal
+from tpucc.interop.onnx.reading.network import Network
+from tpucc.interop.onnx.reading.problems import Unsupported
+from tpucc.interop.onnx.reading.values import Static, Tensor, Value
+from tpucc.ir.graph import Node
+
+MOST_COPIES = 1_000
+MOST_PIECES = 8
+"""More pieces than these are picked by a product with a matrix of zeros and ones."""
+
+
+def _reshape(c: Call) -> Result:
+    x = c.tensor(0)
+    wanted = c.integers(1, "the shape") if c.has(1) else [int(size) for size in c.attribute("shape")]
+    return c.network.reshaped(x, resolved(x.shape, wanted, bool(c.attribute("allowzero", 0))))
+
+
+def resolved(shape: Sequence[int], wanted: Sequence[int], zeros: bool = False) -> tuple[int, ...]:
+    """A shape without -1, and without 0, which copies a size. Raises `Unsupported` for one that doesn't fit."""
+    if not zeros and any(size == 0 and axis >= len(shape) for axis, size in enumerate(wanted)):
+        raise Unsupported(f"the shape {list(wanted)} copies a size that isn't there")
+    sizes = [shape[axis] if size == 0 and not zeros else size for axis, size in enumerate(wanted)]
+    total = int(np.prod(shape, dtype=object))
+    known = int(np.prod([size for size in sizes if size != -1], dtype=object))
+    if sizes.count(-1) > 1 or known <= 0 or total % known or (-1 not in sizes and known != total):
+        raise Unsupported(f"{list(shape)} in the shape {list(wanted)}", "with -D the sizes that the file leaves open are given")
+    return tuple(total // known if size == -1 else size for size in sizes)
+
+
+def _flatten(c: Call) -> Result:
+    x = c.tensor(0)
+    axis = c.attribute("axis", 1)
+    axis = axis if axis == x.rank else normal(axis, x.rank)
+    return c.network.reshaped(x, (int(np.prod(x.shape[:axis])), int(np.prod(x.shape[axis:]))))
+
+
+def _squeeze(c: Call) -> Result:
+    x = c.tensor(0)
+    axes = c.axes(1, x.rank)
+    dropped = [axis for axis, size in enumerate(x.shape) if size == 1] if axes is None else axes
+    if any(x.shape[axis] != 1 for axis in dropped):
+        raise Unsupported(f"an axis of {list(x.shape)} is dropped that isn't 1")
+    return Tensor(x.node, tuple(parts for axis, parts in enumerate(x.axes) if axis not in dropped), x.kind)
+
+
+def _unsqueeze(c: Call) -> Result:
+    x = c.tensor(0)
+    count = len(c.integers(1, "the list of axes") if c.has(1) else c.attribute("axes") or ())
+    added = c.axes(1, x.rank + count) or []
+    parts = iter(x.axes)
+    return Tensor(x.node, tuple(() if axis in added else next(parts) for axis in range(x.rank + count)), x.kind)
+
+
+def _transpose(c: Call) -> Result:
+    x = c.tensor(0)
+    perm = c.attribute("perm") or tuple(reversed(range(x.rank)))
+    if sorted(perm) != list(range(x.rank)):
+        raise Unsupported(f"perm is {list(perm)}, of {x.rank} axes")
+    return Tensor(x.node, tuple(x.axes[axis] for axis in perm), x.kind)
+
+
+def _expand(c: Call) -> Result:
+    x = c.tensor(0)
+    return expanded(c.network, x, np.broadcast_shapes(x.shape, tuple(c.integers(1, "the shape"))))
+
+
+def expanded(net: Network, x: Tensor, shape: Sequence[int]) -> Tensor:
+    """The tensor repeated along axes of size 1: a sum with zeros."""
+    if x.shape == tuple(shape):
+        return x
+    missing = len(shape) - x.rank
+    if np.prod(shape) == x.size:
+        return Tensor(x.node, (*(() for _ in range(missing)), *x.axes), x.kind)
+    whole = net.plain(x)
+    return Tensor(net.add("add", whole.node, net.add("zeros", shape=tuple(shape))), tuple((axis,) for axis in range(len(shape))), x.kind)
+
+
+def _tile(c: Call) -> Result:
+    x, net, counts = c.tensor(0), c.network, c.integers(1, "the repeats")
+    if len(counts) != x.rank or not all(1 <= count <= MOST_COPIES for count in counts):
+        raise Unsupported(f"{counts} copies along the axes of {list(x.shape)}", f"there are at most {MOST_COPIES} along an axis")
+    for axis, count in enumerate(counts):
+        if count > 1:
+            x = joined(net, [x] * count, axis)
+    return x
+
+
+def _concat(c: Call) -> Result:
+    rank = len(c.value(0).shape)
+    return joined(c.network, c.values(), c.axis(1, rank))
+
+
+def joined(net: Network, values: Sequence[Value], axis: int) -> Tensor:
+    """The values behind one another along an axis of the file, in the axes of the largest tensor."""
+    values = [value for value in values if 0 not in value.shape]
+    if len(values) == 1:
+        return net.tensor(values[0])
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    if not tensors:
+        raise Unsupported("only constants are put together")
+    main = max(tensors, key=lambda t: (t.size, -values.index(t)))
+    if any(len(parts) != 1 for parts in main.axes) or len(main.axes) != main.node.type.rank:
+        main = net.single(main)
+    order = sorted(range(main.rank), key=lambda index: main.axes[index])
+    nodes = [_arranged(net, value, order) for value in values]
+    return Tensor(net.add("concat", *nodes, axis=order.index(axis)), main.axes, main.kind)
+
+
+def _arranged(net: Network, value: Value, order: Sequence[int]) -> Node:
+    return net.given(value.array.transpose(order), value.name) if isinstance(value, Static) else net.arranged(value, order)
+
+
+def part(net: Network, t: Tensor, places: Mapping[int, range], dropped: Sequence[int] = ()) -> Tensor:
+    """A part of some axes of the file; those that are `dropped` have one place. What a concatenation has put there is taken itself."""
+    t = t if all(len(t.axes[axis]) == 1 for axis in places) else net.single(t)
+    sizes = t.node.type.shape
+    ranges = [range(size) for size in sizes]
+    for axis, taken in places.items():
+        if not taken or min(taken[0], taken[-1]) < 0 or max(taken[0], taken[-1]) >= t.shape[axis]:
+            raise Unsupported(f"a slice of axis {axis} of {list(t.shape)} that takes nothing")
+        ranges[t.axes[axis][0]] = taken
+    gone = tuple(sorted(t.axes[axis][0] for axis in dropped))
+    axes = tuple(parts for axis, parts in enumerate(t.axes) if axis not in dropped)
+    kept = [place for place in range(len(sizes)) if place not in gone]
+    renamed = tuple(tuple(kept.index(place) for place in parts) for parts in axes)
+    if all(taken == range(size) for taken, size in zip(ranges, sizes, strict=True)) and not gone:
+        return Tensor(t.node, renamed, t.kind)
+    if (piece := _piece(net, t.node, ranges)) is not None:
+        found = Tensor(piece, axes, t.kind)
+        return net.laid(found, sorted(range(len(axes)), key=axes.__getitem__)) if gone else found
+    starts, stops, steps = zip(*((taken.start, taken.stop, taken.step) for taken in ranges), strict=True)
+    node = net.add("slice", t.node, starts=starts, stops=stops, squeeze=gone, steps=() if set(steps) == {1} else steps)
+    return Tensor(node, renamed, t.kind)
+
+
+def _piece(net: Network, node: Node, ranges: Sequence[range]) -> Node | None:
+    """The operand of a concatenation that a slice takes whole."""
+    if node.op != "concat":
+        return None
+    axis = node.attributes.axis % node.type.rank  # type: ignore[attr-defined]
+    if any(taken != range(size) for place, (taken, size) in enumerate(zip(ranges, node.type.shape, strict=True)) if place != axis):
+        return None
+    start = 0
+    for name in node.operands:
+        size = net.builder.nodes[name].type.shape[axis]
+        if ranges[axis] == range(start, start + size):
+            return net.builder.nodes[name]
+        start += size
+    return None
+
+
+def _slice(c: Call) -> Result:
+    x = c.tensor(0)
+    if c.has(1):
+        starts, ends = c.integers(1, "the slice's start"), c.integers(2, "the slice's end")
+        steps = c.integers(4, "the slice's steps") if c.has(4) else [1] * len(starts)
+    else:
+        starts, ends = list(c.attribute("starts")), list(c.attribute("ends"))
+        steps = [1] * len(starts)
+    axes = c.axes(3, x.rank)
+    axes = list(range(len(starts))) if axes is None else axes
+    if 0 in steps:
+        raise Unsupported("a slice in steps of 0")
+    return part(c.network, x, {a: range(*slice(s, e, d).indices(x.shape[a])) for a, s, e, d in zip(axes, starts, ends, steps, strict=True)})
+
+
+def _split(c: Call) -> Result:
+    x = c.tensor(0)
+    axis = c.axis(0, x.rank)
+    count = int(c.attribute("num_outputs", len(c.node.outputs)))
+    if c.has(1):
+        sizes = c.integers(1, "the sizes of the parts")
+    elif "split" in c.node.attributes:
+        sizes = list(c.attribute("split"))
+    else:
+        each = -(-x.shape[axis] // count)
+        sizes = [min(each, x.shape[axis] - each * index) for index in range(count)]
+    starts = np.cumsum([0, *sizes]).tolist()
+    if starts[-1] != x.shape[axis] or min(sizes) < 1:
+        raise Unsupported(f"parts of {sizes}, of an axis of {x.shape[axis]}")
+    return tuple(part(c.network, x, {axis: range(low, high)}) for low, high in pairwise(starts))
+
+
+def _gather(c: Call) -> Result:
+    data, indices = c.value(0), c.value(1)
+    axis = c.axis(0, len(data.shape))
+    if isinstance(indices, Tensor):
+        return _rows(c, data, indices, axis)
+    x = c.network.tensor(data)
+    size = x.shape[axis]
+    places = indices.array.astype(np.int64).reshape(-1)
+    if not len(places) or places.min() < -size or places.max() >= size:
+        raise Unsupported(f"an index outside of an axis of {size}")
+    places = places % size
+    if indices.array.ndim == 0:
+        return part(c.network, x, {axis: range(places[0], places[0] + 1)}, [axis])
+    made = taken(c.network, x, axis, places.tolist())
+    return c.network.reshaped(made, (*made.shape[:axis], *indices.array.shape, *made.shape[axis + 1 :]))
+
+
+def _gather_nd(c: Call) -> Result:
+    """Fixed places of several axes, which are joined to one."""
+    net, x, indices = c.network, c.tensor(0), c.array(1, "the list of places").astype(np.int64)
+    first, count = int(c.attribute("batch_dims", 0)), indices.shape[-1]
+    if first:
+        same = indices.reshape(-1, *indices.shape[first:])
+        if not (same == same[:1]).all():
+            raise Unsupported("other places for each item of the batch")
+        indices = same[0]
+    sizes = x.shape[first : first + count]
+    places = np.ravel_multi_index(tuple(np.moveaxis(indices % np.array(sizes), -1, 0)), sizes)
+    rest = x.shape[first + count :]
+    joined_axes = net.reshaped(x, (*x.shape[:first], int(np.prod(sizes)), *rest))
+    made = taken(net, joined_axes, first, places.reshape(-1).tolist())
+    return net.reshaped(made, (*x.shape[:first], *places.shape, *rest))
+
+
+def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
+    """The rows of a table that computed numbers, or an input, name."""
+    if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
+        raise Unsupported(
+            "places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places"
+        )
+    net = c.network
+    table = data.array if data.array.ndim == 2 else data.array[:, np.newaxis]
+    node = net.add("embedding", indices.node, net.weight(table, data.name))
+    made = Tensor(node, (*indices.axes, (node.type.rank - 1,)))
+    return made if data.array.ndim == 2 else net.reshaped(made, indices.shape)
+
+
+def taken(net: Network, t: Tensor, axis: int, places: Sequence[int]) -> Tensor:
+    """The places of an axis of the file in this order: a slice, a few slices put together, or a product with zeros and ones."""
+    runs = _runs(places)
+    if len(runs) <= MOST_PIECES:
+        pieces = [part(net, t, {axis: run}) for run in runs]
+        return pieces[0] if len(pieces) == 1 else joined(net, pieces, axis)
+    picks = np.zeros((t.shape[axis], len(places)), np.float32)
+    picks[list(places), range(len(places))] = 1
+    return mixed(net, t, axis, picks)
+
+
+def mixed(net: Network, t: Tensor, axis: int, matrix: np.ndarray) -> Tensor:
+    """Each place of the axis becomes the sum of all, weighted by a column of `matrix`: [places before, places after]."""
+    from tpucc.interop.onnx.reading.rules.products import product
+
+    single = net.single(t)
+    order = sorted(range(t.rank), key=lambda index: single.axes[index])
+    place = order.index(axis)
+    name = f"{net.name}.matrix"
+    if place == t.rank - 1:
+        others = (parts for index, parts in enumerate(single.axes) if index != axis)
+        moved = Tensor(single.node, (*others, single.axes[axis]))
+        made = product(net, moved, Static(matrix, name))
+        back = [*range(axis), t.rank - 1, *range(axis, t.rank - 1)]
+        return Tensor(made.node, tuple(made.axes[index] for index in back))
+    sizes = single.node.type.shape
+    behind = int(np.prod(sizes[place + 1 :]))
+    flat = net.add("reshape", single.node, shape=(*sizes[: place + 1], behind)) if place < t.rank - 2 else single.node
+    node = net.add("matmul", net.weight(matrix.T, name), flat)
+    if place < t.rank - 2:
+        node = net.add("reshape", node, shape=(*sizes[:place], matrix.shape[1], *sizes[place + 1 :]))
+    return Tensor(node, single.axes)
+
+
+def _runs(places: Sequence[int]) -> list[range]:
+    """The places as ranges, as long as possible."""
+    runs: list[range] = []
+    for place in places:
+        if runs and len(runs[-1]) == 1 and place != runs[-1][0]:
+            step = place - runs[-1][0]
+            runs[-1] = range(runs[-1][0], place + (1 if step > 0 else -1), step)
+        elif runs and len(runs[-1]) > 1 and place == runs[-1][-1] + runs[-1].step:
+            run = runs[-1]
+            runs[-1] = range(run.start, place + (1 if run.step > 0 else -1), run.step)
+        else:
+            runs.append(range(place, place + 1))
+    return runs
+
+
+def _pad(c: Call) -> Result:
+    net, x = c.network, c.tensor(0)
+    pads = c.integers(1, "the padding") if c.has(1) else list(c.attribute("pads") or c.attribute("paddings"))
+    axes = c.axes(3, x.rank)
+    axes = list(range(x.rank)) if axes is None else axes
+    mode = c.attribute("mode", "constant")
+    if len(pads) != 2 * len(axes):
+        raise Unsupported(f"{len(pads)} numbers of padding for {len(axes)} axes")
+    pairs = {axis: (pads[index], pads[len(axes) + index]) for index, axis in enumerate(axes)}
+    for axis, (before, after) in pairs.items():
+        if min(before, after) < 0:
+            x = part(net, x, {axis: range(max(0, -before), x.shape[axis] - max(0, -after))})
+            pairs[axis] = max(0, before), max(0, after)
+    if mode != "constant":
+        modes = {"edge": "edge", "reflect": "reflect", "wrap": "wrap"}
+        for axis, ends in pairs.items():
+            if any(ends):
+                x = taken(net, x, axis, np.pad(np.arange(x.shape[axis]), ends, modes[mode]).tolist())  # type: ignore[call-overload]
+        return x
+    value = c.number(2, "the padding's value") if c.has(2) else float(c.attribute("value", 0.0))
+    return _surrounded(net, x, pairs, value)
+
+
+def _surrounded(net: Network, x: Tensor, pairs: Mapping[int, tuple[int, int]], value: float) -> Tensor:
+    """Zeros around by `pad`; another value is put beside by concatenations."""
+    if not any(map(any, pairs.values())):
+        return x
+    x = net.single(x)
+    if value == 0:
+        around = [(0, 0)] * x.rank
+        for axis, ends in pairs.items():
+            around[x.axes[axis][0]] = ends
+        return Tensor(net.add("pad", x.node, pads=tuple(around)), x.axes)
+    for axis, ends in pairs.items():
+        sides = [_block(x, axis, count, value) for count in ends]
+        if any(ends):
+            x = joined(net, [sides[0], x, sides[1]], axis)
+    return x
+
+
+def _block(x: Tensor, axis: int, count: int, value: float) -> Static:
+    shape = tuple(count if index == axis else size for index, size in enumerate(x.shape))
+    return Static(np.broadcast_to(np.float32(value), shape), "padding")
+
+
+def _depth_to_space(c: Call) -> Result:
+    net, x = c.network, c.tensor(0)
+    n, channels, height, width = x.shape
+    size = int(c.attribute("blocksize"))
+    kept = channels // size**2
+    if c.attribute("mode", "DCR") == "DCR":
+        split, perm = (n, size, size, kept, height, width), (0, 3, 4, 1, 5, 2)
+    else:
+        split, perm = (n, kept, size, size, height, width), (0, 1, 4, 2, 5, 3)
+    apart = net.reshaped(x, split)
+    moved = Tensor(apart.node, tuple(apart.axes[axis] for axis in perm))
+    return net.reshaped(moved, (n, kept, height * size, width * size))
+
+
+def _space_to_depth(c: Call) -> Result:
+    net, x = c.network, c.tensor(0)
+    n, channels, height, width = x.shape
+    size = int(c.attribute("blocksize"))
+    apart = net.reshaped(x, (n, channels, height // size, size, width // size, size))
+    moved = Tensor(apart.node, tuple(apart.axes[axis] for axis in (0, 3, 5, 1, 2, 4)))
+    return net.reshaped(moved, (n, channels * size**2, height // size, width // size))
+
+
+def _one_hot(c: Call) -> Result:
+    net, ids = c.network, c.tensor(0)
+    n, values = int(c.number(1, "the depth")), c.array(2, "the values")
+    off, on = (float(number) for number in values)
+    node = net.add("one_hot", ids.node, n=n)
+    made = Tensor(node, (*ids.axes, (node.type.rank - 1,)))
+    axis = c.axis(-1, ids.rank + 1)
+    places = [*range(axis), ids.rank, *range(axis, ids.rank)]
+    return net.affine(Tensor(node, tuple(made.axes[place] for place in places)), on - off, off)
+
+
+def _shape(c: Call) -> Result:
+    sizes = c.value(0).shape
+    first, last = c.attribute("start", 0), c.attribute("end")
+    return c.static(np.array(sizes[slice(first, last)], np.int64))
+
+
+def _size(c: Call) -> Result:
+    return c.static(np.int64(np.prod(c.value(0).shape)))
+
+
+def _trilu(c: Call) -> Result:
+    x = c.tensor(0)
+    k = int(c.number(1, "the diagonal")) if c.has(1) else 0
+    keep: Callable[..., np.ndarray] = np.triu if c.attribute("upper", 1) else np.tril
+    mask = keep(np.ones(x.shape[-2:], np.float32), k)
+    return c.network.elementwise("where", Static(mask, f"{c.network.name}.mask"), x, Static(np.zeros((), np.float32), ""))
+
+
+RULES: Mapping[str, Rule] = {
+    "Concat": _concat,
+    "DepthToSpace": _depth_to_space,
+    "Expand": _expand,
+    "Flatten": _flatten,
+    "Gather": _gather,
+    "GatherND": _gather_nd,
+    "OneHot": _one_hot,
+    "Pad": _pad,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Size": _size,
+    "Slice": _slice,
+    "SpaceToDepth": _space_to_depth,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Trilu": _trilu,
+    "Unsqueeze": _unsqueeze,
+}

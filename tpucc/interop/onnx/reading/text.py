@@ -1,0 +1,110 @@
+"""The source text of an imported model, with its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+
+import numpy as np
+
+from tpucc.diagnostics import Error, Source, listed, printable
+from tpucc.interop.archive import npz_bytes
+from tpucc.interop.decompile import Unwritable, source_of
+from tpucc.interop.decompile.literals import escaped
+from tpucc.interop.decompile.text import Sample
+from tpucc.interop.onnx.reading import Imported, read
+from tpucc.interop.onnx.reading.network_of import Built, Layout
+from tpucc.interop.onnx.reading.problems import refused
+from tpucc.numerics import AnyArray
+
+COLUMNS = 98
+"""Of a comment without its sign."""
+OTHERS = (2, 3)
+"""What is added to the open sizes for the graphs that tell which numbers follow from them; of the batch, these numbers themselves."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A model in tpucc's language: `source` is its text, `weights` are its arrays by key. `fixed` are sizes that the file leaves open, and
+    that are numbers in the text."""
+
+    source: str
+    weights: Mapping[str, AnyArray]
+    fixed: frozenset[str] = frozenset()
+
+
+def model_files(source: str, weights: Mapping[str, AnyArray], before: str, name: str) -> dict[str, bytes]:
+    """A source and its weights as files of this name; the text names the weights by the name `before`."""
+    text = source.replace(f'weights "{escaped(before)}.npz"', f'weights "{escaped(name)}.npz"', 1)
+    return {f"{name}.tpu": text.encode()} | ({f"{name}.npz": npz_bytes(weights)} if weights else {})
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSource(Source):
+    """A source that an ONNX file was read as, in memory, with its weights."""
+
+    weights: Mapping[str, AnyArray]
+    fixed: frozenset[str]
+
+
+def imported_model(path: Path, name: str, given: Mapping[str, int], layout: Layout = "nhwc") -> Text:
+    """The model of an ONNX file as text, whose weights are in `NAME.npz`.
+
+    A size that the file leaves open is a param of the text. Where the network for other values isn't the same one, it is a number, and a
+    comment says so. Raises as `read` and `Imported.built` do.
+    """
+    found = read(path, layout)
+    sizes = found.sizes(given)
+    made = found.built(sizes)
+    for params in dict.fromkeys((tuple(sizes), tuple(size for size in sizes if size == "batch"), ())):
+        fixed = [size for size in sizes if size not in params]
+        try:
+            text = source_of(
+                made.graph,
+                comments=[line for text in _comments(found, made, sizes, fixed) for line in wrap(text, COLUMNS)],
+                weights=f"{name}.npz" if made.weights else None,
+                params={param: sizes[param] for param in params},
+                samples=_samples(found, made, sizes, params),
+            )
+        except (Unwritable, _Differs) as error:
+            reason = error
+        else:
+            return Text(text, made.weights, frozenset(fixed))
+    raise refused("E1007", f"{printable(path.name)} can't be written as text: {reason}")
+
+
+class _Differs(Exception):
+    """For other sizes the network is another one."""
+
+
+def _samples(found: Imported, made: Built, sizes: Mapping[str, int], params: Sequence[str]) -> list[Sample]:
+    samples: list[Sample] = []
+    for number in OTHERS if params else ():
+        others = {name: (number if name == "batch" else size + number) if name in params else size for name, size in sizes.items()}
+        try:
+            other = found.built(others)
+        except Error as error:
+            raise _Differs(str(error)) from None
+        if other.weights.keys() != made.weights.keys() or not all(
+            np.array_equal(other.weights[key], array) for key, array in made.weights.items()
+        ):
+            raise _Differs("its constants depend on the sizes")
+        samples.append(({name: others[name] for name in params}, other.graph))
+    return samples
+
+
+def _comments(found: Imported, made: Built, sizes: Mapping[str, int], fixed: Sequence[str]) -> Iterator[str]:
+    by = f", which {found.model.producer} wrote" if found.model.producer else ""
+    yield printable(f"From {found.file}{by} (opset {found.model.opset}).")
+    ranks = {len(order) for order in made.layouts.values()}
+    names = listed(list(made.layouts))
+    if 4 in ranks:
+        yield f"Images are [batch, height, width, channels] here, and [batch, channels, height, width] in the file: {names}."
+    elif 3 in ranks:
+        yield f"Sequences are [batch, length, channels] here, and [batch, channels, length] in the file: {names}."
+    if fixed:
+        yield f"The file leaves {listed(fixed)} open; this is the model for {listed([f'{name} = {sizes[name]}' for name in fixed])}."
+    for note in made.notes:
+        yield f"{note[0].upper()}{note[1:]}."

@@ -1,0 +1,104 @@
+"""Values while a model is read: constants, and tensors whose axes may lie in another order than the file's.
+
+ONNX's images are [N, C, H, W] and tpucc's [N, H, W, C]. So a tensor knows for each axis of the file which axes of its node it is. A
+transpose then only renames axes, and so does a reshape that joins axes or drops those of size 1: no node is made before an operator needs
+its values in another order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tpucc.ir.graph import Node
+from tpucc.numerics import AnyArray
+
+Axes = tuple[tuple[int, ...], ...]
+"""For each axis of the file the node's axes that it is made of, the slowest first; none for an axis of size 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The integers that a quantised tensor has in the file; in tpucc it is f32, and its values are multiples of the scale.
+
+    `measured`: each run of the file finds the scale anew.
+    """
+
+    scale: float
+    zero_point: int
+    bits: int
+    measured: bool = False
+
+
+Kind = Literal["float", "bool", "int"] | Grid
+"""What the file's elements are. A boolean is f32 in tpucc, 0.0 or 1.0."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Static:
+    """A value that is known: `name` becomes its key if it is a weight."""
+
+    array: AnyArray
+    name: str
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A value that is computed. Axes of the node that no axis of the file names have size 1."""
+
+    node: Node
+    axes: Axes
+    kind: Kind = "float"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes in the file's order."""
+        sizes = self.node.type.shape
+        return tuple(math.prod(sizes[part] for part in axis) for axis in self.axes)
+
+    @property
+    def rank(self) -> int:
+        return len(self.axes)
+
+    @property
+    def size(self) -> int:
+        return self.node.type.size
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """The node's axes in the file's order."""
+        return tuple(part for axis in self.axes for part in axis)
+
+    def atoms(self, axis: int) -> tuple[int, ...]:
+        """The sizes that an axis of the file is made of."""
+        return tuple(self.node.type.shape[part] for part in self.axes[axis])
+
+
+Value = Static | Tensor
+
+
+def plain(node: Node, kind: Kind = "float") -> Tensor:
+    """A tensor whose axes are those of its node."""
+    return Tensor(node, tuple((axis,) for axis in range(node.type.rank)), kind)
+
+
+def groups(before: Sequence[int], after: Sequence[int]) -> list[tuple[range, range]]:
+    """The smallest runs of the sizes of two shapes of one size that have the same product, in order."""
+    found, i, j = [], 0, 0
+    while i < len(before) or j < len(after):
+        start, other, left, right = i, j, 1, 1
+        while (i, j) == (start, other) or left != right:
+            if left <= right and i < len(before):
+                left *= before[i]
+                i += 1
+            else:
+                right *= after[j]
+                j += 1
+        found.append((range(start, i), range(other, j)))
+    return found
