@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         Training,
         compile,
         compile_source,
+        from_torch,
         import_onnx,
         judge,
         load,
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "tpucc.api": (
-        "Executable", "ImportedModel", "InputWarning", "Training", "compile", "compile_source", "import_onnx", "judge", "load", "resume",
+        "Executable", "ImportedModel", "InputWarning", "Training", "compile", "compile_source", "from_torch", "import_onnx", "judge", "load", "resume",
         "train",
     ),
     "tpucc.diagnostics": (
@@ -104,6 +105,7 @@ __all__ = [
     "__version__",
     "compile",
     "compile_source",
+    "from_torch",
     "import_onnx",
     "judge",
     "lab",

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Unpack
 
 import numpy.typing as npt
@@ -17,6 +18,7 @@ from tpucc.driver import compile_source as drive
 from tpucc.files import write_files
 from tpucc.interop.onnx.reading import Layout
 from tpucc.interop.onnx.reading.text import ImportedSource, imported_model, model_files
+from tpucc.interop.pytorch import BATCH, export
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
@@ -375,6 +377,24 @@ def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layo
     file = _path(path, "import_onnx", "tpucc.compile_source(text)")
     made = imported_model(file, file.stem, params or {}, layout)
     return ImportedModel(file.stem, made.source, made.weights)
+
+
+def from_torch(
+    module: Any, example: Any, *, name: str = "", params: Mapping[str, int] | None = None, layout: Layout = "nhwc"
+) -> ImportedModel:
+    """Reads a PyTorch module as a model of the language, with its weights.
+
+    `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments: their shapes are the model's. If all have
+    the same first size, it is the param `batch`, where the module works for other sizes too. `name` is the model's, without it that of the
+    module's class. Images are [batch, height, width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`,
+    by `torch.onnx.export`: the extra `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
+    """
+    called = name or type(module).__name__.lower()
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{called}.onnx"
+        batch = export(module, example, file)
+        made = imported_model(file, called, ({} if batch is None else {BATCH: batch}) | dict(params or {}), layout)
+    return ImportedModel(called, made.source, made.weights)
 
 
 def load(path: PathLike) -> Executable:

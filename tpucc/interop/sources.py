@@ -68,7 +68,9 @@ def open_sizes(params: Mapping[str, str]) -> dict[str, int]:
     """The texts of -D as sizes. Raises `UsageError` E1008 for one that isn't a positive number."""
     for name, text in params.items():
         if not text.isascii() or not text.isdigit() or not 0 < int(text[:20]) < 2**31:
-            raise UsageError(Diagnostic("E1008", f"-D {printable(name)}={printable(text[:40])} is no size: sizes are whole numbers from 1 on"))
+            raise UsageError(
+                Diagnostic("E1008", f"-D {printable(name)}={printable(text[:40])} is no size: sizes are whole numbers from 1 on")
+            )
     return {name: int(text) for name, text in params.items()}
 
 

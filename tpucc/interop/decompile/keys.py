@@ -59,7 +59,13 @@ def templates(found: Mapping[Keys, str], scope: Scope) -> dict[Keys, str]:
     made: dict[Keys, str] = {}
     for vector, (keys, end) in heads.items():
         whole = texts[keys] + escaped(end)
-        made[vector] = whole[1:-1] if re.fullmatch(r"\{\w+\}", whole) and isinstance(vector[0], str) and whole[1:-1] not in [each.name for each in scope.parameters if each.word == 'index'] else f'"{whole}"'
+        made[vector] = (
+            whole[1:-1]
+            if re.fullmatch(r"\{\w+\}", whole)
+            and isinstance(vector[0], str)
+            and whole[1:-1] not in [each.name for each in scope.parameters if each.word == "index"]
+            else f'"{whole}"'
+        )
     return made
 
 

@@ -118,9 +118,7 @@ def _loop(first: Sequence[Line], second: Sequence[Line], rounds: int, names: set
     name = next(name for name in (*choices, *(f"i{number}" for number in range(2, len(names) + 3))) if name not in names)
     yield f"for {name} in range({_bounds(start, step, rounds)}):"
     for a, b in zip(first, second, strict=True):
-        integers = [
-            _written(x, y - x, start, step, name, quoted) for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)
-        ]
+        integers = [_written(x, y - x, start, step, name, quoted) for x, y, quoted in zip(a.integers, b.integers, a.quoted, strict=True)]
         yield "    " + "".join(part for pair in zip(a.texts, [*integers, ""], strict=True) for part in pair)
 
 

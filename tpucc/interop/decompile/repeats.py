@@ -167,7 +167,9 @@ class _Growing:
 def _candidates(bodies: Sequence[Body], kinds: Kinds, chained: Kinds) -> Iterator[Candidate]:
     """All sets of windows that are alike, by length: those that are alike at one length are looked at for the next."""
     costs = {id(body): [step_cost(step) for step in body.steps] for body in bodies}
-    groups: list[list[_Growing]] = [[_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]]
+    groups: list[list[_Growing]] = [
+        [_Growing(body, start) for body in bodies for start in range(len(body.steps)) if _may_begin(body, start)]
+    ]
     for length in range(1, LONGEST + 1):
         extended: dict[Hashable, list[_Growing]] = defaultdict(list)
         for number, group in enumerate(groups):
@@ -285,11 +287,17 @@ def _cuts_a_run(window: Window, kinds: Sequence[Hashable]) -> str:
     first, last = window.start, window.start + window.length
     for period in range(1, window.length):
         unit = kinds[last - period : last]
-        if unit == kinds[last : last + period] and unit in (kinds[last - 2 * period : last - period], kinds[last + period : last + 2 * period]):
+        if unit == kinds[last : last + period] and unit in (
+            kinds[last - 2 * period : last - period],
+            kinds[last + period : last + 2 * period],
+        ):
             return "after"
     for period in range(1, min(window.length, first + 1)):
         unit = kinds[first : first + period]
-        if unit == kinds[first - period : first] and unit in (kinds[first + period : first + 2 * period], kinds[max(first - 2 * period, 0) : first - period]):
+        if unit == kinds[first - period : first] and unit in (
+            kinds[first + period : first + 2 * period],
+            kinds[max(first - 2 * period, 0) : first - period],
+        ):
             return "before"
     return ""
 

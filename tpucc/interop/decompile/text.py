@@ -24,6 +24,8 @@ from tpucc.ir.types import TensorType
 
 TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[(\[)\]]|,(?= )')
 """A string, a bracket or a comma."""
+
+
 class Style(Enum):
     """How much structure a text has, in the order in which they are tried."""
 

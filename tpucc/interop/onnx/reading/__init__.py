@@ -54,7 +54,11 @@ class Imported:
         sizes = {name: given.get(name, default) for name, default in symbols.items()}
         if missing := [name for name, size in sizes.items() if size is None]:
             help = f"say it: {' '.join(f'-D {name}=…' for name in missing)}"
-            raise UsageError(Diagnostic("E1008", f"{self.file} leaves the {'size' if len(missing) == 1 else 'sizes'} {listed(missing)} open", help=(help,)))
+            raise UsageError(
+                Diagnostic(
+                    "E1008", f"{self.file} leaves the {'size' if len(missing) == 1 else 'sizes'} {listed(missing)} open", help=(help,)
+                )
+            )
         return {name: size for name, size in sizes.items() if size is not None}
 
     def built(self, given: Mapping[str, int]) -> Built:

@@ -361,6 +361,4 @@ FOLDS: Mapping[str, Fold] = {
     "Xor": _binary(np.logical_xor),
 }
 """The operators that are computed of constants."""
-BROADCASTING = frozenset(
-    """Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow Sub Sum Where Xor""".split()
-)
+BROADCASTING = frozenset("""Add And Div Equal Greater GreaterOrEqual Less LessOrEqual Max Min Mod Mul Or Pow Sub Sum Where Xor""".split())

@@ -99,7 +99,9 @@ class _Builder:
         name = names.identifier(value.name, "x")
         kind = self._grid(value) or KINDS.get(value.type)
         if kind is None:
-            raise refused("E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices")
+            raise refused(
+                "E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices"
+            )
         shape = self.shape(value)
         dtype, low_high = ("i32", _rows(self.graph, value.name)) if kind == "int" else ("f32", None)
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))
@@ -173,7 +175,10 @@ class _Builder:
             known = [value.array if isinstance(value, Static) else None for value in operands]
             if (arrays := folded(network, node, known, opset)) is not None:
                 key = _key(node, operands, arrays[0])
-                return [Static(array, key if index == 0 else name) for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))]
+                return [
+                    Static(array, key if index == 0 else name)
+                    for index, (array, name) in enumerate(zip(arrays, node.outputs, strict=False))
+                ]
         if node.kind not in RULES:
             raise Unsupported("", NEAREST.get(node.op, "of constants it is read, and computed while reading"))
         made = RULES[node.kind](Call(network, node, operands, opset, self.used))
@@ -256,4 +261,3 @@ def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnos
     if not message:
         return Diagnostic("E1006", f"tpucc has nothing for the operator {printable(op)} ({where})", help=(help,))
     return Diagnostic("E1007", f"{printable(op)}: {message} ({where})", help=(help,))
-

@@ -31,7 +31,6 @@ class Text:
     fixed: frozenset[str] = frozenset()
 
 
-
 def model_files(source: str, weights: Mapping[str, AnyArray], before: str, name: str) -> dict[str, bytes]:
     """A source and its weights as files of this name; the text names the weights by the name `before`."""
     text = source.replace(f'weights "{escaped(before)}.npz"', f'weights "{escaped(name)}.npz"', 1)

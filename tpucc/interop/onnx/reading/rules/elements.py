@@ -197,7 +197,9 @@ def power(net: Network, number: float, x: Node) -> Node:
         return net.add("div", net.scalar(1.0), power(net, -number, x))
     whole, rest = divmod(number, 1)
     if rest not in (0, 0.25, 0.5, 0.75) or whole > MOST_FACTORS:
-        raise Unsupported(f"the exponent {number:g}", f"exponents are whole numbers up to {MOST_FACTORS}, and quarters: square roots of roots")
+        raise Unsupported(
+            f"the exponent {number:g}", f"exponents are whole numbers up to {MOST_FACTORS}, and quarters: square roots of roots"
+        )
     factors = [x] * int(whole)
     if rest:
         root = net.add("sqrt", x)

@@ -44,7 +44,9 @@ def _on(c: Call, t: Tensor, grid: Grid) -> Tensor:
     net = c.network
     if grid.bits == 16 and grid.zero_point:
         raise Unsupported("16-bit values with a zero point", "tpucc's integers of 16 bits are symmetric")
-    return Tensor(net.add("dequantize", net.add("quantize", t.node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits)), t.axes, grid)
+    return Tensor(
+        net.add("dequantize", net.add("quantize", t.node, scale=grid.scale, zero_point=grid.zero_point, bits=grid.bits)), t.axes, grid
+    )
 
 
 def _quantize(c: Call) -> Result:

@@ -154,7 +154,8 @@ def _cell(c: Call, gates: int, direction: int, directions: int) -> Cell:
     if own is not None and back is not None and together:
         own, back = own + back, None
     kernel, recurrent, *biases = (
-        net.weight(array, name) if array is not None else None for array, name in zip((columns(w), columns(r), own, back), names, strict=True)
+        net.weight(array, name) if array is not None else None
+        for array, name in zip((columns(w), columns(r), own, back), names, strict=True)
     )
     assert kernel is not None
     assert recurrent is not None

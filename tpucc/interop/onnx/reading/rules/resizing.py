@@ -27,7 +27,9 @@ def _resize(c: Call) -> Result:
     x = c.tensor(0)
     if c.node.op == "Upsample":
         scales = [float(s) for s in (c.array(1, "the scales").reshape(-1) if c.has(1) else c.attribute("scales"))]
-        return _resized(c, x, [math.floor(size * scale) for size, scale in zip(x.shape, scales, strict=True)], scales, "asymmetric", "floor")
+        return _resized(
+            c, x, [math.floor(size * scale) for size, scale in zip(x.shape, scales, strict=True)], scales, "asymmetric", "floor"
+        )
     if c.attribute("antialias", 0) or c.attribute("exclude_outside", 0):
         raise Unsupported("resizing with antialias or exclude_outside")
     sizes, scales = _sizes(c, x)

@@ -224,7 +224,9 @@ def _gather_nd(c: Call) -> Result:
 def _rows(c: Call, data: Value, indices: Tensor, axis: int) -> Result:
     """The rows of a table that computed numbers, or an input, name."""
     if not isinstance(data, Static) or axis != 0 or data.array.ndim > 2 or data.array.ndim == 0:
-        raise Unsupported("places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places")
+        raise Unsupported(
+            "places that the network computes", "embedding takes rows of a constant table; of others tpucc takes fixed places"
+        )
     net = c.network
     table = data.array if data.array.ndim == 2 else data.array[:, np.newaxis]
     node = net.add("embedding", indices.node, net.weight(table, data.name))

@@ -209,7 +209,11 @@ def _pool(c: Call) -> Result:
     made = windows(c, at)
     if made.dilation != (1, 1):
         raise Unsupported("windows with dilation", "tpucc's pools have none")
-    attributes: dict[str, Any] = {"size": short(made.size), "padding": short_padding(made.padding), "ceil": bool(c.attribute("ceil_mode", 0))}
+    attributes: dict[str, Any] = {
+        "size": short(made.size),
+        "padding": short_padding(made.padding),
+        "ceil": bool(c.attribute("ceil_mode", 0)),
+    }
     if made.stride != made.size:
         attributes["stride"] = short(made.stride)
     if c.node.op != "MaxPool":
@@ -266,5 +270,17 @@ RULES: Mapping[str, Rule] = {
     "LRN": _lrn,
     "MaxPool": _pool,
 }
-IMAGES = frozenset(("ConvInteger", "QLinearConv", *RULES, "Resize", "Upsample", "DepthToSpace", "SpaceToDepth", "BatchNormalization", "InstanceNormalization"))
+IMAGES = frozenset(
+    (
+        "ConvInteger",
+        "QLinearConv",
+        *RULES,
+        "Resize",
+        "Upsample",
+        "DepthToSpace",
+        "SpaceToDepth",
+        "BatchNormalization",
+        "InstanceNormalization",
+    )
+)
 """The operators whose images have channels before the pixels."""
