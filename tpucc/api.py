@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy.typing as npt
@@ -345,7 +346,7 @@ def train(
 
 @dataclass(frozen=True, repr=False)
 class ImportedModel:
-    """A model of an ONNX file: `source` is its text in the language, and `weights` are its arrays by key."""
+    """A model of an ONNX file or a PyTorch module: `source` is its text in the language, and `weights` are its arrays by key."""
 
     name: str
     source: str
@@ -384,6 +385,27 @@ def import_onnx(path: PathLike, *, params: Mapping[str, int] | None = None, layo
     file = _path(path, "import_onnx", "tpucc.compile_source(text)")
     made = imported_model(file, file.stem, params or {}, layout)
     return ImportedModel(file.stem, made.source, made.weights)
+
+
+def from_torch(
+    module: Any, example: Any, *, name: str = "", params: Mapping[str, int] | None = None, layout: Layout = "nhwc"
+) -> ImportedModel:
+    """Reads a PyTorch module as a model of the language, with its weights.
+
+    `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments: their shapes are the model's. If all have
+    the same first size, it is the param `batch`, where the module works for other sizes too. `name` is the model's, without it that of the
+    module's class. Images are [batch, height, width, channels] in the model, unless `layout` is "nchw". The module is read as in `eval()`,
+    by `torch.onnx.export`: the extra `torch`. Raises `UsageError` E1015, and what `import_onnx` raises.
+    """
+    from tpucc.interop.onnx.reading.text import imported_model
+    from tpucc.interop.pytorch import BATCH, export
+
+    called = name or type(module).__name__.lower()
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / f"{called}.onnx"
+        batch = export(module, example, file)
+        made = imported_model(file, called, ({} if batch is None else {BATCH: batch}) | dict(params or {}), layout)
+    return ImportedModel(called, made.source, made.weights)
 
 
 def load(path: PathLike) -> Executable:

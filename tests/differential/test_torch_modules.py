@@ -1,0 +1,98 @@
+"""PyTorch modules read by `tpucc.from_torch`: what they compute, and what is said of those that can't be read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tpucc
+from tpucc.ops.evaluate import evaluate
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed; it comes with the extra: pip install -e '.[dev,torch]'")
+pytest.importorskip("onnxscript", reason="onnxscript is not installed; it comes with the same extra")
+
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+
+
+class Images(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem = torch.nn.Conv2d(3, 9, 3, padding=1, stride=2)
+        self.norm = torch.nn.BatchNorm2d(9)
+        self.depth = torch.nn.Conv2d(9, 9, 3, padding=1, groups=9)
+        self.fc = torch.nn.Linear(9 * 2 * 2, 5)
+
+    def forward(self, image: Any) -> Any:
+        h = torch.relu(self.norm(self.stem(image)))
+        h = torch.max_pool2d(h + torch.nn.functional.silu(self.depth(h)), 2)
+        return self.fc(torch.flatten(h, 1))
+
+
+class Sequences(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = torch.nn.Embedding(20, 6)
+        self.lstm = torch.nn.LSTM(6, 7, batch_first=True)
+        self.fc = torch.nn.Linear(7, 3)
+
+    def forward(self, ids: Any) -> Any:
+        return self.fc(self.lstm(self.table(ids))[0][:, -1])
+
+
+class Joined(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(4, 6), torch.nn.Linear(3, 6)
+
+    def forward(self, left: Any, right: Any) -> Any:
+        return torch.tanh(self.a(left)) * torch.sigmoid(self.b(right))
+
+
+CASES = {
+    "images": (Images, (torch.rand(3, 3, 8, 8),)),
+    "sequences": (Sequences, (torch.randint(0, 20, (4, 5)),)),
+    "two inputs": (Joined, (torch.rand(5, 4), torch.rand(5, 3))),
+    "a batch of one": (Joined, (torch.rand(1, 4), torch.rand(1, 3))),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_module_computes_the_same(name: str) -> None:
+    torch.manual_seed(1)
+    kind, example = CASES[name]
+    module = kind()
+    model = tpucc.from_torch(module, example)
+    assert module.training
+    assert model.name == kind.__name__.lower()
+    assert ("param batch" in model.source) == (len(example[0]) > 1)
+    names = list(torch.export.export(module.eval(), example).graph_signature.user_inputs)
+    given = {name: value.numpy() for name, value in zip(names, example, strict=True)}
+    exe = model.compile()
+    assert exe.graph is not None
+    arrays = {name: value.transpose(0, 2, 3, 1) if value.ndim == 4 else value for name, value in given.items()}
+    arrays = {name: value.astype(exe.runtime.inputs[name].numpy) for name, value in arrays.items()}
+    graph = exe.compilation.graph
+    (found,) = (evaluate(graph, arrays)[output.node] for output in graph.outputs)
+    with torch.no_grad():
+        expected = module(*example).numpy()
+    assert np.abs(found - expected).max() <= 1e-5 * max(1, np.abs(expected).max())
+
+
+@pytest.mark.parametrize(
+    ("module", "example", "says"),
+    [
+        (Joined().state_dict(), torch.rand(5, 4), "from_torch takes a torch.nn.Module, found OrderedDict"),
+        (Joined(), np.ones((5, 4)), "the example of left is ndarray, not a tensor"),
+        (Joined(), (torch.rand(5, 4),) * 3, "the example has 3 values, and forward takes 2"),
+        (Joined(), {"left": torch.rand(5, 4), "write": torch.rand(5, 3)}, "forward takes no argument write"),
+        (Joined(), (torch.rand(5, 4), torch.rand(5, 2)), "the module itself fails on this example: RuntimeError"),
+        (Joined(), torch.rand(5, 4), "the module itself fails on this example: TypeError"),
+    ],
+)
+def test_what_is_said_of_others(module: Any, example: Any, says: str) -> None:
+    with pytest.raises(tpucc.UsageError) as caught:
+        tpucc.from_torch(module, example)
+    assert says in str(caught.value)
+    assert caught.value.diagnostics[0].code == "E1015"
