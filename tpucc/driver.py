@@ -186,7 +186,7 @@ def _context(state: State) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
-    return Context(options.target, state.calibration, options.cores, format)
+    return Context(options.target, state.calibration, options.cores, format, options.on_host)
 
 
 def pass_places(options: Options) -> list[str]:

@@ -13,17 +13,21 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, counted, listed
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, counted, did_you_mean, listed
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.layering.products import layer_name
 from tpucc.passes.rewriter import has_weights, is_product, obstacle
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
+KEPT = "kept in float32"
 NAMED = 3
 """Products that a note names; the others are counted."""
+SHOWN = 12
+"""Layers that a message names where none has the name that was asked for."""
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
@@ -37,11 +41,12 @@ class Place(Pass):
     level = 0
 
     def run(self, graph: Graph, context: Context) -> Graph:
-        places = placement(graph)
+        kept = frozenset(kept_layers(graph, context.on_host))
+        places = placement(graph, kept)
         if all(node.place == places[node.name] for node in graph):
             return graph
         placed = graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
-        return placed.noting(*_notes(graph))
+        return placed.noting(*_notes(graph, kept))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -53,8 +58,8 @@ def require_placed(graph: Graph, what: str) -> None:
             raise ProgramError(Diagnostic("E0806", message, node.origin.labels(), (help,)))
 
 
-def placement(graph: Graph) -> Mapping[str, Side]:
-    """Where each node of an operator graph runs.
+def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
+    """Where each node of an operator graph runs; those of `kept` on the host, though the device has them.
 
     Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
 
@@ -64,7 +69,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     for node in graph:
         if node.op not in OPS:
             raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
-    relations = _Placing(graph)
+    relations = _Placing(graph, kept)
     if errors := _errors(relations):
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
@@ -114,8 +119,56 @@ def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     return (before[-1:] or (1,)) == (after[-1:] or (1,))
 
 
+def kept_layers(graph: Graph, wanted: Sequence[str]) -> Iterator[str]:
+    """The nodes that `wanted` names, by the name of their layer, their own, or the number of a line that they come from; and what becomes
+    one layer with each: the constant added to it, and its activation.
+
+    Raises `UsageError` E0534 for a name of none.
+    """
+    relations = Relations(graph)
+    computed = [node for node in relations.computed if _computes(node)]
+    for name in wanted:
+        found = [node for node in computed if name in _names(node) or (name.isdecimal() and int(name) in node.origin.lines)]
+        if not found:
+            known = list(dict.fromkeys(next(_names(node)) for node in computed))
+            near = did_you_mean(name, known) or f"there {'is' if len(known) == 1 else 'are'} {_some(known)}"
+            what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
+            raise UsageError(Diagnostic("E0534", what, help=(near,)))
+        for node in found:
+            yield node.name
+            while (reader := _of_one_layer(relations, node)) is not None:
+                node = reader
+                yield node.name
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of many names: `fc1, fc2 and 3 others`."""
+    return listed([*names[:SHOWN], *([counted(len(names) - SHOWN, "other")] if len(names) > SHOWN else [])])
+
+
+def _names(node: Node) -> Iterator[str]:
+    """The names that a layer goes by, the one that is shown first."""
+    yield layer_name(node) if is_product(node) else node.name
+    if is_product(node):
+        yield node.name
+
+
+def _of_one_layer(relations: Relations, node: Node) -> Node | None:
+    """What reads the node, if nothing else does, and it is a function of one value: of its other operands none depends on an input."""
+    readers = relations.graph.users[node.name]
+    if len(readers) != 1 or node.name in relations.graph.output_nodes:
+        return None
+    others = [name for name in readers[0].operands if name != node.name]
+    alone = facts_of(readers[0].op).elementwise and relations.constants.issuperset(others)
+    return readers[0] if alone else None
+
+
 class _Placing(Relations):
-    """A graph in which each computed node is a product, something that the device lacks, or neither."""
+    """A graph in which each computed node is a product, something that the device lacks, or neither; it lacks what is `kept`, too."""
+
+    def __init__(self, graph: Graph, kept: Collection[str]) -> None:
+        super().__init__(graph)
+        self.kept = kept
 
     @cached_property
     def products(self) -> frozenset[str]:
@@ -129,6 +182,8 @@ class _Placing(Relations):
         return {name: why for name, why in reasons.items() if why}
 
     def _why_host(self, node: Node) -> str:
+        if node.name in self.kept:
+            return KEPT
         if is_product(node) and not has_weights(node, self.constants):
             return WEIGHTS
         return needs_host(node, self.graph.operands(node))
@@ -207,9 +262,9 @@ def _computed_kernel(relations: _Placing, node: Node) -> Diagnostic:
     return Diagnostic("E0802", message, node.origin.trail(), help)
 
 
-def _notes(graph: Graph) -> Iterator[str]:
+def _notes(graph: Graph, kept: Collection[str]) -> Iterator[str]:
     """For each reason one note that names the products of the host: those of an unrolled loop once."""
-    relations = _Placing(graph)
+    relations = _Placing(graph, kept)
     named: dict[str, dict[object, str]] = {}
     for node in relations.computed:
         if is_product(node) and (why := relations.host_only.get(node.name)):
