@@ -29,7 +29,7 @@ from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
-from tpucc.passes.base import options_of
+from tpucc.passes.base import ASKED, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.training.pipeline import TRAINING_PASSES
 from tpucc.runtime.fidelity import fidelity
@@ -85,7 +85,8 @@ def passes_page() -> str:
     parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
     for step in PASSES:
         options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
-        parts.append(f"| `{step.name}` | {'every level' if step.level == 0 else f'-O{step.level}'} | {step.summary} | {options} |")
+        level = {0: "every level", ASKED: f"`--with {step.name}`"}.get(step.level, f"-O{step.level}")
+        parts.append(f"| `{step.name}` | {level} | {step.summary} | {options} |")
     parts += [
         "\n## Of training\n",
         "From the loss that `train` returns to the graph of one step, in this order: `tpucc compile --train`.\n",

@@ -53,6 +53,7 @@ class Keywords(TypedDict, total=False):
     level: Annotated[int, Flag("-O", "How much to optimise.", kind="choice", default=2, choices=(0, 1, 2))]
     passes: Annotated[tuple[Pass, ...], Flag("--pass", "Add the passes of this file.", "FILE.py", "files")]
     omit: Annotated[tuple[str, ...], Flag("--omit", "Leave out an optional pass.", "PASS", "names")]
+    include: Annotated[tuple[str, ...], Flag("--with", "Also run a pass that only runs when it is asked for.", "PASS", "names")]
     stages: Annotated[
         Stages,
         Flag(
@@ -90,8 +91,8 @@ class Options:
     """The options of one compilation: the keywords as the driver needs them.
 
     `weights` and `calibration` are files that override those that the source names. `extra` are passes that the user brought; `settings`
-    maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch. One call of a pass or stage
-    of the user's has `plugin_timeout` seconds. `on_host` are the layers to keep there.
+    maps a pass's name to options for it; `omit` names optional passes to leave out, `include` those to run that need to be asked for;
+    `cores` share the batch. One call of a pass or stage of the user's has `plugin_timeout` seconds. `on_host` are the layers to keep there.
     """
 
     target: Target = field(default_factory=lambda: load_target("tpu_v1"))
@@ -102,6 +103,7 @@ class Options:
     extra: tuple[Pass, ...] = ()
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     omit: frozenset[str] = frozenset()
+    include: frozenset[str] = frozenset()
     stages: Stages = field(default_factory=Stages)
     plugin_timeout: float = SECONDS
     activation_bits: int | None = None
@@ -129,6 +131,7 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
         extra=tuple(brought(step, seconds) for step in asked.get("passes", ())),
         settings=asked.get("settings") or {},
         omit=frozenset(asked.get("omit", ())),
+        include=frozenset(asked.get("include", ())),
         stages=asked.get("stages") or Stages(),
         plugin_timeout=seconds,
         activation_bits=bits,
@@ -159,6 +162,7 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "level": (int, "0, 1 or 2"),
     "passes": ((tuple, list), "a tuple of passes"),
     "omit": ((tuple, list, set, frozenset), "a tuple of names of passes"),
+    "include": ((tuple, list, set, frozenset), "a tuple of names of passes"),
     "stages": (Stages, "a tpucc.Stages"),
     "plugin_timeout": ((int, float), "a number of seconds"),
     "activation_bits": (int, "a number of bits"),

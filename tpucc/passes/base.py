@@ -27,6 +27,9 @@ from tpucc.numerics import AnyArray, read_only
 from tpucc.plugins.guard import Guest
 from tpucc.target import Target
 
+ASKED = 3
+"""The level of a pass that runs only when it is asked for: one above all of `-O`."""
+
 
 @dataclass(frozen=True)
 class Context:
@@ -51,7 +54,8 @@ class Context:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs."""
+    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs, and `ASKED` for
+    those that `--with` adds."""
 
     @property
     def name(self) -> str: ...

@@ -31,6 +31,8 @@ MADE_UP_VALUES = 64
 MADE_UP_MACS = 10**9
 """Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
 SIGNIFICANT_BITS = 10
+ROWS = 512
+"""About so many rows of the calibration inputs are used."""
 
 
 @dataclass(frozen=True)
@@ -53,21 +55,21 @@ class Calibrate(Pass):
 
     method: str = "minmax"
     percentile: float = 99.99
-    rows: int = 512
+    rows: int = ROWS
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
         self._require_options()
-        given = None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+        given = given_examples(graph, context)
         require_placed(graph, "calibrating")
         probed = Probed.of(graph)
         if not probed.measured:
             return graph
         if given is None:
-            parts = list(_made_up_rounds(graph))
+            parts = list(examples(graph, given, self.rows))
             return probed.ranged(self._ranges(probed, parts, len(parts), context.format)).noting(_made_up(graph))
         count = round_count(graph.inputs, given, self.rows)
-        return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count, context.format))
+        return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
 
     def _require_options(self) -> None:
         if self.method not in METHODS:
@@ -96,6 +98,16 @@ class Calibrate(Pass):
             return Binned(CHOICES[self.method], to)
         percent = 0.0 if self.method == "minmax" else 100 - self.percentile
         return Tails(math.floor(percent / 100 * size + 1e-6))
+
+
+def given_examples(graph: Graph, context: Context) -> Checked | None:
+    """The calibration inputs, if there are any. Raises `InputError` when they don't fit."""
+    return None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+
+
+def examples(graph: Graph, given: Checked | None, rows: int = ROWS) -> Iterator[Checked]:
+    """The calibration inputs in rounds of the model's batch, about `rows` rows of them (0: all); made-up ones where none are given."""
+    return _made_up_rounds(graph) if given is None else rounds(graph.inputs, given, rows)
 
 
 def _made_up(graph: Graph) -> str:
