@@ -353,3 +353,25 @@ def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help:
     assert found.code == "E0534"
     assert message in found.message
     assert help in found.help[0]
+
+
+def residual(model: Model, x: str, name: str) -> str:
+    """x + layer_norm(x) @ w + b: a block with a sum past it."""
+    ones = model.constant(f"{name}.ones", np.ones(4))
+    h = model.op("add", product(model, model.op("layer_norm", x, ones, ones), name), model.constant(f"{name}.b", np.ones(4)))
+    return model.op("add", x, h, name=f"{name}.sum")
+
+
+def test_sums_that_only_the_host_reads_stay_in_float32_when_asked_for() -> None:
+    model = Model()
+    x = model.op("add", product(model, model.input("x", 2, 3), "first"), model.constant("rows", np.ones((2, 4))), name="x0")
+    x = residual(model, residual(model, x, "one"), "two")
+    ones = model.constant("ones", np.ones(4))
+    y = product(model, model.op("layer_norm", x, ones, ones), "last")
+    graph = model.build(model.op("add", y, model.op("relu", y), name="kept"))
+    before, after = (
+        {node.name for node in Place(float_sums=asked).run(graph, context()) if node.on_device and not node.name.startswith("add")}
+        for asked in (False, True)
+    )
+    assert before - after == {"x0", "one.sum", "two.sum"}
+    assert after == before - {"x0", "one.sum", "two.sum"}

@@ -20,7 +20,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.layering.products import layer_name
-from tpucc.passes.rewriter import has_weights, is_product, obstacle
+from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product, obstacle
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
 KEPT = "kept in float32"
@@ -34,14 +34,21 @@ MOVING = (View, Rearrangement)
 
 @dataclass(frozen=True)
 class Place(Pass):
-    """Gives every node its place, and refuses graphs that have no placement."""
+    """Gives every node its place, and refuses graphs that have no placement.
+
+    With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
+    transformer, between which layer norms are, stay in float32.
+    """
 
     name = "place"
     summary = "decides what runs on the device and what on the host"
     level = 0
 
+    float_sums: bool = False
+
     def run(self, graph: Graph, context: Context) -> Graph:
-        kept = frozenset(kept_layers(graph, context.on_host))
+        sums = _sums_for_host(graph) if self.float_sums else ()
+        kept = frozenset((*kept_layers(graph, context.on_host), *sums))
         places = placement(graph, kept)
         if all(node.place == places[node.name] for node in graph):
             return graph
@@ -163,10 +170,32 @@ def _of_one_layer(relations: Relations, node: Node) -> Node | None:
     return readers[0] if alone else None
 
 
+def _sums_for_host(graph: Graph) -> Iterator[str]:
+    """The sums that nobody reads but operators that the device lacks, and other such sums, maybe through views.
+
+    A product's bias is no such sum: it is part of the layer.
+    """
+    relations = _Placing(graph)
+    of_host: set[str] = set()
+    for node in reversed(relations.computed):
+        readers = [reader.name for reader in graph.users[node.name]]
+        only_host = bool(readers) and of_host.issuperset(readers) and node.name not in graph.output_nodes
+        if facts_of(node.op).signs and only_host and not _adds_bias(graph, node):
+            yield node.name
+            of_host.add(node.name)
+        elif node.name in relations.host_only or (only_host and isinstance(OPS[node.op].legalisation, MOVING)):
+            of_host.add(node.name)
+
+
+def _adds_bias(graph: Graph, node: Node) -> bool:
+    constants = [value for operand in graph.operands(node) if (value := constant_of(operand)) is not None]
+    return any(as_columns(value, node.type) is not None for value in constants)
+
+
 class _Placing(Relations):
     """A graph in which each computed node is a product, something that the device lacks, or neither; it lacks what is `kept`, too."""
 
-    def __init__(self, graph: Graph, kept: Collection[str]) -> None:
+    def __init__(self, graph: Graph, kept: Collection[str] = ()) -> None:
         super().__init__(graph)
         self.kept = kept
 
