@@ -40,7 +40,17 @@ from tpucc.viz.waves import random_work, waves_svg
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
-WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md", "gradients.md")
+WITH_COMMANDS = (
+    "systolic.md",
+    "cli.md",
+    "tpu.md",
+    "quantisation.md",
+    "calibration.md",
+    "scheduling.md",
+    "allocation.md",
+    "pass.md",
+    "gradients.md",
+)
 TRAINING = ("parallel.md", "train-then-infer.md")
 """Pages whose commands train for some seconds."""
 GRADED = "coursework.md"

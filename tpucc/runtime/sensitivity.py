@@ -27,8 +27,8 @@ from tpucc.runtime.runtime import Runtime
 
 MOST_ROWS = 256
 """Rows that are measured on at most, spread evenly; fewer when they would take more than `MOST_WORK`, but a batch at least."""
-MOST_WORK = 10**10
-"""Multiply-accumulates that the measurement is worth: some ten seconds'."""
+MOST_WORK = 3 * 10**10
+"""Multiply-accumulates that the measurement is worth: less than a minute's."""
 
 
 @dataclass(frozen=True, slots=True)
