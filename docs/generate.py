@@ -30,7 +30,7 @@ from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
 from tpucc.ops import INTERNAL, OPS
 from tpucc.ops.opdef import Arithmetic, Boundary, Clamp, Given, Legalisation, Matrix, OnHost, Pooling, Rearrangement, Table, View
-from tpucc.passes.base import options_of
+from tpucc.passes.base import ASKED, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.training.pipeline import TRAINING_PASSES
 from tpucc.runtime.fidelity import fidelity
@@ -41,7 +41,17 @@ from tpucc.viz.waves import random_work, waves_svg
 DOCS = Path(__file__).resolve().parent
 PROGRAMS = DOCS.parent / "programs"
 MEASURED, PAPER, TRAINED = "reference/programs.md", "reference/paper.md", "reference/training.md"
-WITH_COMMANDS = ("systolic.md", "cli.md", "tpu.md", "quantisation.md", "scheduling.md", "allocation.md", "pass.md", "gradients.md")
+WITH_COMMANDS = (
+    "systolic.md",
+    "cli.md",
+    "tpu.md",
+    "quantisation.md",
+    "calibration.md",
+    "scheduling.md",
+    "allocation.md",
+    "pass.md",
+    "gradients.md",
+)
 TRAINING = ("parallel.md", "train-then-infer.md")
 """Pages whose commands train for some seconds."""
 GRADED = "coursework.md"
@@ -88,7 +98,8 @@ def passes_page() -> str:
     parts = [MADE, "# Passes\n", "In the order in which they run.\n", "| pass | runs at | does | options |", "|---|---|---|---|"]
     for step in PASSES:
         options = ", ".join(f"`{f.name}` ({getattr(step, f.name)})" for f in options_of(step))
-        parts.append(f"| `{step.name}` | {'every level' if step.level == 0 else f'-O{step.level}'} | {step.summary} | {options} |")
+        level = {0: "every level", ASKED: f"`--with {step.name}`"}.get(step.level, f"-O{step.level}")
+        parts.append(f"| `{step.name}` | {level} | {step.summary} | {options} |")
     parts += [
         "\n## Of training\n",
         "From the loss that `train` returns to the graph of one step, in this order: `tpucc compile --train`.\n",

@@ -50,6 +50,15 @@ class Data:
         test = {input: self.x_test, "labels": self.y_test.astype(np.int32)}
         np.savez(PROGRAMS / f"{name}_test.npz", **test)  # type: ignore[arg-type]
 
+    def save_shared(self, stem: str, names: tuple[str, ...], input: str) -> None:
+        """The same for programs that share what is named by `stem`; each finds its held-out rows by its own name."""
+        train = {input: self.x_train, "label": self.y_train.astype(np.int32)}
+        np.savez_compressed(PROGRAMS / f"{stem}_train.npz", **train)  # type: ignore[arg-type]
+        np.savez_compressed(PROGRAMS / f"{stem}_calibration.npz", **{input: self.x_train[:CALIBRATION_ROWS]})  # type: ignore[arg-type]
+        for name in names:
+            test = {input: self.x_test, "labels": self.y_test.astype(np.int32)}
+            np.savez_compressed(PROGRAMS / f"{name}_test.npz", **test)  # type: ignore[arg-type]
+
 
 def split(x: Array, y: Labels) -> Data:
     """Holds out a part of each class."""
@@ -71,6 +80,7 @@ def main() -> None:
     pixels.shaped(8, 8, 1).save("05_digits_cnn", "image")
     pixels.shaped(8, 8).save("06_digits_lstm", "image")
     pixels.shaped(8, 8, 1).save("14_digits_resnet", "image")
+    pixels.shaped(8, 8, 1).save_shared("gallery/digits", ("gallery/digits_vit", "gallery/digits_mobilenet"), "image")
 
 
 if __name__ == "__main__":

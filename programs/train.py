@@ -22,15 +22,21 @@ COMMANDS = {
     "14_digits_resnet": "tpucc train 14_digits_resnet.tpu --target tpu_v2 -D batch=32 --epochs 15",
 }
 """How each program is trained, in the folder of the programs."""
+GALLERY = {
+    "gallery/digits_vit": "tpucc train gallery/digits_vit.tpu --target tpu_v2 -D batch=32 --epochs 45",
+    "gallery/digits_mobilenet": "tpucc train gallery/digits_mobilenet.tpu --target tpu_v2 -D batch=32 --epochs 12",
+}
+"""Likewise those of the gallery: networks for comparisons."""
 
 
 def main(names: list[str]) -> int:
-    if unknown := set(names) - set(COMMANDS):
+    commands = COMMANDS | GALLERY
+    if unknown := set(names) - set(commands):
         print(f"no command trains {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    for name in names or COMMANDS:
-        print(f"$ {COMMANDS[name]}", flush=True)
-        words = COMMANDS[name].replace(f"{name}.tpu", str(PROGRAMS / f"{name}.tpu")).split()
+    for name in names or commands:
+        print(f"$ {commands[name]}", flush=True)
+        words = commands[name].replace(f"{name}.tpu", str(PROGRAMS / f"{name}.tpu")).split()
         folder = Path("build") / name
         if status := tpucc([*words[1:], "--output", str(folder)]):
             return status

@@ -27,7 +27,7 @@ from tpucc.ops.evaluate import require_computable
 from tpucc.options import Options
 from tpucc.passes.base import Brought, Context, Pass
 from tpucc.passes.divide_batch import divisions
-from tpucc.passes.pipeline import pipeline, unknown_name
+from tpucc.passes.pipeline import PASSES, pipeline, unknown_name
 from tpucc.passes.running import run_pass, verify_stage
 from tpucc.schedule import require_fitting
 from tpucc.schedule.fastest import fastest
@@ -67,9 +67,11 @@ def without_passes(made: Compilation) -> Program:
 
     Raises the errors of `compile_source`: a model may need these passes or stages.
     """
-    names = {step.name for step in pipeline(made.options.level, (), {}, ())}
+    include = made.options.include & {step.name for step in PASSES}
+    names = {step.name for step in pipeline(made.options.level, (), {}, (), include)}
     settings = {name: values for name, values in made.options.settings.items() if name in names}
-    options = replace(made.options, extra=(), stages=Stages(), settings=settings, omit=made.options.omit & names, stop_after=None)
+    chosen = replace(made.options, omit=made.options.omit & names, include=include, settings=settings)
+    options = replace(chosen, extra=(), stages=Stages(), stop_after=None)
     state = State(made.source, options, made.model, made.meant, made.calibration)
     assert made.meant is not None
     recorder = Recorder(None, None)
@@ -124,7 +126,7 @@ def _explained(error: Exception, state: State) -> Exception:
 
 def passes_of(options: Options) -> tuple[Pass, ...]:
     """The passes that these options ask for, in order. Raises `UsageError`."""
-    return pipeline(options.level, options.extra, options.settings, options.omit)
+    return pipeline(options.level, options.extra, options.settings, options.omit, options.include)
 
 
 def stage_names(options: Options) -> tuple[str, ...]:
@@ -186,7 +188,7 @@ def _context(state: State) -> Context:
     options = state.options
     declared = state.model.activations if state.model is not None else DEFAULT_FORMAT
     format = BY_BITS[options.activation_bits] if options.activation_bits else declared
-    return Context(options.target, state.calibration, options.cores, format)
+    return Context(options.target, state.calibration, options.cores, format, options.on_host)
 
 
 def pass_places(options: Options) -> list[str]:

@@ -19,6 +19,8 @@ from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import STAGES, Stages
 from tpucc.target import Target, load_target, with_overrides
 
+HOST = "host"
+"""The one way of keeping a layer."""
 PathLike = str | os.PathLike[str]
 
 
@@ -51,6 +53,7 @@ class Keywords(TypedDict, total=False):
     level: Annotated[int, Flag("-O", "How much to optimise.", kind="choice", default=2, choices=(0, 1, 2))]
     passes: Annotated[tuple[Pass, ...], Flag("--pass", "Add the passes of this file.", "FILE.py", "files")]
     omit: Annotated[tuple[str, ...], Flag("--omit", "Leave out an optional pass.", "PASS", "names")]
+    include: Annotated[tuple[str, ...], Flag("--with", "Also run a pass that only runs when it is asked for.", "PASS", "names")]
     stages: Annotated[
         Stages,
         Flag(
@@ -66,6 +69,10 @@ class Keywords(TypedDict, total=False):
         float, Flag("--plugin-timeout", "How long one call of your passes and stages may take.", "SECONDS", "seconds", SECONDS)
     ]
     activation_bits: Annotated[int, Flag("--activation-bits", "Width of quantised activations.", kind="choice", choices=tuple(BY_BITS))]
+    keep: Annotated[
+        Mapping[str, str],
+        Flag("--keep", "Keep a layer, or those of a line, in float32 on the host.", "LAYER=host", "pairs", example="--keep fc1=host"),
+    ]
     cores: Annotated[int, Flag("--cores", "Cores that share the batch.", kind="count", default=1)]
     settings: Mapping[str, Mapping[str, object]]
 
@@ -84,8 +91,8 @@ class Options:
     """The options of one compilation: the keywords as the driver needs them.
 
     `weights` and `calibration` are files that override those that the source names. `extra` are passes that the user brought; `settings`
-    maps a pass's name to options for it; `omit` names optional passes to leave out; `cores` share the batch. One call of a pass or stage
-    of the user's has `plugin_timeout` seconds.
+    maps a pass's name to options for it; `omit` names optional passes to leave out, `include` those to run that need to be asked for;
+    `cores` share the batch. One call of a pass or stage of the user's has `plugin_timeout` seconds. `on_host` are the layers to keep there.
     """
 
     target: Target = field(default_factory=lambda: load_target("tpu_v1"))
@@ -96,9 +103,11 @@ class Options:
     extra: tuple[Pass, ...] = ()
     settings: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     omit: frozenset[str] = frozenset()
+    include: frozenset[str] = frozenset()
     stages: Stages = field(default_factory=Stages)
     plugin_timeout: float = SECONDS
     activation_bits: int | None = None
+    on_host: tuple[str, ...] = ()
     cores: int = 1
     stop_after: str | None = None
     limits: Limits = field(default_factory=Limits)
@@ -122,9 +131,11 @@ def options_of(**asked: Unpack[Keywords]) -> Options:
         extra=tuple(brought(step, seconds) for step in asked.get("passes", ())),
         settings=asked.get("settings") or {},
         omit=frozenset(asked.get("omit", ())),
+        include=frozenset(asked.get("include", ())),
         stages=asked.get("stages") or Stages(),
         plugin_timeout=seconds,
         activation_bits=bits,
+        on_host=_on_host(asked.get("keep") or {}),
         cores=asked.get("cores", 1),
     )
 
@@ -151,9 +162,11 @@ _KINDS: Mapping[str, tuple[type | tuple[type, ...], str]] = {
     "level": (int, "0, 1 or 2"),
     "passes": ((tuple, list), "a tuple of passes"),
     "omit": ((tuple, list, set, frozenset), "a tuple of names of passes"),
+    "include": ((tuple, list, set, frozenset), "a tuple of names of passes"),
     "stages": (Stages, "a tpucc.Stages"),
     "plugin_timeout": ((int, float), "a number of seconds"),
     "activation_bits": (int, "a number of bits"),
+    "keep": _TABLE,
     "cores": (int, "a number of cores"),
     "settings": _TABLE,
 }
@@ -171,8 +184,20 @@ def changed(options: Options, **asked: Unpack[Keywords]) -> Options:
     return replace(options, **{name: getattr(made, name) for name in names})
 
 
-_FIELDS = {"passes": "extra", "overrides": "target"}
+_FIELDS = {"passes": "extra", "overrides": "target", "keep": "on_host"}
 """The fields of `Options` that have other names than their keywords."""
+
+
+def _on_host(keep: Mapping[str, str]) -> tuple[str, ...]:
+    """The layers to keep on the host. Raises `UsageError` E0534 for another way of keeping one."""
+    for layer, way in keep.items():
+        if way != HOST:
+            wide = "a program has one width: --activation-bits 16 widens all its layers"
+            near = wide if way in map(str, BY_BITS) else f"write {layer}={HOST}"
+            raise UsageError(
+                Diagnostic("E0534", f"a layer is kept on the {HOST}, in float32; {layer} can't be kept as {way}", help=(near,))
+            )
+    return tuple(keep)
 
 
 def _static(value: object) -> str:

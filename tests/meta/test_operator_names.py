@@ -80,6 +80,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "lowering/layout.py": ("constant, input", BUFFERS),
     "lowering/reader.py": ("add, import constant, import slice, import transpose, max, pad, reshape", LAYERS),
     "lowering/verify.py": ("constant*2, input*2", BUFFERS),
+    "passes/bias_correction.py": ("import constant", NODES),
     "passes/fuse_bias.py": ("import constant", NODES),
     "passes/bands.py": ("concat*3, import concat, import slice, slice*2", "bands are slices of lines, and their results are joined"),
     "passes/batch_products.py": (
@@ -92,6 +93,10 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
     "passes/decompose_batch_norm.py": ("add, import batch_norm, mul, sub", REWRITE),
     "passes/device_forms.py": ("clip, div, global_avg_pool, import clip, maximum*2, mean, minimum, mul", REWRITE),
     "passes/divide_batch.py": ("constant, import constant", NODES),
+    "passes/equalise.py": (
+        "avg_pool, conv2d, global_avg_pool, import constant, import conv2d, leaky_relu, matmul*2, max_pool, relu*2, relu6",
+        "scales pass through these operators, and no others of their kind",
+    ),
     "passes/explicit_quantisation.py": ("constant, dequantize, import quantize, quantize*5", BOUNDARY),
     "passes/flatten_to_convolution.py": (
         "conv2d, import conv2d, matmul",

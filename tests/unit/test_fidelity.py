@@ -19,7 +19,7 @@ from tpucc.layers.error import LayerError
 from tpucc.layers.kinds import Vector
 from tpucc.numerics import AnyArray
 from tpucc.options import Options
-from tpucc.runtime.fidelity import _graphs, _Together, _twins, fidelity
+from tpucc.runtime.fidelity import Together, both_graphs, fidelity, twins_of
 from tpucc.runtime.runtime import Runtime
 
 DENSE = """
@@ -307,13 +307,13 @@ def test_no_value_is_computed_twice(tmp_path: Path) -> None:
     """The first layer is written with the end of its chain of look-ups, which comes after the value of the second."""
     exe = compiled(tmp_path, "    h = tanh(x @ a)\n    g = relu(x)\n    return g + sigmoid(h)\n")
     assert exe.compilation is not None
-    graphs = _graphs(exe.compilation)
+    graphs = both_graphs(exe.compilation)
     assert graphs is not None
-    twins = _twins(*graphs)
+    twins = twins_of(*graphs)
     order = [node.name for node in graphs[0]]
     positions = [order.index(twins[node.name]) for node in graphs[1] if node.name in twins]
     assert positions != sorted(positions)
-    names = [node.name for node in _Together(*graphs, twins).graph()]
+    names = [node.name for node in Together(*graphs, twins).graph()]
     assert len(set(names)) == len(names)
 
 
@@ -328,7 +328,7 @@ def one_node(op: str, type_: TensorType, attributes: Attributes) -> Graph:
 def test_a_layer_that_a_plug_in_made_of_something_else_is_left_out(shape: tuple[int, ...], dtype: str, twins: dict[str, str]) -> None:
     """A pass of one's own may put another value under an old name."""
     layers = one_node("vector", TensorType("i8", (2, 3), quantisation=Quantisation(0.5, 0)), Vector("table"))
-    assert _twins(one_node("relu", TensorType(dtype, shape), NoAttributes()), layers) == twins
+    assert twins_of(one_node("relu", TensorType(dtype, shape), NoAttributes()), layers) == twins
 
 
 CHAIN = """

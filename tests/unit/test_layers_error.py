@@ -10,7 +10,8 @@ import pytest
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import I8
 from tpucc.ir.types import Quantisation
-from tpucc.layers.error import BINS, ErrorMeter, LayerError
+from tpucc.layers.error import ErrorMeter, LayerError
+from tpucc.layers.histogram import BINS
 from tpucc.numerics import AnyArray, quantise
 
 HELD = Quantisation(0.5, 10)

@@ -20,7 +20,8 @@ from tpucc.ir.types import Quantisation
 from tpucc.isa.assembler import disassemble
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import ENGINE_OF, Engine, Opcode
-from tpucc.layers.error import Histogram, LayerError
+from tpucc.layers.error import LayerError
+from tpucc.layers.histogram import Histogram
 from tpucc.lowering.tiletext import print_tiles
 from tpucc.sim.segments import Cause, Segments
 from tpucc.viz import pictures

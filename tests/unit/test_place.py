@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.support.operator_graphs import Model, applied, context
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError
 from tpucc.ir.graph import Graph
 from tpucc.passes.place import Place, keeps_rows, needs_host, placement
 
@@ -312,3 +312,66 @@ def test_20_000_nodes_are_placed_in_linear_time() -> None:
         x = model.op("relu", model.op("matmul", x, w, name=f"p{number}"), name=f"r{number}")
     graph = model.build(x)
     assert len(on_device(graph)) == 20_001
+
+
+def three_layers() -> Graph:
+    """tanh(x @ one.w + b), relu(… @ two.w), … @ three.w, of which the sum and the functions belong to the product before them."""
+    model = Model()
+    h = model.op(
+        "tanh", model.op("add", product(model, model.input("x", 2, 3), "one"), model.constant("b", np.ones(4)), name="s"), name="t"
+    )
+    return model.build(product(model, model.op("relu", product(model, h, "two"), name="r"), "three"))
+
+
+@pytest.mark.parametrize(
+    ("kept", "device"),
+    [
+        (("one",), {"two", "r", "three"}),
+        (("two",), {"one", "s", "t", "three"}),
+        (("three",), {"one", "s", "t", "two", "r"}),
+        (("one", "three"), {"two", "r"}),
+        (("t",), {"one", "s", "two", "r", "three"}),
+        (("one", "two", "three"), set()),
+    ],
+)
+def test_a_layer_that_is_kept_is_the_hosts_with_what_is_fused_into_it(kept: tuple[str, ...], device: set[str]) -> None:
+    graph = three_layers()
+    placed = Place().run(graph, replace(context(), on_host=kept))
+    assert {node.name for node in placed if node.on_device} == device
+    line = graph["two"].origin.line
+    by_line = Place().run(graph, replace(context(), on_host=(str(line),)))
+    assert {"two", "r"}.isdisjoint(node.name for node in by_line if node.on_device)
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "help"), [("twoo", "no layer is named twoo", "did you mean two?"), ("9999", "line 9999", "one, ")]
+)
+def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Place().run(three_layers(), replace(context(), on_host=(name,)))
+    (found,) = caught.value.diagnostics
+    assert found.code == "E0534"
+    assert message in found.message
+    assert help in found.help[0]
+
+
+def residual(model: Model, x: str, name: str) -> str:
+    """x + layer_norm(x) @ w + b: a block with a sum past it."""
+    ones = model.constant(f"{name}.ones", np.ones(4))
+    h = model.op("add", product(model, model.op("layer_norm", x, ones, ones), name), model.constant(f"{name}.b", np.ones(4)))
+    return model.op("add", x, h, name=f"{name}.sum")
+
+
+def test_sums_that_only_the_host_reads_stay_in_float32_when_asked_for() -> None:
+    model = Model()
+    x = model.op("add", product(model, model.input("x", 2, 3), "first"), model.constant("rows", np.ones((2, 4))), name="x0")
+    x = residual(model, residual(model, x, "one"), "two")
+    ones = model.constant("ones", np.ones(4))
+    y = product(model, model.op("layer_norm", x, ones, ones), "last")
+    graph = model.build(model.op("add", y, model.op("relu", y), name="kept"))
+    before, after = (
+        {node.name for node in Place(float_sums=asked).run(graph, context()) if node.on_device and not node.name.startswith("add")}
+        for asked in (False, True)
+    )
+    assert before - after == {"x0", "one.sum", "two.sum"}
+    assert after == before - {"x0", "one.sum", "two.sum"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from tpucc.cli.charts import chart_option, charts_text, wants_chart
 from tpucc.cli.failures import print_json
 from tpucc.cli.options import FILE, compile_options, json_option, like_option, several_counts
 from tpucc.cli.progress import Progress
+from tpucc.cli.resumed import source_of
 from tpucc.cli.work import executable_from
 from tpucc.files import write_file
 from tpucc.runtime.runtime import Runtime
@@ -44,6 +45,7 @@ OVERLAPPED, SERIAL = "overlapped", "serial"
 @click.option(
     "--trace", type=FILE, metavar="FILE.json", help="Also write a trace for Perfetto or chrome://tracing; FILE.json.gz is smaller."
 )
+@click.option("--error", is_flag=True, help="Print where accuracy is lost instead: what each layer costs, the costliest first.")
 @chart_option
 @json_option
 @click.option("--quiet", is_flag=True, help="No warnings, no progress.")
@@ -53,6 +55,7 @@ def command(
     timing: str,
     batches: int | None,
     trace: Path | None,
+    error: bool,
     chart: bool | None,
     as_json: bool,
     quiet: bool,
@@ -61,7 +64,15 @@ def command(
     """Print where the cycles go, per layer and in all. Nothing is executed.
 
     MODEL is a source (.tpu) or a program (.tpub). With several numbers of cores (--cores 1,2,4,8) a table compares them instead.
+
+    With --error each layer is executed in integers, and all others in float32: on MODEL_test.npz beside the source, where there is one,
+    else on the calibration inputs.
     """
+    if error:
+        if len(cores) > 1 or batches is not None or trace is not None or chart or timing != OVERLAPPED:
+            raise click.UsageError("--error stands alone: it counts no cycles")
+        _print_losses(model, {**given, "cores": cores[0]}, as_json, quiet)
+        return
     if len(cores) > 1 and (trace is not None or chart):
         raise click.UsageError(f"{'--chart' if trace is None else '--trace'} is of one number of cores")
     if batches is not None and (len(cores) > 1 or timing != OVERLAPPED):
@@ -78,6 +89,21 @@ def command(
         print_json(numbers)
     else:
         click.echo("\n\n".join(texts))
+
+
+def _print_losses(model: Path, given: Mapping[str, Any], as_json: bool, quiet: bool) -> None:
+    from tpucc.cli.losses import measured_losses  # counting cycles needs none of it
+    from tpucc.viz.sensitivity import losses_json, losses_table
+
+    with Progress(not quiet and not as_json) as progress:
+        exe = executable_from(model, given, quiet, progress)
+        progress.stage("measure each layer")
+        found, inputs = measured_losses(exe, source_of(model, given))
+    name, integers = exe.runtime.program.name, exe.runtime.integers
+    if as_json:
+        print_json(losses_json(name, found, inputs))
+    else:
+        click.echo(losses_table(name, found, inputs, integers))
 
 
 def _table(runtimes: Sequence[Runtime], timing: str, batches: int | None) -> str:

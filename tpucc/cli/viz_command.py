@@ -8,13 +8,12 @@ from typing import Any
 import click
 
 from tpucc.api import Executable
+from tpucc.cli.losses import layer_errors
 from tpucc.cli.options import FILE, compile_options, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
-from tpucc.diagnostics import Diagnostic, UsageError, printable
+from tpucc.diagnostics import printable
 from tpucc.files import write_file
-from tpucc.layers.error import LayerError
-from tpucc.runtime.fidelity import fidelity
 from tpucc.viz.pictures import CHARTS, KINDS, LOSSES, draw_diagrams
 from tpucc.viz.tables import wrapped
 
@@ -43,27 +42,10 @@ def _drawn(exe: Executable, model: Path, kind: str, as_dot: bool) -> tuple[str, 
     if kind in CHARTS:
         return CHARTS[kind](exe.runtime), ""
     if kind in LOSSES:
-        return LOSSES[kind](exe.runtime.program.title, _errors(exe, model)), ""
+        return LOSSES[kind](exe.runtime.program.title, layer_errors(exe, model)), ""
     made = exe.compilation
     graph, layers = (made.graph, made.layers) if made is not None else (None, None)
     drawn = draw_diagrams((kind,), graph, layers, exe.runtime)
     if kind not in drawn:
         raise click.UsageError(f"a program has no {kind} to draw; name its source")
     return drawn[kind].dot if as_dot else drawn[kind].svg, f" with {drawn[kind].renderer}"
-
-
-def _errors(exe: Executable, model: Path) -> tuple[LayerError, ...]:
-    """The layers' errors. Raises `UsageError` E0533 when there is nothing to measure them on."""
-    errors = () if exe.compilation is None else fidelity(exe.compilation, exe.runtime)
-    if errors:
-        return errors
-    if exe.compilation is None:
-        why, mend = f"{model.name} is a program, which has no float32 values to compare with", "name its source"
-    elif exe.compilation.calibration is None:
-        why, mend = (
-            f"{model.name} has no examples to measure its layers on",
-            'name some: calibration "FILE.npz" in the source, or --calibrate',
-        )
-    else:
-        why, mend = f"no layer of {model.name} runs on the device", "there is nothing to quantise"
-    raise UsageError(Diagnostic("E0533", why, help=(mend,)))

@@ -25,8 +25,8 @@ def export(module: Any, example: Any, path: Path) -> int | None:
     """Writes a module as an ONNX file; returns the batch of its example, if the file leaves that open.
 
     `example` is a tensor, or a tuple or a mapping of them by the names of `forward`'s arguments. Where all have the same first size, and
-    the module takes any other, that size is left open. Raises `UsageError` E1015 without PyTorch, for what isn't a module or its example, and
-    for a module that PyTorch can't export.
+    the module takes any other, that size is left open. Raises `UsageError` E1015 without PyTorch, for what isn't a module or its example,
+    and for a module that PyTorch can't export.
     """
     torch = _torch()
     if not isinstance(module, torch.nn.Module):

@@ -14,26 +14,8 @@ import numpy as np
 from tpucc.diagnostics import Origin
 from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.types import Quantisation
+from tpucc.layers.histogram import Counter, Histogram
 from tpucc.numerics import AnyArray, DeviceInts, Float64
-
-BINS = 64
-"""A histogram has at most so many bins, and more than half as many less one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """How many values lie in each bin: bin i is [start + i · width, start + (i + 1) · width).
-
-    The bins cover the values and the range of the integers. `width` is a power of two and `start` a multiple of it.
-    """
-
-    start: float
-    width: float
-    counts: tuple[int, ...]
-
-    @property
-    def stop(self) -> float:
-        return self.start + self.width * len(self.counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +116,7 @@ class ErrorMeter:
         self._seen = (math.inf, -math.inf)
         self._values = self._below = self._above = 0
         self._noise, self._alone = Noise(), Noise()
-        self._counter = _Counter(*self.limits)
+        self._counter = Counter(*self.limits)
 
     def add(self, real: AnyArray, integers: DeviceInts) -> None:
         """A batch of float32 values, and the integers that the device has for them; of equal sizes."""
@@ -183,41 +165,3 @@ def _finite(real: AnyArray) -> Float64:
     if not np.isfinite(values).all():
         values = np.nan_to_num(values)
     return values.astype(np.float64)
-
-
-class _Counter:
-    """A histogram that grows with its values: when they need too many bins, pairs of bins become one."""
-
-    def __init__(self, low: float, high: float) -> None:
-        self._low, self._high = low, high
-        self._width = _bin_width(low, high)
-        self._first = math.floor(low / self._width)
-        self._counts = np.zeros(BINS, np.int64)
-
-    def add(self, values: Float64, low: float, high: float) -> None:
-        self._stretch(min(self._low, low), max(self._high, high))
-        bins = np.floor(values / self._width).astype(np.int64) - self._first
-        self._counts += np.bincount(bins, minlength=BINS)
-
-    def histogram(self) -> Histogram:
-        used = math.floor(self._high / self._width) - self._first + 1
-        return Histogram(self._first * self._width, self._width, tuple(self._counts[:used].tolist()))
-
-    def _stretch(self, low: float, high: float) -> None:
-        if (low, high) == (self._low, self._high):
-            return
-        self._low, self._high = low, high
-        before, old = self._width, self._first + np.flatnonzero(self._counts)
-        counts = self._counts[self._counts > 0]
-        self._width = _bin_width(low, high)
-        self._first = math.floor(low / self._width)
-        self._counts = np.zeros(BINS, np.int64)
-        np.add.at(self._counts, np.floor(old * (before / self._width)).astype(np.int64) - self._first, counts)
-
-
-def _bin_width(low: float, high: float) -> float:
-    """The smallest power of two of which `BINS` bins, beginning at multiples of it, cover low…high."""
-    width = 2.0 ** math.floor(math.log2((high - low) / BINS))
-    while math.floor(high / width) - math.floor(low / width) >= BINS:
-        width *= 2
-    return width

@@ -27,19 +27,24 @@ from tpucc.numerics import AnyArray, read_only
 from tpucc.plugins.guard import Guest
 from tpucc.target import Target
 
+ASKED = 3
+"""The level of a pass that runs only when it is asked for: one above all of `-O`."""
+
 
 @dataclass(frozen=True)
 class Context:
     """The facts that a pass gets beside the graph; it can't change them.
 
     `calibration` has one array for each model input, as given (its batch need not be the model's); None when there is none and
-    standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values.
+    standard-normal inputs stand in. `cores` share the batch; `format` is how the device holds values. `on_host` are layers, by their names
+    or the numbers of their lines, that the host computes in float32 though the device could.
     """
 
     target: Target
     calibration: Mapping[str, AnyArray] | None = None
     cores: int = 1
     format: DeviceFormat = DEFAULT_FORMAT
+    on_host: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.calibration is not None:
@@ -49,7 +54,8 @@ class Context:
 
 @runtime_checkable
 class Pass(Protocol):
-    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs."""
+    """A rewrite of the graph. `level` is the lowest `-O` at which it runs; 0 is for passes that compiling needs, and `ASKED` for
+    those that `--with` adds."""
 
     @property
     def name(self) -> str: ...

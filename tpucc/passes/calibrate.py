@@ -9,10 +9,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from tpucc.diagnostics import CompileError, Diagnostic, UsageError, did_you_mean
 from tpucc.ir.dataflow import constant_values
+from tpucc.ir.dtypes import IntegerFormat
 from tpucc.ir.graph import Graph, GraphBuilder, Node
 from tpucc.ir.types import Range
 from tpucc.numerics import AnyArray
@@ -23,6 +22,7 @@ from tpucc.ops.opdef import Matrix, Table
 from tpucc.passes.base import Context, Pass
 from tpucc.passes.model_inputs import Checked, checked, distribution, largest_batch, made_up_rounds, round_count, rounds
 from tpucc.passes.place import require_placed
+from tpucc.passes.range_meters import CHOICES, METHODS, Binned, Meter, Tails
 
 MADE_UP_ROWS = 64
 """Rows of inputs that stand in for missing ones; fewer when they would take more than `MADE_UP_MACS`."""
@@ -30,16 +30,23 @@ MADE_UP_VALUES = 64
 """Values that each input is made up of at least: one of a scalar would say nothing of its range."""
 MADE_UP_MACS = 10**9
 """Multiply-accumulates that the ranges of made-up inputs are worth: about a second's."""
-METHODS = ("minmax", "percentile")
 SIGNIFICANT_BITS = 10
+ROWS = 512
+"""About so many rows of the calibration inputs are used."""
 
 
 @dataclass(frozen=True)
 class Calibrate(Pass):
     """Gives a range to every value that needs one.
 
-    `method` is "minmax", or "percentile": the smallest range that leaves out at most the largest and the smallest `100 - percentile` % of
-    the values. At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all.
+    | `method` | the range |
+    |---|---|
+    | "minmax" | from the smallest to the largest value |
+    | "percentile" | the smallest that leaves out at most the largest and the smallest `100 - percentile` % of the values |
+    | "mse" | the one with the least squared error of quantising: a finer step for many values against saturation of a few |
+    | "entropy" | the one after which the distribution of the values has changed least |
+
+    At most about `rows` rows of the calibration inputs are used, spread evenly; 0 is all.
     """
 
     name = "calibrate"
@@ -48,21 +55,21 @@ class Calibrate(Pass):
 
     method: str = "minmax"
     percentile: float = 99.99
-    rows: int = 512
+    rows: int = ROWS
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """Raises `InputError` when the calibration arrays don't fit, `CompileError` E0805 when a value isn't finite."""
         self._require_options()
-        given = None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+        given = given_examples(graph, context)
         require_placed(graph, "calibrating")
         probed = Probed.of(graph)
         if not probed.measured:
             return graph
         if given is None:
-            parts = list(_made_up_rounds(graph))
-            return probed.ranged(self._ranges(probed, parts, len(parts))).noting(_made_up(graph))
+            parts = list(examples(graph, given, self.rows))
+            return probed.ranged(self._ranges(probed, parts, len(parts), context.format)).noting(_made_up(graph))
         count = round_count(graph.inputs, given, self.rows)
-        return probed.ranged(self._ranges(probed, rounds(graph.inputs, given, self.rows), count))
+        return probed.ranged(self._ranges(probed, examples(graph, given, self.rows), count, context.format))
 
     def _require_options(self) -> None:
         if self.method not in METHODS:
@@ -73,11 +80,9 @@ class Calibrate(Pass):
         if self.rows < 0:
             raise UsageError(Diagnostic("E0518", f"the number of rows can't be negative, found {self.rows}"))
 
-    def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int) -> dict[str, Range]:
-        """The ranges of what is measured, over `count` rounds of inputs."""
-        percent = 0.0 if self.method == "minmax" else 100 - self.percentile
-        sizes = {name: probed.graph[name].type.size * count for name in probed.measured}
-        meters = {name: Tails(math.floor(percent / 100 * size + 1e-6)) for name, size in sizes.items()}
+    def _ranges(self, probed: Probed, parts: Iterable[Checked], count: int, to: IntegerFormat) -> dict[str, Range]:
+        """The ranges of what is measured, over `count` rounds of inputs, for integers of the format `to`."""
+        meters = {name: self._meter(probed.graph[name].type.size * count, to) for name in probed.measured}
 
         def measure(node: Node, value: AnyArray) -> None:
             if (meter := meters.get(node.name)) is not None:
@@ -87,6 +92,23 @@ class Calibrate(Pass):
             evaluate(probed.graph, part, watch=measure)
         return {name: _outwards(meter.range()) for name, meter in meters.items()}
 
+    def _meter(self, size: int, to: IntegerFormat) -> Meter:
+        """What chooses the range of `size` values."""
+        if self.method in CHOICES:
+            return Binned(CHOICES[self.method], to)
+        percent = 0.0 if self.method == "minmax" else 100 - self.percentile
+        return Tails(math.floor(percent / 100 * size + 1e-6))
+
+
+def given_examples(graph: Graph, context: Context) -> Checked | None:
+    """The calibration inputs, if there are any. Raises `InputError` when they don't fit."""
+    return None if context.calibration is None else checked(graph.inputs, context.calibration, "calibration")
+
+
+def examples(graph: Graph, given: Checked | None, rows: int = ROWS) -> Iterator[Checked]:
+    """The calibration inputs in rounds of the model's batch, about `rows` rows of them (0: all); made-up ones where none are given."""
+    return _made_up_rounds(graph) if given is None else rounds(graph.inputs, given, rows)
+
 
 def _made_up(graph: Graph) -> str:
     drawn = " or ".join(dict.fromkeys(distribution(node.type) for node in graph.inputs))
@@ -94,25 +116,6 @@ def _made_up(graph: Graph) -> str:
         f"no calibration inputs: ranges are measured on random inputs ({drawn}, seed 0), and the accuracy means little; "
         'name examples in the source (calibration "FILE.npz") or with --calibrate'
     )
-
-
-class Tails:
-    """The smallest and the largest value when the `cut` smallest and the `cut` largest are left out; keeps no others."""
-
-    def __init__(self, cut: int) -> None:
-        self._cut = cut
-        self._lowest = self._highest = np.empty(0, np.float32)
-
-    def add(self, values: AnyArray, extremes: Range) -> None:
-        values = values.reshape(-1) if self._cut else np.array((extremes.low, extremes.high), np.float32)
-        self._lowest = self._least(np.concatenate([self._lowest, values]))
-        self._highest = -self._least(-np.concatenate([self._highest, values]))
-
-    def range(self) -> Range:
-        return Range(float(self._lowest.max()), float(self._highest.min()))
-
-    def _least(self, values: AnyArray) -> AnyArray:
-        return values if values.size <= self._cut + 1 else np.partition(values, self._cut)[: self._cut + 1]
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,8 @@ class PackPatches(Pass):
         rewriter = Rewriter(graph, self.name)
         notes: list[str] = []
         for node in rewriter:
-            if node.op != "conv2d" or rewriter.operands(node)[0].on_device or not _pack(rewriter, node, context, notes):
+            of_host = node.op == "conv2d" and node.on_device and not rewriter.operands(node)[0].on_device
+            if not of_host or not _pack(rewriter, node, context, notes):
                 rewriter.put(node)
         return rewriter.build().noting(*notes)
 

@@ -17,6 +17,7 @@ from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
 from tpucc.passes.device_forms import DeviceForms
 from tpucc.passes.divide_batch import DivideBatch
+from tpucc.passes.equalise import Equalise
 from tpucc.passes.explicit_quantisation import ExplicitQuantisation
 from tpucc.passes.flatten_to_convolution import FlattenToConvolution
 from tpucc.passes.fold_padding import FoldPadding
@@ -58,6 +59,7 @@ PASSES: tuple[Pass, ...] = (
     BatchProducts(),
     ReassociateBias(),
     HoistDequantize(),
+    Equalise(),
     DeadCode(),
     WriteWeights(),
     Place(),
@@ -77,11 +79,17 @@ PASSES: tuple[Pass, ...] = (
 LEVELS = (0, 1, 2)
 
 
-def pipeline(level: int, extra: Sequence[Pass], settings: Mapping[str, Mapping[str, object]], omit: Collection[str]) -> tuple[Pass, ...]:
+def pipeline(
+    level: int,
+    extra: Sequence[Pass],
+    settings: Mapping[str, Mapping[str, object]],
+    omit: Collection[str],
+    include: Collection[str] = (),
+) -> tuple[Pass, ...]:
     """The passes of a level of optimisation, in order.
 
     `extra` are passes that the user brought, which join or replace the built-in ones; `settings` maps a pass's name to its options; `omit`
-    names optional passes to leave out. Raises `UsageError`.
+    names optional passes to leave out, and `include` those to run whatever their level. Raises `UsageError`.
     """
     if level not in LEVELS:
         raise UsageError(Diagnostic("E0518", f"the level of optimisation is 0, 1 or 2, found {level}"))
@@ -89,13 +97,13 @@ def pipeline(level: int, extra: Sequence[Pass], settings: Mapping[str, Mapping[s
     for added in extra:
         _insert(passes, brought(added))
     names = {p.name for p in passes}
-    for name in (*settings, *omit):
+    for name in (*settings, *omit, *include):
         if name not in names:
             raise unknown_name("pass", name, sorted(names))
     required = {p.name for p in passes if p.level == 0}
     if blocked := sorted(required.intersection(omit)):
         raise UsageError(Diagnostic("E0506", f"compiling needs the pass {blocked[0]}; it can't be left out"))
-    return tuple(_configured(p, settings.get(p.name, {})) for p in passes if p.level <= level and p.name not in omit)
+    return tuple(_configured(p, settings.get(p.name, {})) for p in passes if (p.level <= level or p.name in include) and p.name not in omit)
 
 
 def _insert(passes: list[Pass], added: Pass) -> None:

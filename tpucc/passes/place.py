@@ -14,35 +14,47 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, counted, listed
+from tpucc.diagnostics import CompileError, Diagnostic, ProgramError, UsageError, counted, did_you_mean, listed
 from tpucc.ir.dataflow import Relations, constant_values
 from tpucc.ir.graph import Graph, Node, Side
 from tpucc.ops import OPS, facts_of
 from tpucc.ops.opdef import Boundary, Given, Matrix, OnHost, Rearrangement, View
 from tpucc.passes.base import Context, Pass
-from tpucc.passes.rewriter import has_weights, is_product, obstacle
+from tpucc.passes.layering.products import layer_name
+from tpucc.passes.rewriter import as_columns, constant_of, has_weights, is_product, obstacle
 
 WEIGHTS = "TPU v1 reads weights only from weight memory"
+KEPT = "kept in float32"
 NAMED = 3
 """Products that a note names; the others are counted."""
+SHOWN = 12
+"""Layers that a message names where none has the name that was asked for."""
 MOVING = (View, Rearrangement)
 """Operators that compute nothing: at the edges of the device's work they are the host's, to whom they cost nothing."""
 
 
 @dataclass(frozen=True)
 class Place(Pass):
-    """Gives every node its place, and refuses graphs that have no placement."""
+    """Gives every node its place, and refuses graphs that have no placement.
+
+    With `float_sums`, a sum of two values that only the host reads, or another such sum, is the host's: the sums past the blocks of a
+    transformer, between which layer norms are, stay in float32.
+    """
 
     name = "place"
     summary = "decides what runs on the device and what on the host"
     level = 0
 
+    float_sums: bool = False
+
     def run(self, graph: Graph, context: Context) -> Graph:
-        places = placement(graph)
+        sums = _sums_for_host(graph) if self.float_sums else ()
+        kept = frozenset((*kept_layers(graph, context.on_host), *sums))
+        places = placement(graph, kept)
         if all(node.place == places[node.name] for node in graph):
             return graph
         placed = graph.with_nodes(replace(node, place=places[node.name]) for node in graph)
-        return placed.noting(*_notes(graph))
+        return placed.noting(*_notes(graph, kept))
 
 
 def require_placed(graph: Graph, what: str) -> None:
@@ -54,8 +66,8 @@ def require_placed(graph: Graph, what: str) -> None:
             raise ProgramError(Diagnostic("E0806", message, node.origin.labels(), (help,)))
 
 
-def placement(graph: Graph) -> Mapping[str, Side]:
-    """Where each node of an operator graph runs.
+def placement(graph: Graph, kept: Collection[str] = ()) -> Mapping[str, Side]:
+    """Where each node of an operator graph runs; those of `kept` on the host, though the device has them.
 
     Constants, and what is computed from constants alone, are the host's; so is what no output needs, which decides nothing.
 
@@ -65,7 +77,7 @@ def placement(graph: Graph) -> Mapping[str, Side]:
     for node in graph:
         if node.op not in OPS:
             raise ProgramError(Diagnostic("E0806", f"{node.name} isn't an operator but {node.op}: only operator graphs are placed"))
-    relations = _Placing(graph)
+    relations = _Placing(graph, kept)
     if errors := _errors(relations):
         raise CompileError(errors)
     on_host = _forced_to_host(relations)
@@ -115,8 +127,78 @@ def keeps_rows(before: tuple[int, ...], after: tuple[int, ...]) -> bool:
     return (before[-1:] or (1,)) == (after[-1:] or (1,))
 
 
+def kept_layers(graph: Graph, wanted: Sequence[str]) -> Iterator[str]:
+    """The nodes that `wanted` names, by the name of their layer, their own, or the number of a line that they come from; and what becomes
+    one layer with each: the constant added to it, and its activation.
+
+    Raises `UsageError` E0534 for a name of none.
+    """
+    relations = Relations(graph)
+    computed = [node for node in relations.computed if _computes(node)]
+    for name in wanted:
+        found = [node for node in computed if name in _names(node) or (name.isdecimal() and int(name) in node.origin.lines)]
+        if not found:
+            known = list(dict.fromkeys(next(_names(node)) for node in computed))
+            near = did_you_mean(name, known) or f"there {'is' if len(known) == 1 else 'are'} {_some(known)}"
+            what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
+            raise UsageError(Diagnostic("E0534", what, help=(near,)))
+        for node in found:
+            yield node.name
+            while (reader := _of_one_layer(relations, node)) is not None:
+                node = reader
+                yield node.name
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of many names: `fc1, fc2 and 3 others`."""
+    return listed([*names[:SHOWN], *([counted(len(names) - SHOWN, "other")] if len(names) > SHOWN else [])])
+
+
+def _names(node: Node) -> Iterator[str]:
+    """The names that a layer goes by, the one that is shown first."""
+    yield layer_name(node) if is_product(node) else node.name
+    if is_product(node):
+        yield node.name
+
+
+def _of_one_layer(relations: Relations, node: Node) -> Node | None:
+    """What reads the node, if nothing else does, and it is a function of one value: of its other operands none depends on an input."""
+    readers = relations.graph.users[node.name]
+    if len(readers) != 1 or node.name in relations.graph.output_nodes:
+        return None
+    others = [name for name in readers[0].operands if name != node.name]
+    alone = facts_of(readers[0].op).elementwise and relations.constants.issuperset(others)
+    return readers[0] if alone else None
+
+
+def _sums_for_host(graph: Graph) -> Iterator[str]:
+    """The sums that nobody reads but operators that the device lacks, and other such sums, maybe through views.
+
+    A product's bias is no such sum: it is part of the layer.
+    """
+    relations = _Placing(graph)
+    of_host: set[str] = set()
+    for node in reversed(relations.computed):
+        readers = [reader.name for reader in graph.users[node.name]]
+        only_host = bool(readers) and of_host.issuperset(readers) and node.name not in graph.output_nodes
+        if facts_of(node.op).signs and only_host and not _adds_bias(graph, node):
+            yield node.name
+            of_host.add(node.name)
+        elif node.name in relations.host_only or (only_host and isinstance(OPS[node.op].legalisation, MOVING)):
+            of_host.add(node.name)
+
+
+def _adds_bias(graph: Graph, node: Node) -> bool:
+    constants = [value for operand in graph.operands(node) if (value := constant_of(operand)) is not None]
+    return any(as_columns(value, node.type) is not None for value in constants)
+
+
 class _Placing(Relations):
-    """A graph in which each computed node is a product, something that the device lacks, or neither."""
+    """A graph in which each computed node is a product, something that the device lacks, or neither; it lacks what is `kept`, too."""
+
+    def __init__(self, graph: Graph, kept: Collection[str] = ()) -> None:
+        super().__init__(graph)
+        self.kept = kept
 
     @cached_property
     def products(self) -> frozenset[str]:
@@ -130,6 +212,8 @@ class _Placing(Relations):
         return {name: why for name, why in reasons.items() if why}
 
     def _why_host(self, node: Node) -> str:
+        if node.name in self.kept:
+            return KEPT
         operands = self.graph.operands(node)
         if is_product(node) and not has_weights(node, operands, self.constants):
             return WEIGHTS
@@ -209,9 +293,9 @@ def _computed_kernel(relations: _Placing, node: Node) -> Diagnostic:
     return Diagnostic("E0802", message, node.origin.trail(), help)
 
 
-def _notes(graph: Graph) -> Iterator[str]:
+def _notes(graph: Graph, kept: Collection[str]) -> Iterator[str]:
     """For each reason one note that names the products of the host: those of an unrolled loop once."""
-    relations = _Placing(graph)
+    relations = _Placing(graph, kept)
     named: dict[str, dict[object, str]] = {}
     for node in relations.computed:
         if is_product(node) and (why := relations.host_only.get(node.name)):

@@ -20,6 +20,7 @@ from tpucc.layers.parameters import UnfitError
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.evaluate import compute
 from tpucc.passes.base import Context, Pass
+from tpucc.passes.bias_correction import with_corrected_biases
 from tpucc.passes.dead_code import live
 from tpucc.passes.explicit_quantisation import holding
 from tpucc.passes.layering.graph import LayerGraph
@@ -34,7 +35,8 @@ GRANULARITIES = ("per_channel", "per_tensor")
 class Quantise(Pass):
     """Makes the layer graph.
 
-    `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor").
+    `granularity` says whether the weights of a layer have one scale a column ("per_channel") or one in all ("per_tensor"). With
+    `bias_correction`, biases make up for what rounding the weights does to the means of their columns on the calibration inputs.
     """
 
     name = "quantise"
@@ -42,6 +44,7 @@ class Quantise(Pass):
     level = 0
 
     granularity: str = "per_channel"
+    bias_correction: bool = False
 
     def run(self, graph: Graph, context: Context) -> Graph:
         """A layer graph is left as it is.
@@ -54,9 +57,11 @@ class Quantise(Pass):
         if any(is_layer(node) for node in graph):
             return graph
         require_placed(graph, "quantising")
-        folded = _folded(live(graph))
+        folded, per_channel = _folded(live(graph)), self.granularity == "per_channel"
+        if self.bias_correction:
+            folded = with_corrected_biases(folded, context, per_channel=per_channel)
         unplaced = folded.with_nodes(replace(node, place=None) for node in folded)
-        layers = LayerGraph(unplaced, context.format, per_channel=self.granularity == "per_channel")
+        layers = LayerGraph(unplaced, context.format, per_channel=per_channel)
         return _quantised(folded, layers)
 
 

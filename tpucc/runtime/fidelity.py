@@ -33,22 +33,24 @@ DEVICE, ALONE, COMPARED = "\0device ", "\0alone ", "\0compared "
 """Prefixes of names beside those of the operator graph. They begin with a character that no source can have, in weights' keys either."""
 
 
-def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ...]:
+def fidelity(compilation: Compilation, runtime: Runtime, given: Checked | None = None) -> tuple[LayerError, ...]:
     """The error of each layer, and of each value that enters the device, in the order of the program.
 
-    Measured on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or a batch where its items can't be divided. Layers whose
+    Measured on all rows of the inputs that are `given`; else on `ROWS` rows of the calibration inputs at most (see `_row_limit`), or on a
+    batch where its items can't be divided. Layers whose
     values the operator graph doesn't have are left out: steps on the way to a join, values requantised for it. Empty when the model has no
     calibration inputs, or isn't compiled to the end. With several cores, the layers of the whole batch are measured: the bits are the same.
     """
-    graphs = _graphs(compilation)
-    if graphs is None or compilation.calibration is None:
+    graphs = both_graphs(compilation)
+    arrays = compilation.calibration if given is None else given
+    if graphs is None or arrays is None:
         return ()
-    floats, layers = _narrowed(graphs, runtime.program.target)
-    limit = _row_limit(layers)
-    examples = checked(floats.inputs, compilation.calibration, "calibration")
-    twins = _twins(floats, layers)
+    floats, layers = narrowed(graphs, runtime.program.target)
+    limit = _row_limit(layers) if given is None else 0
+    examples = checked(floats.inputs, arrays, "calibration")
+    twins = twins_of(floats, layers)
     meters = {name: _meter(layers[name]) for name in twins}
-    together = _Together(floats, layers, twins).graph()
+    together = Together(floats, layers, twins).graph()
     for part in rounds(floats.inputs, examples, limit):
         evaluate(together, part, _measuring(meters))
     numbers = {layer.name: index for index, layer in enumerate(runtime.program.layers)}
@@ -57,7 +59,7 @@ def fidelity(compilation: Compilation, runtime: Runtime) -> tuple[LayerError, ..
     return tuple(meters[n.name].result(n.name, numbers.get(n.name, -1), n.op, n.origin, rows) for n in measured)
 
 
-def _graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
+def both_graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     """The operator graph as `quantise` got it, and the layer graph for the whole batch."""
     stages = [snapshot for snapshot in compilation.snapshots if isinstance(snapshot.value, Graph)]
     names = [snapshot.stage for snapshot in stages]
@@ -69,7 +71,7 @@ def _graphs(compilation: Compilation) -> tuple[Graph, Graph] | None:
     return before, after
 
 
-def _twins(floats: Graph, layers: Graph) -> dict[str, str]:
+def twins_of(floats: Graph, layers: Graph) -> dict[str, str]:
     """For each layer, and each `quantize` before one, the float32 value that it holds: the first of the operator graph's."""
     found: dict[str, str] = {}
     measured = _measured(layers)
@@ -103,17 +105,18 @@ def _measured(layers: Graph) -> frozenset[str]:
 def _row_limit(layers: Graph) -> int:
     """Whole batches of the graph, as many as `ROWS` and `WORK` allow, but one at least."""
     batch, calls = largest_batch(layers.inputs), CALL * sum(map(is_layer, layers))
-    return batch * max(1, min(ROWS // batch, WORK // max(1, calls + _work(layers))))
+    return batch * max(1, min(ROWS // batch, WORK // max(1, calls + work_of(layers))))
 
 
-def _work(layers: Graph) -> int:
+def work_of(layers: Graph) -> int:
+    """Multiply-accumulates that a batch is worth."""
     return sum(macs(node, layers) + VALUE * node.type.size for node in layers if is_layer(node))
 
 
-def _narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]:
+def narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph]:
     """The graphs for fewer items of a large batch, if its items can be divided as they are among cores; else as they are."""
     batch = largest_batch(graphs[1].inputs)
-    rows = max(1, min(ROWS, batch * WORK // max(1, _work(graphs[1]))))
+    rows = max(1, min(ROWS, batch * WORK // max(1, work_of(graphs[1]))))
     parts = next(count for count in range(1, batch + 1) if batch % count == 0 and batch // count <= rows)
     floats, layers = graphs
     try:
@@ -124,7 +127,8 @@ def _narrowed(graphs: tuple[Graph, Graph], target: Target) -> tuple[Graph, Graph
 
 def _rows(examples: Checked, floats: Graph, limit: int) -> int:
     """How many rows of the examples are used."""
-    return max((min(len(examples[n.name]), max(limit, n.type.shape[0])) for n in floats.inputs if n.type.shape), default=1)
+    used = ((len(examples[n.name]), max(limit, n.type.shape[0])) for n in floats.inputs if n.type.shape)
+    return max((min(rows, most) if limit else rows for rows, most in used), default=1)
 
 
 def _meter(node: Node) -> ErrorMeter:
@@ -132,7 +136,7 @@ def _meter(node: Node) -> ErrorMeter:
     return ErrorMeter(node.type.quantisation, INTEGER_FORMATS[node.type.dtype])
 
 
-class _Together:
+class Together:
     """Writes an operator graph and its layer graph as one, each layer as soon as its float32 value is there, and with it two more nodes.
 
     One compares the value with the layer's integers. The other computes the layer from operands that are exact, compares, and hands on
@@ -186,7 +190,7 @@ class _Together:
 
 
 def _measuring(meters: Mapping[str, ErrorMeter]) -> Extra:
-    """The references of layers, and of the nodes that `_Together` adds, which tell the meters."""
+    """The references of layers, and of the nodes that `Together` adds, which tell the meters."""
 
     def compare(node: Node, operands: Sequence[AnyArray]) -> AnyArray:
         real, integers = operands

@@ -1,0 +1,83 @@
+"""What each layer costs: against a float computation with one layer's integers in it, by hand; and the command that shows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tpucc
+from tests.unit.test_fidelity import ByHand, dense, drawn, sqnr
+from tpucc.cli.main import main
+from tpucc.interop.archive import npz_bytes
+from tpucc.runtime.check import error_statistics, float_reference
+from tpucc.runtime.sensitivity import losses
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_network_by_hand(tmp_path: Path) -> None:
+    """relu(x @ a + b) @ c: with only x, only the first product or only the second in integers, and the rest in float64."""
+    exe = dense(tmp_path)
+    inputs = drawn(4, 7, 6).clip(-3, 3)
+    assert exe.compilation is not None
+    found = losses(exe.compilation, exe.runtime, {"x": inputs})
+    assert found is not None
+    by_name = {loss.error.name: loss for loss in found.layers}
+    x, a, b, c = (array.astype(np.float64) for array in (inputs, drawn(1, 6, 5), drawn(2, 5), drawn(3, 5, 3)))
+    h = np.maximum(x @ a + b, 0)
+    hand = ByHand([by_name[name].error for name in ("x.i8", "one", "two")], -128, 127)
+
+    def real(q: object, held: tuple[float, int]) -> object:
+        return held[0] * (np.asarray(q) - held[1])
+
+    quantised_x, quantised_h = hand.quantised(x, hand.x), hand.quantised(h, hand.one)
+    first = real(hand.product(quantised_x, hand.x, a, b, hand.one, hand.one[1]), hand.one)
+    second = real(hand.product(quantised_h, hand.one, c, np.zeros(3), hand.two, -128), hand.two)
+    outputs = {"x.i8": np.maximum(np.asarray(real(quantised_x, hand.x)) @ a + b, 0) @ c, "one": np.asarray(first) @ c, "two": second}
+    for name, output in outputs.items():
+        assert by_name[name].output_sqnr == pytest.approx(sqnr(h @ c, np.asarray(output)), abs=1e-3)
+    ratios = [loss.output_sqnr for loss in found.layers]
+    assert ratios == sorted(ratios)
+    reference = float_reference(exe.compilation.graph, {"x": inputs})  # type: ignore[arg-type]
+    assert found.output_sqnr == pytest.approx(error_statistics(exe.runtime.run({"x": inputs}), reference)[0].snr)
+    assert (found.rows, found.accuracy, found.float_accuracy) == (7, None, None)
+
+
+def test_labels_give_the_accuracy_with_each_layer(tmp_path: Path) -> None:
+    """With the float classes as labels, the float accuracy is 1; rows that fill the last round don't count."""
+    exe = tpucc.compile(ROOT / "programs" / "02_iris.tpu", params={"batch": 8})
+    held = np.load(ROOT / "programs" / "02_iris_test.npz")
+    inputs = {"x": held["x"][:21]}
+    assert exe.compilation is not None
+    assert exe.compilation.graph is not None
+    labels = next(iter(float_reference(exe.compilation.graph, inputs).values())).argmax(axis=1)
+    labels[3] = (labels[3] + 1) % 3
+    found = losses(exe.compilation, exe.runtime, inputs, labels)
+    assert found is not None
+    assert found.float_accuracy == pytest.approx(20 / 21)
+    assert all(loss.accuracy is not None and round(loss.accuracy * 21, 6).is_integer() for loss in found.layers)
+
+
+def test_the_command_prints_a_table_and_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    iris = str(ROOT / "programs" / "02_iris.tpu")
+    assert main(["profile", iris, "--error", "--quiet"]) == 0
+    text = capsys.readouterr().out
+    assert "in float32, " in text
+    assert "only it" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert main(["profile", iris, "--error", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [layer["only_snr_db"] for layer in found["layers"]] == sorted(layer["only_snr_db"] for layer in found["layers"])
+    assert {"name", "kind", "line", "only_snr_db", "alone_snr_db", "snr_db", "accuracy"} == set(found["layers"][0])
+    assert found["inputs"] == "02_iris_test.npz"
+    Path("m.tpu").write_text("weights random(seed=0)\nmodel m(x: f32[4, 3]):\n    weight w: f32[3, 2]\n    return x @ w\n")
+    assert main(["profile", "m.tpu", "--error"]) == 2
+    assert "E0533: m.tpu has no examples" in capsys.readouterr().err
+    Path("x.npz").write_bytes(npz_bytes({"x": drawn(1, 9, 3)}))
+    assert main(["profile", "m.tpu", "--error", "--calibrate", "x.npz"]) == 0
+    assert "9 rows of the calibration" in capsys.readouterr().out
+    assert main(["profile", "m.tpu", "--error", "--cores", "1,2"]) == 2

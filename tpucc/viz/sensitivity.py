@@ -1,0 +1,63 @@
+"""The table of `tpucc profile --error`: what each layer costs, the costliest first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tpucc.diagnostics import counted, printable
+from tpucc.runtime.sensitivity import LayerLoss, Losses
+from tpucc.viz.charts.errors import decibels
+from tpucc.viz.tables import MOST_ROWS, table, wrapped
+
+EXPLAINED = (
+    "only it: the signal-to-noise ratio of the outputs, in dB, when only this layer is quantised and all others compute in float32; the "
+    "costliest layer stands first. alone: that of the layer's own values, from exact operands. as it runs: with the errors of all layers "
+    "before."
+)
+
+
+def losses_table(name: str, found: Losses, inputs: str, integers: str) -> str:
+    """What each layer costs; past `MOST_ROWS` the cheapest are counted. `inputs` says what was measured on."""
+    head = (
+        f"{printable(name)}: {decibels(found.output_sqnr)} of signal to noise at the outputs, on {counted(found.rows, 'row')} of {inputs}"
+    )
+    if found.accuracy is not None and found.float_accuracy is not None:
+        head += f"; accuracy {found.float_accuracy:.2%} in float32, {found.accuracy:.2%} in {integers}"
+    shown, others = found.layers[:MOST_ROWS], found.layers[MOST_ROWS:]
+    judged = any(loss.accuracy is not None for loss in shown)
+    heads = ("layer", "kind", "line", "only it", *(("accuracy",) if judged else ()), "alone", "as it runs")
+    text = table(heads, [_row(loss, judged) for loss in shown])
+    more = f"\n({counted(len(others), 'more layer')} that cost less)" if others else ""
+    return f"{wrapped(head, '  ')}\n\n{text}{more}\n\n{wrapped(EXPLAINED)}"
+
+
+def losses_json(name: str, found: Losses, inputs: str) -> dict[str, Any]:
+    """The same for programs to read. A ratio that isn't finite (no error at all) is null."""
+    layers = [
+        {
+            "name": loss.error.name,
+            "kind": loss.error.kind,
+            "line": loss.error.line,
+            "only_snr_db": _finite(loss.output_sqnr),
+            "alone_snr_db": _finite(loss.error.own_sqnr),
+            "snr_db": _finite(loss.error.sqnr),
+            "accuracy": loss.accuracy,
+        }
+        for loss in found.layers
+    ]
+    accuracy = {"float32": found.float_accuracy, "quantised": found.accuracy}
+    whole = {"rows": found.rows, "inputs": inputs, "snr_db": _finite(found.output_sqnr), "accuracy": accuracy}
+    return {"model": name, **whole, "layers": layers}
+
+
+def _row(loss: LayerLoss, judged: bool) -> tuple[str, ...]:
+    error = loss.error
+    accuracy = ("" if loss.accuracy is None else f"{loss.accuracy:.2%}",) if judged else ()
+    ratios = (loss.output_sqnr, error.own_sqnr, error.sqnr)
+    only, alone, running = (f"{ratio:.1f}" if math.isfinite(ratio) else decibels(ratio) for ratio in ratios)
+    return (error.name, error.kind, str(error.line), only, *accuracy, alone, running)
+
+
+def _finite(ratio: float) -> float | None:
+    return ratio if math.isfinite(ratio) else None
