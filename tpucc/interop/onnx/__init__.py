@@ -1,0 +1,1 @@
+"""ONNX files: `writing` makes one of a graph."""
