@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tpucc import labs as lab
-    from tpucc.api import Executable, InputWarning, Training, compile, compile_source, judge, load, resume, train
+    from tpucc.api import Executable, InputWarning, Training, compile, compile_source, export_onnx, judge, load, resume, train
     from tpucc.diagnostics import (
         CheckError,
         CompileError,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tpucc.target import Target, load_target
 
 _HOMES = {
-    "tpucc.api": ("Executable", "InputWarning", "Training", "compile", "compile_source", "judge", "load", "resume", "train"),
+    "tpucc.api": ("Executable", "InputWarning", "Training", "compile", "compile_source", "export_onnx", "judge", "load", "resume", "train"),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
         "ProgramError", "Source", "Span", "TrainingError", "UsageError",
@@ -88,6 +88,7 @@ __all__ = [
     "__version__",
     "compile",
     "compile_source",
+    "export_onnx",
     "judge",
     "lab",
     "load",

@@ -29,6 +29,7 @@ COMMANDS = {
     "report": "Write the self-contained page.",
     "watch": "Serve the page on this machine; compile again on every save.",
     "check": "Diagnostics only: what compile would refuse.",
+    "export": "Write a model as an ONNX file.",
     "asm": "Assemble a listing into a program.",
     "disasm": "Print the listing of a program.",
     "opt": "Run passes on a graph in text form.",

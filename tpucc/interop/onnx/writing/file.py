@@ -75,7 +75,7 @@ def _port(onnx: Any, name: str, type_: TensorType) -> Any:
 
 def _node(onnx: Any, node: OnnxNode) -> Any:
     attributes = {name: _attribute(onnx, name, value) for name, value in sorted(node.attributes.items())}
-    return onnx.helper.make_node(node.op, node.inputs, [node.result], name=node.result, doc_string=node.origin, **attributes)
+    return onnx.helper.make_node(node.op, node.inputs, [node.result], name=node.name, doc_string=node.origin, **attributes)
 
 
 def _attribute(onnx: Any, name: str, value: Any) -> Any:

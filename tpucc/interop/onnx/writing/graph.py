@@ -26,6 +26,7 @@ from tpucc.ops import OPS, facts_of
 from tpucc.ops.constant import ConstantAttributes
 from tpucc.ops.dequantize import DequantizeAttributes
 from tpucc.ops.facts import Values
+from tpucc.ops.fused import fused_form
 from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Declared, Form, Layout, NoForm
 
 MOVES = frozenset({Values.VIEWED, Values.PICKED})
@@ -42,10 +43,29 @@ def onnx_model(graph: Graph, keys: Mapping[str, str] | None = None) -> OnnxModel
 
     Raises `UsageError` E1022 for every operator that has no form.
     """
-    ordered = _moving_integers(graph)
+    ordered = _moving_integers(_with_biases(graph))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
     return _Writer(ordered, keys or {}).written(needed)
+
+
+def _with_biases(graph: Graph) -> Graph:
+    """The graph with the constants [N] that are added to convolutions in these: ONNX's have a bias."""
+    found: dict[str, Node] = {}
+    for node in graph:
+        product = graph[node.operands[0]] if node.op == "add" else node
+        free = product.name not in graph.output_nodes and len(graph.users[product.name]) == 1
+        if product is not node and free and facts_of(product.op).fuses_into and _is_of_images(product):
+            added = graph[node.operands[1]]
+            if _array(added) is not None and added.type.shape == node.type.shape[-1:] and product.type == node.type:
+                op, attributes = fused_form(product.op, product.attributes)
+                found[node.name] = replace(node, op=op, operands=(*product.operands, added.name), attributes=attributes)
+    return graph.with_nodes(found.get(node.name, node) for node in graph) if found else graph
+
+
+def _is_of_images(node: Node) -> bool:
+    form = OPS[node.op].onnx
+    return isinstance(form, Form) and form.layout is Layout.IMAGES
 
 
 def _moving_integers(graph: Graph) -> Graph:
@@ -143,7 +163,7 @@ class _Writer:
                 self._write(node, form, self._is_channels_first(node, form))
         for output, result in zip(self._graph.outputs, self._results, strict=True):
             if (name := self.own(output.node)) != result:
-                self.add(OnnxNode("Identity", (name,), result, {}))
+                self.add(OnnxNode(f"{result}.Identity", "Identity", (name,), result, {}))
         names = self._names_of_constants()
         nodes = (replace(node, inputs=tuple(names.get(name, name) for name in node.inputs)) for node in self._nodes)
         inputs = {node.name: node.type for node in self._graph.inputs}
@@ -222,7 +242,7 @@ class _Writer:
         return self._called.get(node) or self.fresh(node)
 
     def _transposed(self, value: str, perm: Sequence[int], name: str, node: Node) -> str:
-        return self.add(OnnxNode("Transpose", (value,), name, {"perm": list(perm)}, str(node.origin)))
+        return self.add(OnnxNode(f"{name}.Transpose", "Transpose", (value,), name, {"perm": list(perm)}, str(node.origin)))
 
     def _write(self, node: Node, form: Form, first: bool) -> None:
         images = len(node.operands) * first if form.layout is Layout.ANY else int(first)
@@ -235,7 +255,7 @@ class _Writer:
             raise TypeError(f"the ONNX form of {node.op} must end in the node of its result")
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
-        self._nodes[-1] = replace(self._nodes[-1], result=name)
+        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name)
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)
@@ -243,7 +263,7 @@ class _Writer:
             self.masks[name] = self.masks[last]
 
     def _is_channels_first(self, node: Node, form: Form) -> bool:
-        """Whether the form gets its operands channels first: as images where it asks for them, or as its operands are where it takes any."""
+        """Whether the form gets its operands channels first: as it asks for images, or as operands are made that it takes in any order."""
         operands = self._graph.operands(node)
         if form.layout is Layout.IMAGES:
             return operands[0].type.rank == IMAGE
@@ -265,7 +285,8 @@ class _Nodes:
         self._of = node
 
     def node(self, op: str, inputs: Sequence[str], attributes: dict[str, Any]) -> str:
-        return self._writer.add(OnnxNode(op, tuple(inputs), self._writer.fresh(f"{self._of.name}.{op}"), attributes, str(self._of.origin)))
+        result = self._writer.fresh(f"{self._of.name}.{op}")
+        return self._writer.add(OnnxNode(result, op, tuple(inputs), result, attributes, str(self._of.origin)))
 
     def constant(self, value: AnyArray, role: str) -> str:
         return self._writer.constant(value, f"{self._of.name}.{role}")

@@ -14,8 +14,12 @@ OPSET, IR_VERSION = 21, 10
 
 @dataclass(frozen=True, slots=True)
 class OnnxNode:
-    """A node with one result, which has its name. An input that is left out has no name. `origin` is the place in the source."""
+    """A node with one result. `name` is that of the node of our graph that it ends, or else the result's.
 
+    An input that is left out has no name. `origin` is the place in the source.
+    """
+
+    name: str
     op: str
     inputs: tuple[str, ...]
     result: str
