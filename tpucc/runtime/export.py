@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.file import onnx_bytes
@@ -19,9 +21,8 @@ def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
     """
     graph = _layers(made) if quantised else made.graph
     if graph is None:
-        raise UsageError(
-            Diagnostic("E0515", f"there is no {'layer graph' if quantised else 'operator graph'} to export; compile the source")
-        )
+        kind = "layer graph" if quantised else "operator graph"
+        raise UsageError(Diagnostic("E0515", f"there is no {kind} to export; compile the source"))
     model = onnx_model(graph, _keys(made))
     return model, onnx_bytes(model, made.source)
 
@@ -29,7 +30,7 @@ def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
 def _layers(made: Compilation) -> Graph | None:
     """The layers before the batch was divided among cores."""
     graphs = [(snapshot.stage, snapshot.value) for snapshot in made.snapshots if isinstance(snapshot.value, Graph)]
-    before = [graph for (_, graph), (stage, _) in zip(graphs, graphs[1:], strict=False) if stage == DivideBatch.name]
+    before = [graph for (_, graph), (stage, _) in pairwise(graphs) if stage == DivideBatch.name]
     return before[-1] if before else made.layers
 
 

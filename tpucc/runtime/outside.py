@@ -52,10 +52,8 @@ def _required() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        mend = "python -m pip install 'tpucc[onnxruntime]' installs it"
-        raise UsageError(
-            Diagnostic("E1020", f"judging by ONNX Runtime needs a package that isn't installed: {error.name}", help=(mend,))
-        ) from None
+        text, mend = f"this needs a package that isn't installed: {error.name}", "python -m pip install 'tpucc[onnxruntime]' installs it"
+        raise UsageError(Diagnostic("E1020", text, help=(mend,))) from None
     return onnxruntime
 
 
