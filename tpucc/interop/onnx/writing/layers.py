@@ -37,7 +37,7 @@ def layer_form(node: Node) -> Form:
     assert isinstance(layer, Layer)
     match layer:
         case Fc():
-            return Form(_fc)
+            return Form(_fc, Layout.ANY if DEVICE_FORMATS[node.type.dtype].has_exact_tables else Layout.OWN)
         case Conv():
             return Form(_conv, Layout.IMAGES)
         case Pool():
@@ -63,6 +63,8 @@ def _known(g: Call, operand: int) -> AnyArray:
 
 def _fc(g: Call) -> str:
     """The bias is the device's, into which the zero points are folded: so the products are of the integers as they are."""
+    if g.channels_first:
+        return _fc_of_images(g)
     layer: Fc = g.attributes
     count, exact = layer.sources, _format(g).has_exact_tables
     bias, multiplier = (_known(g, 2 * count + index) for index in range(2))
@@ -76,6 +78,20 @@ def _fc(g: Call) -> str:
         wide = [g.node("MatMul", g.node("Cast", x, to="f64"), g.node("Cast", weights, to="f64")) for x, _, weights in pairs]
         sums = g.node("Cast", g.node("Add", _added(g, wide), g.node("Cast", g.operands[2 * count], to="f64")), to="f32")
     return _requantised(g, layer.epilogue, g.node("Mul", sums, g.operands[2 * count + 1]))
+
+
+def _fc_of_images(g: Call) -> str:
+    """A convolution of single pixels, of all sources side by side. Without padding the zero points of x may stay in the bias."""
+    layer: Fc = g.attributes
+    count = layer.sources
+    x = g.node("Concat", *g.operands[:count], axis=1) if count > 1 else g.operands[0]
+    stacked = np.concatenate([_known(g, count + index) for index in range(count)])
+    bias, multiplier = (_known(g, 2 * count + index) for index in range(2))
+    kernel = g.constant(stacked.T.reshape(*stacked.T.shape, 1, 1), "weights")
+    weights = (kernel, g.constant(multiplier, "w_scale"), g.constant(np.zeros(len(multiplier), np.int8), "w_zero"))
+    ends = _parameters(g, "x", (1.0, 0)), _parameters(g, "y", (1.0, layer.epilogue.zero))
+    made = g.node("QLinearConv", x, *ends[0], *weights, *ends[1], g.constant(bias, "bias"), kernel_shape=[1, 1])
+    return _ended(g, layer.epilogue, made)
 
 
 def _added(g: Call, terms: list[str]) -> str:
