@@ -16,6 +16,7 @@ from tpucc.layers.reference import compute
 from tpucc.numerics import AnyArray, DeviceInts, Float32, Int32, multiplier
 from tpucc.ops.constant import ConstantAttributes
 
+IMAGE = 4
 LARGE = 2**29
 """Biases up to here: sums beyond 2^24, which float32 rounds."""
 
@@ -25,11 +26,15 @@ Values = list[tuple[DeviceInts, int]]
 
 
 class Layers:
-    """A graph of layers, each with inputs of its own, and what the layers' reference gives for these."""
+    """A graph of layers, each with inputs of its own, and what the layers' reference gives for these.
+
+    While it is `turned`, a layer gets values with four axes from one that ONNX has channels first.
+    """
 
     def __init__(self, bits: int) -> None:
         self.format = BY_BITS[bits]
         self.builder = GraphBuilder("layers")
+        self.turned = False
         self.inputs: dict[str, AnyArray] = {}
         self.expected: dict[str, AnyArray] = {}
 
@@ -40,9 +45,12 @@ class Layers:
         """A layer of these values with their zero points, and of constants; `scales` are those of the first value and of the result."""
         number = len(self.expected)
         names = [f"x{number}.{index}" for index in range(len(values))] + [f"c{number}.{index}" for index in range(len(constants))]
-        for name, (data, held) in zip(names, values, strict=False):
+        for index, (data, held) in enumerate(values):
+            name = names[index]
             self._node(name, "input", (), NoAttributes(), TensorType(self.format.name, data.shape, None, Quantisation(scales[0], held)))
             self.inputs[name] = data
+            if self.turned and data.ndim == IMAGE:
+                names[index] = self._turned(name)
         for name, data in zip(names[len(values) :], constants, strict=True):
             value = Constant(data)
             self._node(name, "constant", (), ConstantAttributes(value), TensorType(value.dtype, value.shape))
@@ -55,6 +63,11 @@ class Layers:
         self.builder.output(name, name)
         self.expected[name] = found
 
+    def _turned(self, name: str) -> str:
+        """The value as it is, from a maximum of single pixels, which ONNX has channels first."""
+        same = Pool("max", (1, 1), (1, 1), (0, 0, 0, 0))
+        return self._node(f"{name}.turned", "pool", (name,), same, self.builder.nodes[name].type)
+
     def _node(self, name: str, op: str, operands: tuple[str, ...], attributes: Attributes, type_: TensorType) -> str:
         return self.builder.add(Node(name, op, operands, attributes, type_, ORIGIN)).name
 
@@ -63,7 +76,7 @@ def drawn(bits: int, seeds: range) -> Layers:
     """A layer of each kind, or some, for every seed."""
     layers = Layers(bits)
     for seed in seeds:
-        draw = Draw(seed, bits)
+        draw, layers.turned = Draw(seed, bits), bool(seed % 2)
         KINDS[seed % len(KINDS)](layers, draw)
     return layers
 
@@ -80,7 +93,7 @@ def _bias(draw: Draw, columns: int) -> Int32:
 
 def product(layers: Layers, draw: Draw) -> None:
     """A fully connected layer of one to three values; without a bias now and then."""
-    leading = tuple(draw.integer(1, 4) for _ in range(draw.integer(0, 3)))
+    leading = tuple(draw.integer(1, 4) for _ in range(draw.integer(0, 3) if not layers.turned else 3))
     columns, depths = draw.integer(1, 17), [draw.one_of((1, 3, 17, 257, 1500)) for _ in range(draw.integer(1, 3))]
     values = [(draw.values(*leading, depth), draw.zero()) for depth in depths]
     weights = [draw.weights(depth, columns, depth=sum(depths)) for depth in depths]
@@ -125,7 +138,7 @@ def pool(layers: Layers, draw: Draw) -> None:
 
 def element_wise(layers: Layers, draw: Draw) -> None:
     """A sum, a difference and a product of values that broadcast, and a table alone."""
-    shape = tuple(draw.integer(1, 5) for _ in range(draw.integer(1, 4)))
+    shape = tuple(draw.integer(1, 5) for _ in range(draw.integer(1, 4) if not layers.turned else 4))
     narrow = tuple(1 if draw.chance(0.3) else size for size in shape)[draw.integer(0, len(shape) - 1) :]
     values = [(draw.values(*shape), draw.zero()), (draw.values(*narrow), draw.zero())]
     zeros, result = (values[0][1], values[1][1]), draw.result()

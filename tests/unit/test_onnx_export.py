@@ -124,6 +124,10 @@ def test_a_network_of_images_is_turned_once() -> None:
         assert model.opset_import[0].version == 21
         assert (model.ir_version, model.producer_name, model.producer_version) == (10, "tpucc", tpucc.__version__)
         assert "model m(image: f32[2, 9, 9, 3]" in model.doc_string
+    exe = tpucc.compile_source(BLOCKS)
+    assert exe.compilation is not None
+    inputs = {"image": np.random.default_rng(0).uniform(-1, 1, (2, 9, 9, 3)).astype(np.float32)}
+    np.testing.assert_array_equal(Session(*exported(exe.compilation, quantised=True)).run(inputs)["out"], exe.run(inputs)["out"])
     assert kinds(integers) >= Counter(QLinearConv=5, MaxPool=1, QuantizeLinear=1, DequantizeLinear=1)
 
 

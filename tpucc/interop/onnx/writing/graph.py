@@ -31,6 +31,8 @@ from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Declared, F
 
 MOVES = frozenset({Values.VIEWED, Values.PICKED})
 """Operators that only move values, or leave some out."""
+SHARED = 64
+"""Elements from which on equal constants of forms are one, such as the tables of all steps of a sequence."""
 IMAGE = 4
 """The axes of images."""
 
@@ -148,6 +150,7 @@ class _Writer:
         self._own = {node.name: node.name for node in graph.inputs}
         self._images: dict[str, str] = {}
         self._turned: set[str] = set()
+        self._contents: dict[bytes, str] = {}
         self.masks: dict[str, str] = {}
         self._taken = {*self._own, *(output.name for output in graph.outputs), *keys.values()}
         self._results = [self.fresh(output.name) if output.name in self._own else output.name for output in graph.outputs]
@@ -228,6 +231,15 @@ class _Writer:
             return self.constant(data.transpose(perm), self._keys.get(name, name))
         return self._transposed(self.own(name), perm, self.fresh(f"{name}.turned"), node)
 
+    def shared(self, data: AnyArray, wanted: str) -> str:
+        """A constant that a form needs; large ones of equal content are one."""
+        if data.size < SHARED:
+            return self.constant(data, wanted)
+        content = f"{data.dtype.str}{data.shape}".encode() + data.tobytes()
+        if content not in self._contents:
+            self._contents[content] = self.constant(data, wanted)
+        return self._contents[content]
+
     def constant(self, data: AnyArray, wanted: str) -> str:
         number = f"\0{len(self._constants)}"
         self._constants[number] = wanted, np.ascontiguousarray(data).reshape(data.shape)
@@ -289,7 +301,7 @@ class _Nodes:
         return self._writer.add(OnnxNode(result, op, tuple(inputs), result, attributes, str(self._of.origin)))
 
     def constant(self, value: AnyArray, role: str) -> str:
-        return self._writer.constant(value, f"{self._of.name}.{role}")
+        return self._writer.shared(value, f"{self._of.name}.{role}")
 
     def permuted(self, operand: int, perm: Sequence[int]) -> str:
         return self._writer.permuted(self._of.operands[operand], perm)

@@ -267,7 +267,7 @@ def _looked_up(g: Call, values: str) -> str:
     of, table = _format(g), _known(g, len(g.operands) - 1)
     if of.has_exact_tables:
         places = g.node("Sub", g.node("Cast", values, to="i32"), g.constant(np.asarray(of.low, np.int32), "first"))
-        return g.node("Gather", g.operands[-1], places, axis=0)
+        return g.node("Gather", g.constant(table, "table"), places, axis=0)
     points = table.astype(np.float32)
     high, fraction = _bytes(g, values)
     places = g.node("Cast", g.node("Add", high, g.number(-of.low / of.table_step, "first")), to="i32")
