@@ -378,8 +378,7 @@ def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, se
 def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> None:
     """Writes a compiled model as an ONNX file: its operators in float32, or with `quantized` its layers in the device's integers.
 
-    Inputs and outputs have the model's names and layout. Raises `UsageError` for a loaded program, which has no graph, and without the
-    package onnx.
+    Inputs and outputs have the model's names and layout. Raises `UsageError` for a loaded program, which has no graph.
     """
     from tpucc.runtime.export import exported  # when called: a model that is compiled needs none of it
 
