@@ -27,7 +27,11 @@ FLOAT, INT, STRING, TENSOR, INTS = 1, 2, 3, 4, 7
 """The types of attributes."""
 TYPES: Mapping[str, int] = {"f32": 1, "u8": 2, "i8": 3, "i16": 5, "i32": 6, "i64": 7, "bool": 9, "f64": 11}
 """ONNX's numbers of the types of elements."""
-OF_ARRAYS = {np.dtype(type_): TYPES[name] for name, type_ in (("u8", "u1"), ("i64", "<i8"), *((f.name, f.numpy) for f in FORMATS.values()))}
+OF_ARRAYS: Mapping[np.dtype[Any], int] = {
+    np.dtype(np.uint8): TYPES["u8"],
+    np.dtype(np.int64): TYPES["i64"],
+    **{format.numpy: TYPES[format.name] for format in FORMATS.values()},
+}
 """The same, by the types of arrays."""
 
 
