@@ -129,6 +129,11 @@ def _form(node: Node) -> Form:
     return form
 
 
+def _place(node: Node) -> str:
+    """Where the node comes from in the source, as the text form of graphs says it: `7:25-30`, several with spaces between."""
+    return " ".join(map(str, node.origin.spans))
+
+
 def _array(node: Node) -> AnyArray | None:
     """The value of a constant."""
     return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
@@ -254,7 +259,7 @@ class _Writer:
         return self._called.get(node) or self.fresh(node)
 
     def _transposed(self, value: str, perm: Sequence[int], name: str, node: Node) -> str:
-        return self.add(OnnxNode(f"{name}.Transpose", "Transpose", (value,), name, {"perm": list(perm)}, str(node.origin)))
+        return self.add(OnnxNode(f"{name}.Transpose", "Transpose", (value,), name, {"perm": list(perm)}, _place(node)))
 
     def _write(self, node: Node, form: Form, first: bool) -> None:
         images = len(node.operands) * first if form.layout is Layout.ANY else int(first)
@@ -298,7 +303,7 @@ class _Nodes:
 
     def node(self, op: str, inputs: Sequence[str], attributes: dict[str, Any]) -> str:
         result = self._writer.fresh(f"{self._of.name}.{op}")
-        return self._writer.add(OnnxNode(result, op, tuple(inputs), result, attributes, str(self._of.origin)))
+        return self._writer.add(OnnxNode(result, op, tuple(inputs), result, attributes, _place(self._of)))
 
     def constant(self, value: AnyArray, role: str) -> str:
         return self._writer.shared(value, f"{self._of.name}.{role}")

@@ -16,7 +16,7 @@ OPSET, IR_VERSION = 21, 10
 class OnnxNode:
     """A node with one result. `name` is that of the node of our graph that it ends, or else the result's.
 
-    An input that is left out has no name. `origin` is the place in the source.
+    An input that is left out has no name. `origin` are the places in the source.
     """
 
     name: str
