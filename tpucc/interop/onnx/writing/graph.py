@@ -19,18 +19,13 @@ import numpy as np
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.interop.onnx.writing.layers import layer_form
 from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
-from tpucc.ir.graph import Graph, GraphBuilder, Node
+from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
+from tpucc.ir.graph import Graph, Node
 from tpucc.layers.kinds import is_layer
 from tpucc.numerics import AnyArray
-from tpucc.ops import OPS, facts_of
-from tpucc.ops.constant import ConstantAttributes
-from tpucc.ops.dequantize import DequantizeAttributes
-from tpucc.ops.facts import Values
-from tpucc.ops.fused import fused_form
+from tpucc.ops import OPS
 from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Declared, Form, Layout, NoForm
 
-MOVES = frozenset({Values.VIEWED, Values.PICKED})
-"""Operators that only move values, or leave some out."""
 SHARED = 64
 """Elements from which on equal constants of forms are one, such as the tables of all steps of a sequence."""
 IMAGE = 4
@@ -45,58 +40,10 @@ def onnx_model(graph: Graph, keys: Mapping[str, str] | None = None) -> OnnxModel
 
     Raises `UsageError` E1022 for every operator that has no form.
     """
-    ordered = _moving_integers(_with_biases(graph))
+    ordered = moving_integers(with_biases(graph))
     needed = _needed(ordered)
     _require_forms([node for node in ordered if node.name in needed])
     return _Writer(ordered, keys or {}).written(needed)
-
-
-def _with_biases(graph: Graph) -> Graph:
-    """The graph with the constants [N] that are added to convolutions in these: ONNX's have a bias."""
-    found: dict[str, Node] = {}
-    for node in graph:
-        product = graph[node.operands[0]] if node.op == "add" else node
-        free = product.name not in graph.output_nodes and len(graph.users[product.name]) == 1
-        if product is not node and free and facts_of(product.op).fuses_into and _is_of_images(product):
-            added = graph[node.operands[1]]
-            if _array(added) is not None and added.type.shape == node.type.shape[-1:] and product.type == node.type:
-                op, attributes = fused_form(product.op, product.attributes)
-                found[node.name] = replace(node, op=op, operands=(*product.operands, added.name), attributes=attributes)
-    return graph.with_nodes(found.get(node.name, node) for node in graph) if found else graph
-
-
-def _is_of_images(node: Node) -> bool:
-    form = OPS[node.op].onnx
-    return isinstance(form, Form) and form.layout is Layout.IMAGES
-
-
-def _moving_integers(graph: Graph) -> Graph:
-    """The graph with integers moved before they are dequantised, not after: the same values, and a fourth of the bytes to move.
-
-    ONNX Runtime 1.31 also refuses int8 values of opset 21 that are moved after DequantizeLinear: its optimizer makes an invalid node.
-    """
-    builder, types = GraphBuilder(graph.name), {node.name: node.type for node in graph}
-    builder.nodes.update(graph.by_name)
-    real: dict[str, Node] = {}
-    nodes: list[Node] = []
-    for node in graph:
-        source = real.get(node.operands[0]) if node.operands and facts_of(node.op).values in MOVES else None
-        if source is None:
-            made = node
-        else:
-            held = replace(types[source.operands[0]], shape=node.type.shape)
-            integers = builder.add(replace(node, name=f"{node.name}.{held.dtype}", operands=source.operands, type=held))
-            types[integers.name] = held
-            nodes.append(integers)
-            made = replace(source, name=node.name, operands=(integers.name,), type=node.type, origin=node.origin)
-        nodes.append(made)
-        if _is_dequantised(made):
-            real[node.name] = made
-    return graph.with_nodes(nodes)
-
-
-def _is_dequantised(node: Node) -> bool:
-    return isinstance(node.attributes, DequantizeAttributes)
 
 
 def _needed(graph: Graph) -> frozenset[str]:
@@ -134,11 +81,6 @@ def _place(node: Node) -> str:
     return " ".join(map(str, node.origin.spans))
 
 
-def _array(node: Node) -> AnyArray | None:
-    """The value of a constant."""
-    return node.attributes.value.data if isinstance(node.attributes, ConstantAttributes) else None
-
-
 class _Writer:
     """Writes the nodes in order. `_own` and `_images` have the names of the values as the language has them, and channels first; those of
     `_turned` are made so. `masks` has for values that are 0.0 or 1.0 the boolean ones that they are made of.
@@ -166,7 +108,7 @@ class _Writer:
 
     def written(self, needed: Collection[str]) -> OnnxModel:
         for node in self._graph:
-            if node.name in needed and not _is_declared(node) and not _is_dequantised(node):
+            if node.name in needed and not _is_declared(node) and not is_dequantised(node):
                 form = _form(node)
                 self._write(node, form, self._is_channels_first(node, form))
         for output, result in zip(self._graph.outputs, self._results, strict=True):
@@ -203,10 +145,10 @@ class _Writer:
         """A value as the language has it."""
         if name not in self._own:
             node = self._graph[name]
-            data = _array(node)
+            data = array_of(node)
             if data is not None:
                 self._own[name] = self.constant(data, self._keys.get(name, name))
-            elif _is_dequantised(node):
+            elif is_dequantised(node):
                 self._write(node, _form(node), first=False)
             else:
                 self._own[name] = self._transposed(self._images[name], CHANNELS_LAST, self._name(name), node)
@@ -216,13 +158,13 @@ class _Writer:
         """A value channels first; of a constant with fewer than four axes, one that repeats along those that it lacks."""
         if name not in self._images:
             node = self._graph[name]
-            data = _array(node)
+            data = array_of(node)
             if data is not None and data.ndim:
                 turned = data.reshape((1,) * (IMAGE - data.ndim) + data.shape).transpose(CHANNELS_FIRST)
                 self._images[name] = self.constant(turned, self._keys.get(name, name))
             elif node.type.rank != IMAGE:
                 return self.own(name)
-            elif _is_dequantised(node):
+            elif is_dequantised(node):
                 self._write(node, _form(node), first=True)
             else:
                 self._images[name] = self._transposed(self.own(name), CHANNELS_FIRST, self.fresh(f"{name}.nchw"), node)
@@ -231,7 +173,7 @@ class _Writer:
     def permuted(self, name: str, perm: Sequence[int]) -> str:
         """A value with its axes in another order."""
         node = self._graph[name]
-        data = _array(node)
+        data = array_of(node)
         if data is not None:
             return self.constant(data.transpose(perm), self._keys.get(name, name))
         return self._transposed(self.own(name), perm, self.fresh(f"{name}.turned"), node)
@@ -265,7 +207,7 @@ class _Writer:
         images = len(node.operands) * first if form.layout is Layout.ANY else int(first)
         operands = [self.image(name) if index < images else self.own(name) for index, name in enumerate(node.operands)]
         types = tuple(self._graph[name].type for name in node.operands)
-        values = tuple(_array(self._graph[name]) for name in node.operands)
+        values = tuple(array_of(self._graph[name]) for name in node.operands)
         start = len(self._nodes)
         last = form.function(Call(node.attributes, tuple(operands), types, values, node.type, first, _Nodes(self, node)))
         if len(self._nodes) == start or self._nodes[-1].result != last:
@@ -284,14 +226,14 @@ class _Writer:
         operands = self._graph.operands(node)
         if form.layout is Layout.IMAGES:
             return operands[0].type.rank == IMAGE
-        computed = [operand for operand in operands if _array(operand) is None and operand.type.rank]
+        computed = [operand for operand in operands if array_of(operand) is None and operand.type.rank]
         if form.layout is Layout.OWN or node.type.rank != IMAGE or any(operand.type.rank != IMAGE for operand in computed):
             return False
         return any(self._is_turned(operand) for operand in computed)
 
     def _is_turned(self, node: Node) -> bool:
         """Whether a value is made channels first. A dequantised one is made as it is asked for, from integers in either layout."""
-        return self._is_turned(self._graph[node.operands[0]]) if _is_dequantised(node) else node.name in self._turned
+        return self._is_turned(self._graph[node.operands[0]]) if is_dequantised(node) else node.name in self._turned
 
 
 class _Nodes:

@@ -202,8 +202,8 @@ def _window_sums(g: Call, layer: Pool, zero: int) -> str:
         text = f"windows of {layer.size[0]}×{layer.size[1]} pixels have sums up to {largest:,}, which float32 doesn't hold exactly"
         raise UsageError(Diagnostic("E1022", f"an average has no ONNX form: {text}"))
     centred = g.node("Sub", g.node("Cast", *g.operands, to="f32"), g.number(zero, "zero"))
-    ones = g.constant(np.ones((channels, 1, *layer.size), np.float32), "ones")
-    return g.node("Conv", centred, ones, group=channels, **_windows(layer.size, layer.stride, layer.sides))
+    kernel = g.constant(np.ones((channels, 1, *layer.size), np.float32), "kernel")
+    return g.node("Conv", centred, kernel, group=channels, **_windows(layer.size, layer.stride, layer.sides))
 
 
 def _vector(g: Call) -> str:
