@@ -258,3 +258,19 @@ def test_the_judge_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
     assert run("judge", tmp_path / "m.tpu", "--against", "onnxruntime", "--quiet") == 0
     assert run("judge", tmp_path / "m.tpu", "--against", "onnxruntime") == 0
     assert "m.tpu: equal to ONNX Runtime, too" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_onnxruntime_optimizes_the_file(bits: int) -> None:
+    """Its optimizer makes an invalid node where integers are moved after DequantizeLinear, so they are moved before."""
+    text = """
+weights random(seed=1)
+model m(x: f32[2, 16] in [-1.0, 1.0]):
+    weight w: f32[16, 16]
+    h = reshape(x @ w, (2, 4, 4, 1))
+    return softmax(transpose(max_pool(h, 3, 2, "same"), (0, 3, 1, 2))[:, 0])
+"""
+    data = made(text, quantised=True, activation_bits=bits).SerializeToString()
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 16)).astype(np.float32)
+    (found,) = onnxruntime.InferenceSession(data).run(None, {"x": x})
+    np.testing.assert_allclose(found, tpucc.compile_source(text, activation_bits=bits).run(x)["out"], rtol=CLOSE)
