@@ -56,14 +56,15 @@ def _windows(attributes: AvgPoolAttributes, shapes: Sequence[Shape]) -> tuple[Ax
 
 
 def onnx(g: Call) -> str:
-    """Padding that counts is zeros around the image; what lies beyond it is ONNX's own padding."""
-    (x,) = g.operands
-    axes = average_axes(g.attributes, g.types[0].shape)
-    if any(axis.counted != (0, 0) for axis in axes):
-        pads = [axis.counted[end] for end in (0, 1) for axis in axes]
-        x = g.node("Pad", x, g.integers((0, 0, *pads[:2], 0, 0, *pads[2:]), "pads"))
+    """Where only some of the padding counts, that is zeros around the image, and what lies beyond is ONNX's own padding."""
+    (x,), axes = g.operands, average_axes(g.attributes, g.types[0].shape)
+    counted = [axis.counted == (axis.before, axis.after) for axis in axes]
+    if all(counted) or not any(any(axis.counted) for axis in axes):
+        return g.node("AveragePool", x, count_include_pad=int(all(counted)), **onnx_windows(*axes))
+    top, left, bottom, right = (axis.counted[end] for end in (0, 1) for axis in axes)
+    around = g.node("Pad", x, g.integers((0, 0, top, left, 0, 0, bottom, right), "pads"))
     beyond = [replace(axis, before=axis.before - axis.counted[0], after=axis.after - axis.counted[1]) for axis in axes]
-    return g.node("AveragePool", x, count_include_pad=0, **onnx_windows(*beyond))
+    return g.node("AveragePool", around, count_include_pad=0, **onnx_windows(*beyond))
 
 
 OP = OpDef(
