@@ -262,7 +262,7 @@ def test_the_judge_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("bits", [8, 16])
 def test_onnxruntime_optimizes_the_file(bits: int) -> None:
-    """Its optimizer makes an invalid node where integers are moved after DequantizeLinear, so they are moved before."""
+    """Its optimizer makes an invalid node of DequantizeLinear where a maximum, say, follows: there it is written as what it computes."""
     text = """
 weights random(seed=1)
 model m(x: f32[2, 16] in [-1.0, 1.0]):
@@ -274,3 +274,18 @@ model m(x: f32[2, 16] in [-1.0, 1.0]):
     x = np.random.default_rng(0).uniform(-1, 1, (2, 16)).astype(np.float32)
     (found,) = onnxruntime.InferenceSession(data).run(None, {"x": x})
     np.testing.assert_allclose(found, tpucc.compile_source(text, activation_bits=bits).run(x)["out"], rtol=CLOSE)
+
+
+def test_a_value_that_is_dequantised_in_both_layouts_has_two_nodes_of_different_names() -> None:
+    """ONNX Runtime refuses two nodes of one name. `resize` has images channels first, `softmax` as the language has them."""
+    text = """
+weights random(seed=1)
+model m(x: f32[1, 4, 4, 2] in [-1.0, 1.0]):
+    weight k: f32[3, 3, 2, 3]
+    h = conv2d(x, k)
+    return softmax(h), resize(h, 5, "bilinear")
+"""
+    model = made(text, quantised=True)
+    assert kinds(model)["DequantizeLinear"] == 2
+    assert len({node.name for node in model.graph.node}) == len(model.graph.node)
+    onnxruntime.InferenceSession(model.SerializeToString())

@@ -12,7 +12,7 @@ from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
-from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_largest, onnx_windows, pool_axes, pool_part, pool_windows, reduce_axis
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_windows, pool_axes, pool_part, pool_windows, reduce_axis
 
 
 def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
@@ -30,7 +30,7 @@ def gradient(g: Backward) -> Gradients:
 
 
 def onnx(g: Call) -> str:
-    return onnx_largest(g, onnx_windows(*pool_axes(g.attributes, g.types[0].shape)))
+    return g.node("MaxPool", *g.operands, **onnx_windows(*pool_axes(g.attributes, g.types[0].shape)))
 
 
 OP = OpDef(

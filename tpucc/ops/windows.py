@@ -16,7 +16,6 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis, Ends
 from tpucc.ops.facts import WindowRule
-from tpucc.ops.onnx_form import Call
 from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.parts import Bounds, Part, PartRule, Shape
 from tpucc.ops.rules import is_integer, require_f32, require_flag, require_integer, require_pair, require_rank, shown
@@ -152,13 +151,6 @@ def onnx_windows(height: Axis, width: Axis) -> dict[str, list[int]]:
     made = {"kernel_shape": [axis.window for axis in both], "strides": [axis.stride for axis in both]}
     made["pads"] = [axis.before for axis in both] + [axis.after for axis in both]
     return made | ({"dilations": [axis.dilation for axis in both]} if any(axis.dilation > 1 for axis in both) else {})
-
-
-def onnx_largest(g: Call, windows: dict[str, list[int]]) -> str:
-    """The ONNX form of the largest value of each window. ONNX Runtime has no maximum of int16, and float32 holds all of these."""
-    if g.types[0].numpy != np.int16:
-        return g.node("MaxPool", *g.operands, **windows)
-    return g.node("Cast", g.node("MaxPool", g.node("Cast", *g.operands, to="f32"), **windows), to=g.result.dtype)
 
 
 def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: float) -> Array:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.interop.onnx.writing.by_hand import dequantised_by_hand
 from tpucc.interop.onnx.writing.layers import layer_form
 from tpucc.interop.onnx.writing.model import OnnxModel, OnnxNode
 from tpucc.interop.onnx.writing.rewriting import array_of, is_dequantised, moving_integers, with_biases
@@ -97,6 +98,7 @@ class _Writer:
         self._own = {node.name: node.name for node in graph.inputs}
         self._images: dict[str, str] = {}
         self._turned: set[str] = set()
+        self._written: set[str] = set()
         self._contents: dict[bytes, str] = {}
         self.masks: dict[str, str] = {}
         self._taken = {*self._own, *(output.name for output in graph.outputs), *keys.values()}
@@ -115,11 +117,11 @@ class _Writer:
             if (name := self.own(output.node)) != result:
                 self.add(OnnxNode(f"{result}.Identity", "Identity", (name,), result, {}))
         names = self._names_of_constants()
-        nodes = (replace(node, inputs=tuple(names.get(name, name) for name in node.inputs)) for node in self._nodes)
+        nodes = [replace(node, inputs=tuple(names.get(name, name) for name in node.inputs)) for node in self._nodes]
         inputs = {node.name: node.type for node in self._graph.inputs}
         outputs = {name: self._graph[output.node].type for name, output in zip(self._results, self._graph.outputs, strict=True)}
         initializers = {name: self._constants[number][1] for number, name in names.items()}
-        return OnnxModel(self._graph.name, tuple(nodes), initializers, inputs, outputs)
+        return OnnxModel(self._graph.name, tuple(dequantised_by_hand(nodes)), initializers, inputs, outputs)
 
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
@@ -214,7 +216,8 @@ class _Writer:
             raise TypeError(f"the ONNX form of {node.op} must end in the node of its result")
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
-        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name)
+        self._nodes[-1] = replace(self._nodes[-1], name=name if node.name in self._written else node.name, result=name)
+        self._written.add(node.name)
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)

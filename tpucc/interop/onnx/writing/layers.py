@@ -25,7 +25,6 @@ from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Sides, V
 from tpucc.numerics import EXACT, AnyArray, Float32, Int64
 from tpucc.ops.axis import Axis
 from tpucc.ops.onnx_form import Call, Form, Layout
-from tpucc.ops.windows import onnx_largest
 
 NEIGHBOURS = 2
 """A scale of weights is sought among so many float32 numbers on both sides of the quotient."""
@@ -173,8 +172,12 @@ def _by_channel(g: Call, values: AnyArray, role: str) -> str:
 
 def _pool(g: Call) -> str:
     layer: Pool = g.attributes
+    exact = _format(g).has_exact_tables
     if layer.function == "max":
-        return onnx_largest(g, _windows(layer.size, layer.stride, layer.sides))
+        windows = _windows(layer.size, layer.stride, layer.sides)
+        if exact:
+            return g.node("MaxPool", *g.operands, **windows)
+        return g.node("Cast", g.node("MaxPool", g.node("Cast", *g.operands, to="f32"), **windows), to=g.result.dtype)
     end = scaled(layer)
     factors = np.float32(end.scales[0]) / _counts(layer, g.types[0].shape).astype(np.float32)
     return _requantised(g, end, g.node("Mul", _window_sums(g, layer, end.zeros[0]), g.constant(factors, "factors")))
