@@ -205,6 +205,13 @@ def test_the_command_writes_a_file_with_the_usual_options(tmp_path: Path, capsys
     assert (tmp_path / "m.onnx").exists()
 
 
+def test_a_model_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "m.onnx").write_bytes(b"precious")
+    assert run("export", tmp_path / "m.onnx") == 2
+    assert "m.onnx would be written over: -o says where else to write" in capsys.readouterr().err
+    assert (tmp_path / "m.onnx").read_bytes() == b"precious"
+
+
 def test_a_program_has_no_graph_to_export(tmp_path: Path) -> None:
     tpucc.compile_source(SMALL).save(tmp_path / "m.tpub")
     with pytest.raises(tpucc.UsageError, match="E0515"):

@@ -28,11 +28,13 @@ def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **gi
 
     Inputs and outputs have MODEL's names and layout: images are channels last.
     """
+    place = output or model.with_suffix(".onnx")
+    if place.resolve() == model.resolve():
+        raise click.UsageError(f"{printable(str(model))} would be written over: -o says where else to write")
     with Progress(not quiet) as progress:
         made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else "weights", progress=progress)
         progress.stage("export")
         written, data = exported(made, quantized)
-        place = output or model.with_suffix(".onnx")
         write_file(place, data)
         named = zip(made.graph.outputs if made.graph else (), written.outputs, strict=False)
         renamed = [f"{output.name} is an input too: ONNX's output is {name}" for output, name in named if output.name != name]
