@@ -10,7 +10,8 @@ is `NAME.Cast`, `NAME.shape` and so on.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -98,7 +99,6 @@ class _Writer:
         self._own = {node.name: node.name for node in graph.inputs}
         self._images: dict[str, str] = {}
         self._turned: set[str] = set()
-        self._written: set[str] = set()
         self._contents: dict[bytes, str] = {}
         self.masks: dict[str, str] = {}
         self._taken = {*self._own, *(output.name for output in graph.outputs), *keys.values()}
@@ -121,7 +121,7 @@ class _Writer:
         inputs = {node.name: node.type for node in self._graph.inputs}
         outputs = {name: self._graph[output.node].type for name, output in zip(self._results, self._graph.outputs, strict=True)}
         initializers = {name: self._constants[number][1] for number, name in names.items()}
-        return OnnxModel(self._graph.name, tuple(dequantised_by_hand(nodes)), initializers, inputs, outputs)
+        return OnnxModel(self._graph.name, tuple(_named_apart(dequantised_by_hand(nodes))), initializers, inputs, outputs)
 
     def _names_of_constants(self) -> dict[str, str]:
         """The names of those constants that a node reads; the first that wants a key has it."""
@@ -216,8 +216,7 @@ class _Writer:
             raise TypeError(f"the ONNX form of {node.op} must end in the node of its result")
         turned = first and node.type.rank == IMAGE
         name = self.fresh(f"{node.name}.nchw") if turned else self._name(node.name)
-        self._nodes[-1] = replace(self._nodes[-1], name=name if node.name in self._written else node.name, result=name)
-        self._written.add(node.name)
+        self._nodes[-1] = replace(self._nodes[-1], name=node.name, result=name)
         (self._images if turned else self._own)[node.name] = name
         if turned:
             self._turned.add(node.name)
@@ -237,6 +236,18 @@ class _Writer:
     def _is_turned(self, node: Node) -> bool:
         """Whether a value is made channels first. A dequantised one is made as it is asked for, from integers in either layout."""
         return self._is_turned(self._graph[node.operands[0]]) if is_dequantised(node) else node.name in self._turned
+
+
+def _named_apart(nodes: Iterable[OnnxNode]) -> Iterator[OnnxNode]:
+    """The nodes with names of their own, as ONNX Runtime demands: a later one of the same name has a number behind it."""
+    counts: Counter[str] = Counter()
+    for node in nodes:
+        name = node.name
+        while counts[name]:
+            counts[node.name] += 1
+            name = f"{node.name}.{counts[node.name] - 1}"
+        counts[name] += 1
+        yield replace(node, name=name)
 
 
 class _Nodes:
