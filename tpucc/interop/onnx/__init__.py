@@ -1,1 +1,1 @@
-"""ONNX files: `writing` makes one of a graph."""
+"""ONNX files: models in and out."""
