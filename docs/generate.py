@@ -25,6 +25,7 @@ from training_page import host_cells, quick_patterns, training_page
 
 import tpucc
 from tpucc.explain import codes, explain
+from tpucc.interop.onnx.writing.words import in_words
 from tpucc.isa.reference import reference_markdown
 from tpucc.isa.verify import RULES
 from tpucc.labs.allocation.drawing import lives_svg
@@ -65,7 +66,8 @@ def operators_page() -> str:
     parts = [MADE, "# Operators\n", "Images are NHWC and kernels HWIO, as in Keras. Attributes stand after the operands, in this order.\n"]
     for name, op in OPS.items():
         if name not in INTERNAL:
-            parts.append(f"## {name}\n\n`{op.signature}`\n\n{op.summary}.\n\n{op.documentation}\n\n*{where(op.legalisation)}*\n")
+            says = f"*{where(op.legalisation)}* *{in_words(op)}*"
+            parts.append(f"## {name}\n\n`{op.signature}`\n\n{op.summary}.\n\n{op.documentation}\n\n{says}\n")
     return "\n".join(parts)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         compare,
         compile,
         compile_source,
+        export_onnx,
         from_torch,
         import_onnx,
         judge,
@@ -56,8 +57,8 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "tpucc.api": (
-        "Executable", "ImportedModel", "InputWarning", "Training", "compare", "compile", "compile_source", "from_torch", "import_onnx",
-        "judge", "load", "resume", "train",
+        "Executable", "ImportedModel", "InputWarning", "Training", "compare", "compile", "compile_source", "export_onnx", "from_torch",
+        "import_onnx", "judge", "load", "resume", "train",
     ),
     "tpucc.diagnostics": (
         "CheckError", "CompileError", "Diagnostic", "Error", "InputError", "InternalError", "LimitError", "Origin", "PluginError",
@@ -110,6 +111,7 @@ __all__ = [
     "compare",
     "compile",
     "compile_source",
+    "export_onnx",
     "from_torch",
     "import_onnx",
     "judge",

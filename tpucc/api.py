@@ -15,7 +15,7 @@ import numpy.typing as npt
 from tpucc.compilation import Compilation
 from tpucc.diagnostics import Diagnostic, Source, UsageError, counted, printable
 from tpucc.driver import compile_source as drive
-from tpucc.files import write_files
+from tpucc.files import write_file, write_files
 from tpucc.interop.sources import read_source
 from tpucc.ir.printer import print_graph
 from tpucc.isa.assembler import disassemble
@@ -24,7 +24,7 @@ from tpucc.numerics import AnyArray
 from tpucc.options import Keywords, Options, PathLike, changed, options_of
 from tpucc.runtime.compare import Comparison
 from tpucc.runtime.compare import compare as compared
-from tpucc.runtime.judge import Verdict
+from tpucc.runtime.judge import Against, Verdict
 from tpucc.runtime.judge import judge as verdict_on
 from tpucc.runtime.quality import notices
 from tpucc.runtime.resume import Base, base_at
@@ -437,12 +437,25 @@ def _mistaken(wanted: str, given: object, instead: str) -> UsageError:
     return UsageError(Diagnostic("E0529", f"{wanted}, found {found}", help=(f"did you mean {instead}?" if instead else "",)))
 
 
-def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0) -> Verdict:
+def judge(exe: Executable, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0, *, against: Against | None = None) -> Verdict:
     """Whether a model's values are right and its program is valid, and how good it is: see `tpucc.runtime.judge`.
 
-    It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`.
+    It runs the model on `inputs` (without them, on the calibration inputs), and on random inputs drawn from `seed`. With `against`
+    "onnxruntime", that library must compute the same integers, too.
     """
-    return verdict_on(exe.runtime, exe.compilation, inputs, seed)
+    return verdict_on(exe.runtime, exe.compilation, inputs, seed, against)
+
+
+def export_onnx(exe: Executable, path: PathLike, *, quantized: bool = False) -> None:
+    """Writes a compiled model as an ONNX file: its operators in float32, or with `quantized` its layers in the device's integers.
+
+    Inputs and outputs have the model's names and layout. Raises `UsageError` for a loaded program, which has no graph.
+    """
+    from tpucc.runtime.export import exported  # when called: a model that is compiled needs none of it
+
+    if exe.compilation is None:
+        raise UsageError(Diagnostic("E0515", "a program that was loaded has no graph to export; compile the source"))
+    write_file(_path(path, "export_onnx", ""), exported(exe.compilation, quantized)[1])
 
 
 def compare(a: Executable, b: Executable) -> Comparison:

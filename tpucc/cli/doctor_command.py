@@ -13,7 +13,7 @@ from tpucc.labs.grading import isolation
 from tpucc.viz.diagrams.render import renderers
 
 NEEDED = ("numpy", "lark", "networkx", "graphviz", "click", "rich", "msgspec")
-EXTRAS = {"pygraphviz": "draws diagrams where there is no system Graphviz", "onnxruntime": "a second opinion in the tests"}
+EXTRAS = {"pygraphviz": "draws diagrams where there is no system Graphviz", "onnxruntime": "an outside judge, and faster products"}
 
 
 @click.command("doctor")

@@ -15,7 +15,7 @@ from tpucc.cli.options import FILE, compile_options, json_option, like_option
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import executable_from
 from tpucc.diagnostics import PluginError, counted, printable
-from tpucc.runtime.judge import Verdict, refused
+from tpucc.runtime.judge import Against, Verdict, refused
 from tpucc.viz.tables import wrapped
 
 
@@ -25,9 +25,10 @@ from tpucc.viz.tables import wrapped
 @like_option
 @click.option("--input", "input_file", type=FILE, metavar="X.npz", help="Judge on these inputs, not on the calibration inputs.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Draws the random inputs.")
+@click.option("--against", type=click.Choice(["onnxruntime"]), help="Compare with that library, too: it computes the exported layers.")
 @json_option
 @click.option("--quiet", is_flag=True, help="Print nothing but errors; the exit status says it.")
-def command(model: Path, input_file: Path | None, seed: int, as_json: bool, quiet: bool, **given: Any) -> int:
+def command(model: Path, input_file: Path | None, seed: int, against: Against | None, as_json: bool, quiet: bool, **given: Any) -> int:
     """Judge MODEL as it is compiled, with your passes and stages: exit status 0 if all is right, 1 if not.
 
     Its values must be equal to the references on the given and on random inputs, its program must be valid.
@@ -36,7 +37,7 @@ def command(model: Path, input_file: Path | None, seed: int, as_json: bool, quie
         try:
             exe = executable_from(model, given, quiet, progress)
             progress.stage("judge")
-            verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed)
+            verdict = judge(exe, None if input_file is None else given_arrays(exe.runtime, input_file)[0], seed, against=against)
         except PluginError as error:
             verdict, words = refused(error), error.render()
             findings = diagnostics_json(error)
@@ -46,14 +47,14 @@ def command(model: Path, input_file: Path | None, seed: int, as_json: bool, quie
     if as_json:
         print_json(asdict(verdict) | {"findings": findings})
     elif not quiet:
-        click.echo(_text(model, verdict, words))
+        click.echo(_text(model, verdict, words, against))
     return 0 if verdict.equal else 1
 
 
-def _text(model: Path, verdict: Verdict, findings: str) -> str:
+def _text(model: Path, verdict: Verdict, findings: str, against: Against | None) -> str:
     if verdict.findings:
         return f"{findings}\n{printable(model.name)}: there is no valid program, so nothing was run"
-    values = "equal" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
+    values = f"equal{' to ONNX Runtime, too' if against else ''}" if verdict.equal else f"NOT EQUAL: {verdict.first_difference}"
     cost = f"{counted(verdict.cycles, 'cycle')}; at most {counted(verdict.peak_rows, 'row')} in use, at least {verdict.lower_bound:,} alive"
     notes = (f"note: {note}" for note in verdict.notes)
     return "\n".join(wrapped(printable(line), "  ") for line in (f"{model.name}: {values}", cost, *notes))

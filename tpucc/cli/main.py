@@ -31,6 +31,7 @@ COMMANDS = {
     "report": "Write the self-contained page.",
     "watch": "Serve the page on this machine; compile again on every save.",
     "check": "Diagnostics only: what compile would refuse.",
+    "export": "Write a model as an ONNX file.",
     "asm": "Assemble a listing into a program.",
     "disasm": "Print the listing of a program.",
     "import": "Write the network of an ONNX file as a source.",

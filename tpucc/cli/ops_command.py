@@ -8,13 +8,14 @@ import click
 
 from tpucc.cli.columns import described, filled, prose
 from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean
+from tpucc.interop.onnx.writing.words import in_words
 from tpucc.ops import OPS
 
 
 @click.command("ops")
 @click.argument("name", required=False)
 def command(name: str | None) -> None:
-    """List the operators, or print what NAME does, its attributes and how it runs."""
+    """List the operators, or print what NAME does, its attributes and its ONNX form."""
     if name is None:
         for known, op in OPS.items():
             click.echo(described(known, 16, op.summary))
@@ -26,3 +27,4 @@ def command(name: str | None) -> None:
     click.echo(f"{filled(op.signature, '', '    ')}\n\n{filled(op.summary)}\n\n{prose(op.documentation).rstrip()}")
     if fields(op.attributes):
         click.echo("\n" + filled("attributes: " + ", ".join(f"{f.name}: {f.type}" for f in fields(op.attributes)), "", "  "))
+    click.echo("\n" + filled(in_words(op)))

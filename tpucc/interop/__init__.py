@@ -1,1 +1,1 @@
-"""Files of other tools: weight archives, traces."""
+"""Files of other tools: weight archives, ONNX."""

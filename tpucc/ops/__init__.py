@@ -26,8 +26,8 @@ INTERNAL = frozenset(
 
 _SHARED = frozenset(
     (
-        *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "opdef", "parts"),
-        *("reductions", "rules", "verify", "windows"),
+        *("axis", "batch", "comparisons", "evaluate", "facts", "floats", "fused", "gradient", "losses", "onnx_form", "opdef"),
+        *("parts", "reductions", "rules", "verify", "windows"),
     )
 )
 """The files that define no operator."""

@@ -10,6 +10,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, unary
 
@@ -35,5 +36,6 @@ OP = OpDef(
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.abs),
+    onnx=of_elements("Abs"),
     examples=UNARY,
 )

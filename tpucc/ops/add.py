@@ -10,6 +10,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_two_values
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
@@ -43,5 +44,6 @@ OP = OpDef(
     facts=of_two_values(commutative=always, signs=(1, 1), fuses_into="arithmetic"),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.add),
+    onnx=of_elements("Add"),
     examples=BROADCAST,
 )

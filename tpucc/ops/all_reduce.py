@@ -14,6 +14,7 @@ from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_integer
 
@@ -52,6 +53,7 @@ OP = OpDef(
     facts=whole(batch=_batch),
     gradient=Missing("training differentiates before it reduces"),
     floats=Ieee(),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", AllReduceAttributes(8), (f32(256, 256),)),
         Example("ragged", AllReduceAttributes(2), (f32(3, 257),)),

@@ -12,6 +12,7 @@ from tpucc.ops.batch import Batch, Case, Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Stops
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
 
@@ -39,6 +40,11 @@ def _batch(case: Case) -> Division:
     return Division(Batch(batch.axis - (axis % rank < batch.axis), batch.inner))
 
 
+def onnx(g: Call) -> str:
+    """ONNX's places are int64."""
+    return g.node("Cast", g.node("ArgMax", *g.operands, axis=g.attributes.axis, keepdims=0), to="i32")
+
+
 OP = OpDef(
     name="argmax",
     summary="the index of the largest value along an axis",
@@ -53,6 +59,7 @@ OP = OpDef(
     facts=whole(batch=_batch),
     gradient=Stops("it gives the place of a value, which is an integer"),
     floats=Ieee(),
+    onnx=Form(onnx),
     examples=(
         Example("one whole tile", ArgmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", ArgmaxAttributes(0), (f32(3, 5, 257),)),

@@ -12,8 +12,9 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import add, mul, sub
 from tpucc.ops.facts import of_two_values
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, onnx_activated, reference_fused
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Arithmetic, Array, Example, OpDef, Operand, RuleError
 
 FUSIBLE: dict[str, OpDef[Any]] = {"add": add.OP, "sub": sub.OP, "mul": mul.OP}
@@ -56,6 +57,12 @@ def defined(attributes: ArithmeticAttributes, operands: Sequence[Array], arithme
     return defined_fused(attributes, result, operands[2:], arithmetic)
 
 
+def onnx(g: Call) -> str:
+    form = unfused(g.attributes).onnx
+    assert isinstance(form, Form)
+    return onnx_activated(g, form.function(g))
+
+
 OP = OpDef(
     name="arithmetic",
     summary="activation(a + b), activation(a - b) or activation(a * b)",
@@ -73,6 +80,7 @@ OP = OpDef(
     ),
     gradient=Missing("made by fusion, after differentiation"),
     floats=Defined(defined),
+    onnx=Form(onnx, Layout.ANY),
     examples=(
         Example("one whole tile", ArithmeticAttributes("relu"), (f32(8, 256), f32(8, 256))),
         Example("ragged", ArithmeticAttributes("tanh", of="mul"), (f32(3, 5, 257), f32(3, 1, 257))),

@@ -10,6 +10,7 @@ from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -41,6 +42,7 @@ OP = OpDef(
     facts=whole(batch=each),
     gradient=Missing("made after differentiation"),
     floats=Ieee(),
+    onnx=of_elements("Identity"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(256, 256),)),
         Example("ragged matrices", NoAttributes(), (f32(2, 3, 257, 5),)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -12,10 +12,11 @@ from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_flag
-from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pixels_seen, pool_axes, pool_part, reduce_axis
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_windows, pixels_seen, pool_axes, pool_part, reduce_axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,18 @@ def _windows(attributes: AvgPoolAttributes, shapes: Sequence[Shape]) -> tuple[Ax
     return average_axes(attributes, shapes[0])
 
 
+def onnx(g: Call) -> str:
+    """Where only some of the padding counts, that is zeros around the image, and what lies beyond is ONNX's own padding."""
+    (x,), axes = g.operands, average_axes(g.attributes, g.types[0].shape)
+    counted = [axis.counted == (axis.before, axis.after) for axis in axes]
+    if all(counted) or not any(any(axis.counted) for axis in axes):
+        return g.node("AveragePool", x, count_include_pad=int(all(counted)), **onnx_windows(*axes))
+    top, left, bottom, right = (axis.counted[end] for end in (0, 1) for axis in axes)
+    around = g.node("Pad", x, g.integers((0, 0, top, left, 0, 0, bottom, right), "pads"))
+    beyond = [replace(axis, before=axis.before - axis.counted[0], after=axis.after - axis.counted[1]) for axis in axes]
+    return g.node("AveragePool", around, count_include_pad=0, **onnx_windows(*beyond))
+
+
 OP = OpDef(
     name="avg_pool",
     summary="the average of each window, channel by channel",
@@ -71,6 +84,7 @@ OP = OpDef(
     facts=windowed(_windows, part=pool_part(_windows), keeps_parameters=False, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         *(Example(example.title, AvgPoolAttributes(**asdict(example.attributes)), example.operands) for example in POOLS),
         Example("padding that counts", AvgPoolAttributes(3, 2, 1, count_padding=True), (f32(1, 5, 6, 3),)),

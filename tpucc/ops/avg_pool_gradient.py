@@ -15,6 +15,7 @@ from tpucc.ops.batch import sized_images
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_shape
 from tpucc.ops.windows import Padding, Pair, pixels_seen, spread_axis
@@ -75,6 +76,7 @@ OP = OpDef(
     facts=whole(batch=sized_images),
     gradient=Missing("training differentiates once"),
     floats=Ieee(),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", AvgPoolGradientAttributes((1, 8, 8, 256)), (f32(1, 4, 4, 256),)),
         Example("ragged", AvgPoolGradientAttributes((2, 7, 8, 5), 3, 2, "same"), (f32(2, 4, 4, 5),)),

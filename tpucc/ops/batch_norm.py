@@ -12,6 +12,7 @@ from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, shown
 
@@ -75,6 +76,14 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
+def onnx(g: Call) -> str:
+    """ONNX has the channels second: of other ranks the rows are a matrix for it."""
+    x, *constants = g.operands
+    flat = x if g.channels_first or g.result.rank == 2 else g.reshaped(x, -1, g.result.columns)
+    made = g.node("BatchNormalization", flat, *constants, epsilon=float(g.attributes.epsilon))
+    return made if flat == x else g.reshaped(made, *g.result.shape)
+
+
 OP = OpDef(
     name="batch_norm",
     summary="gamma * (x - mean) / sqrt(variance + epsilon) + beta",
@@ -94,6 +103,7 @@ OP = OpDef(
     facts=whole(batch=_batch),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", BatchNormAttributes(), (f32(8, 256), *(f32(256),) * 4)),
         Example("ragged", BatchNormAttributes(1e-5), (f32(2, 3, 5, 7), *(f32(7),) * 4)),

@@ -13,6 +13,7 @@ from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import ON_HOST, UNIT, infer_pair, of_pairs, pairs, share
+from tpucc.ops.onnx_form import Call, Form, clipped
 from tpucc.ops.opdef import Array, OpDef, Operand
 
 EPSILON = 1e-7
@@ -41,6 +42,14 @@ def gradient(g: Backward) -> Gradients:
     return dp, ((1.0 - q).call("log") - q.call("log")) * share(g, p) if g.wanted[1] else None
 
 
+def onnx(g: Call) -> str:
+    one, (_, y) = g.number(1.0, "one"), g.operands
+    p = clipped(g, CLIPPED.low, CLIPPED.high)
+    yes = g.node("Mul", y, g.node("Log", p))
+    no = g.node("Mul", g.node("Sub", one, y), g.node("Log", g.node("Sub", one, p)))
+    return g.node("Neg", g.node("ReduceMean", g.node("Add", yes, no), keepdims=0))
+
+
 OP = OpDef(
     name="binary_cross_entropy",
     summary="the mean of -(y * log(p) + (1 - y) * log(1 - p)), over all values",
@@ -56,5 +65,6 @@ OP = OpDef(
     facts=whole(batch=of_pairs),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx),
     examples=pairs(UNIT),
 )

@@ -12,6 +12,7 @@ from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import broadcast, require_f32, require_shape
 
@@ -62,6 +63,7 @@ OP = OpDef(
     facts=whole(batch=_batch),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Expand", *g.operands, g.integers(g.result.shape, "shape"))),
     examples=(
         Example("one whole tile", BroadcastAttributes((8, 256)), (f32(1, 256),)),
         Example("ragged", BroadcastAttributes((3, 5, 57)), (f32(5, 1),)),

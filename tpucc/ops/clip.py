@@ -11,6 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form, Layout, clipped
 from tpucc.ops.opdef import Array, Clamp, Example, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number
 
@@ -60,6 +61,7 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: clipped(g, g.attributes.low, g.attributes.high), Layout.ANY),
     examples=(
         Example("one whole tile", ClipAttributes(-1.0, 1.0), (f32(8, 256),)),
         Example("ragged", ClipAttributes(0.0, 2.5), (f32(3, 5, 57),)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
@@ -24,6 +26,10 @@ def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array]
     def reference(_: NoAttributes, operands: Sequence[Array]) -> Array:
         return np.asarray(function(*operands)).astype(operands[0].dtype)
 
+    def form(g: Call) -> str:
+        return g.nodes.real(reduce(lambda made, op: g.node(op, made), then, g.node(first, *g.operands)))
+
+    first, *then = onnx.split(", then ")
     return OpDef(
         name=name,
         summary=f"1.0 where a {symbol} b, else 0.0, element by element",
@@ -38,5 +44,6 @@ def comparison(name: str, symbol: str, function: Callable[[Array, Array], Array]
         facts=whole(batch=element_by_element),
         gradient=FLAT,
         floats=Ieee(),
+        onnx=Form(form, Layout.ANY),
         examples=BROADCAST,
     )

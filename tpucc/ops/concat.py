@@ -13,6 +13,7 @@ from tpucc.ops.batch import joined
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_axis, require_sizes, reshaped
@@ -93,6 +94,7 @@ OP = OpDef(
     ),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Concat", *g.operands, axis=g.axis(g.attributes.axis)), Layout.ANY),
     examples=(
         Example("one whole tile", ConcatAttributes(), (f32(8, 128), f32(8, 128))),
         Example("ragged", ConcatAttributes(1), (f32(3, 5, 257), f32(3, 1, 257), f32(3, 2, 257))),

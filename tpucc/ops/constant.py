@@ -16,6 +16,7 @@ from tpucc.ir.types import TensorType
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Array, Example, Given, OpDef
 from tpucc.ops.rules import declared
 
@@ -51,5 +52,6 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=Declared("an initializer"),
     examples=(_example("one whole tile", 256, 256), _example("ragged", 3, 257), _example("a scalar")),
 )

@@ -15,10 +15,11 @@ from tpucc.ops.axis import Axis
 from tpucc.ops.facts import windowed
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_integer, require_pair, require_rank
-from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, patches_of, window_part
+from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, of_groups, onnx_windows, patches_of, window_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,13 @@ def gradient(g: Backward) -> Gradients:
     )
 
 
+def onnx(g: Call) -> str:
+    """With the bias, too, of an operator that has one."""
+    windows = onnx_windows(*conv_windows(g.attributes, [type_.shape for type_ in g.types]))
+    x, _, *bias = g.operands
+    return g.node("Conv", x, g.nodes.permuted(1, (3, 2, 0, 1)), *bias, group=g.attributes.groups, **windows)
+
+
 OP = OpDef(
     name="conv2d",
     summary="the convolution of an image with a kernel",
@@ -176,6 +184,7 @@ OP = OpDef(
     ),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", Conv2dAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dAttributes(2, "same"), (f32(2, 7, 9, 3), f32(3, 2, 3, 5))),

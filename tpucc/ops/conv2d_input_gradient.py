@@ -14,6 +14,7 @@ from tpucc.ops.conv2d import Conv2dAttributes, conv_axes, conv_shape, require_gr
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import require_f32, require_rank, require_shape
@@ -103,6 +104,7 @@ OP = OpDef(
     facts=whole(batch=sized_images),
     gradient=Missing("training differentiates once"),
     floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", Conv2dGradientAttributes((1, 4, 4, 256)), (f32(1, 4, 4, 256), f32(1, 1, 256, 256))),
         Example("ragged", Conv2dGradientAttributes((2, 7, 9, 3), 2, "same"), (f32(2, 4, 5, 5), f32(3, 2, 3, 5))),

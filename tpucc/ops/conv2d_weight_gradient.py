@@ -13,6 +13,7 @@ from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes, require_co
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_rank, require_shape
 from tpucc.ops.windows import of_groups, patches_of
@@ -57,6 +58,7 @@ OP = OpDef(
     facts=whole(batch=added_up),
     gradient=Missing("training differentiates once"),
     floats=Defined(lambda attributes, operands, arithmetic: _gradient(attributes, operands, arithmetic.product)),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", Conv2dGradientAttributes((1, 1, 256, 256)), (f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
         Example("ragged", Conv2dGradientAttributes((3, 2, 3, 5), 2, "same"), (f32(2, 7, 9, 3), f32(2, 4, 5, 5))),

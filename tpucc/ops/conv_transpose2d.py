@@ -16,10 +16,11 @@ from tpucc.ops.conv2d_input_gradient import Conv2dGradientAttributes
 from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_pair, require_rank
-from tpucc.ops.windows import Padding, Pair, axes, sides_of
+from tpucc.ops.windows import Padding, Pair, axes, onnx_windows, sides_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,17 @@ def _part(attributes: Any, shapes: Sequence[Shape], result: Shape, bounds: Bound
 
 FACTS = replace(product(fuses_into="transposed_convolution"), part=_part, batch=images, terms=lambda shapes: prod(shapes[1][:3]))
 
+
+def onnx(g: Call) -> str:
+    """With the bias, too, of an operator that has one. Pixels that no window meets are ONNX's output padding."""
+    x, _, *bias = g.operands
+    axes = transposed_axes(g.attributes, *(type_.shape for type_ in g.types[:2]))
+    inputs = g.types[0].shape[1:3]
+    met = ((count - 1) * axis.stride + axis.window - axis.before - axis.after for count, axis in zip(inputs, axes, strict=True))
+    rest = [axis.size - size for axis, size in zip(axes, met, strict=True)]
+    return g.node("ConvTranspose", x, g.nodes.permuted(1, (2, 3, 0, 1)), *bias, output_padding=rest, **onnx_windows(*axes))
+
+
 OP = OpDef(
     name="conv_transpose2d",
     summary="a transposed convolution: each pixel spreads over a window of the result",
@@ -126,6 +138,7 @@ OP = OpDef(
     facts=FACTS,
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", ConvTranspose2dAttributes(2), (f32(1, 8, 8, 256), f32(2, 2, 256, 256))),
         Example("ragged", ConvTranspose2dAttributes(2, "same"), (f32(2, 4, 5, 3), f32(3, 2, 3, 5))),

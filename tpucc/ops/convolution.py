@@ -10,8 +10,9 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import conv2d
 from tpucc.ops.conv2d import Conv2dAttributes
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, onnx_activated, reference_fused
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 from tpucc.ops.windows import Padding, Pair
 
@@ -61,6 +62,7 @@ OP = OpDef(
     facts=conv2d.OP.facts,
     gradient=Missing("made by fusion, after differentiation"),
     floats=Defined(defined),
+    onnx=Form(lambda g: onnx_activated(g, conv2d.onnx(g)), Layout.IMAGES),
     examples=(
         Example("one whole tile", ConvolutionAttributes(), (f32(1, 16, 16, 256), f32(1, 1, 256, 256), f32(256))),
         Example("ragged, with a clamp", ConvolutionAttributes("relu", stride=2, padding=1), (f32(2, 7, 9, 3), f32(3, 2, 3, 5), f32(5))),

@@ -12,7 +12,8 @@ from tpucc.ir.types import Range
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, share
+from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, onnx_items, share
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, OpDef, Operand
 
 
@@ -36,6 +37,10 @@ def gradient(g: Backward) -> Gradients:
     return hot(g).call("where", -share(g, label) / p, 0.0), None
 
 
+def onnx(g: Call) -> str:
+    return g.node("NegativeLogLikelihoodLoss", *onnx_items(g, g.node("Log", g.operands[0])), reduction="mean")
+
+
 OP = OpDef(
     name="cross_entropy",
     summary="the mean of -log p[label]",
@@ -52,5 +57,6 @@ OP = OpDef(
     facts=whole(batch=of_labels),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx),
     examples=labelled(Range(0.1, 1.0)),
 )

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tpucc.diagnostics import listed
 from tpucc.ir.dtypes import DEFAULT_FORMAT, INTEGER_FORMATS
 from tpucc.ir.types import Quantisation, TensorType, f32
@@ -15,6 +17,7 @@ from tpucc.numerics import dequantise
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.quantize import quantisation
 
@@ -56,6 +59,14 @@ def reference(attributes: DequantizeAttributes, operands: Sequence[Array]) -> Ar
 
 _I8 = Quantisation(0.5, -3)
 
+
+def onnx(g: Call) -> str:
+    held = explicit(g.attributes, g.types[0])
+    assert held.scale is not None
+    zero = np.asarray(held.zero_point, g.types[0].numpy)
+    return g.node("DequantizeLinear", *g.operands, g.number(held.scale, "scale"), g.constant(zero, "zero_point"))
+
+
 OP = OpDef(
     name="dequantize",
     summary="integers as real values: scale * (q - zero_point)",
@@ -71,6 +82,7 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Missing("its operand is an integer"),
     floats=Ieee(),
+    onnx=Form(onnx, Layout.ANY),
     examples=(
         Example("one whole tile", DequantizeAttributes(0.5, -3), (TensorType("i8", (8, 256), quantisation=_I8),)),
         Example("ragged", DequantizeAttributes(0.5, -3), (TensorType("i8", (3, 5, 257), quantisation=_I8),)),

@@ -12,6 +12,7 @@ from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, ONE_TO_TWO, binary
 
@@ -46,5 +47,6 @@ OP = OpDef(
     facts=whole(batch=element_by_element),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.divide),
+    onnx=of_elements("Div"),
     examples=tuple(replace(example, operands=(example.operands[0], example.operands[1].with_range(ONE_TO_TWO))) for example in BROADCAST),
 )

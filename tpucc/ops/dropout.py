@@ -10,6 +10,7 @@ from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, same, shown
 
@@ -44,6 +45,7 @@ OP = OpDef(
     facts=whole(batch=each),
     gradient=Missing("training draws its mask before it differentiates"),
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Dropout", *g.operands, g.number(g.attributes.rate, "ratio")), Layout.ANY),
     examples=(
         Example("one whole tile", DropoutAttributes(0.5), (f32(8, 256),)),
         Example("ragged", DropoutAttributes(0.0), (f32(3, 5, 57),)),

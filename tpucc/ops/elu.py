@@ -12,6 +12,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements_with
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_number, unary
 
@@ -58,6 +59,7 @@ OP = OpDef(
     facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=of_elements_with("Elu", "alpha"),
     examples=(
         Example("one whole tile", EluAttributes(), (f32(8, 256),)),
         Example("ragged, shallow", EluAttributes(0.5), (f32(3, 5, 257),)),

@@ -14,6 +14,7 @@ from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_rank
 
@@ -71,6 +72,7 @@ OP = OpDef(
     facts=whole(batch=each),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Gather", g.operands[1], g.operands[0], axis=0)),
     examples=(
         Example("one whole tile", NoAttributes(), (TensorType("i32", (8,)), f32(256, 256))),
         Example("ragged", NoAttributes(), (TensorType("i32", (3, 5)), f32(11, 7))),

@@ -13,6 +13,7 @@ from tpucc.ops.embedding import require_indices, require_rows
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_integer
 
@@ -61,6 +62,7 @@ OP = OpDef(
     facts=whole(batch=added_up),
     gradient=Missing("training differentiates once"),
     floats=Ieee(),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", EmbeddingGradientAttributes(256), (TensorType("i32", (8,)), f32(8, 256))),
         Example("ragged", EmbeddingGradientAttributes(11), (TensorType("i32", (3, 5)), f32(3, 5, 7))),

@@ -10,6 +10,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, unary
 
@@ -40,5 +41,6 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(lambda _, operands, arithmetic: arithmetic.exp(operands[0])),
+    onnx=of_elements("Exp"),
     examples=UNARY,
 )

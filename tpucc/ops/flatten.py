@@ -9,6 +9,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops import reshape
 from tpucc.ops.floats import Ieee
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.rules import require_sizes, reshaped
 
@@ -40,6 +41,7 @@ OP = OpDef(
     facts=reshape.OP.facts,
     gradient=reshape.OP.gradient,
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Flatten", *g.operands, axis=1)),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 4, 4, 16),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 257),)),

@@ -12,6 +12,7 @@ from tpucc.ops import zeros
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import constant_of
 from tpucc.ops.opdef import Array, Example, OpDef
 from tpucc.ops.rules import require_number, require_shape
 
@@ -45,6 +46,7 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=constant_of(lambda attributes: attributes.value),
     examples=(
         Example("one whole tile", FullAttributes((256, 256), 0.5), ()),
         Example("ragged", FullAttributes((3, 5, 257), 0.5), ()),

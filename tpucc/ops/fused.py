@@ -11,6 +11,7 @@ from tpucc.ir.graph import Attributes, NoAttributes
 from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops import add
 from tpucc.ops.floats import Defined
+from tpucc.ops.onnx_form import Call
 from tpucc.ops.opdef import Array, Clamp, OpDef, RuleError, Table
 from tpucc.ops.rules import FLOAT32_MAX
 
@@ -119,3 +120,11 @@ def defined_fused(attributes: Fused, result: Array, biases: Sequence[Array], ari
         return result
     operator, parameters = fused
     return defined_alone(operator, parameters, (result,), arithmetic)
+
+
+def onnx_activated(g: Call, result: str) -> str:
+    """The ONNX form of the activation after a result."""
+    if (fused := activation_of(g.attributes)) is None:
+        return result
+    operator, parameters = fused
+    return g.applied(operator.name, parameters, result)

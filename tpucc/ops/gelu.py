@@ -14,6 +14,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_flag, unary
 
@@ -87,6 +88,7 @@ OP = OpDef(
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: g.node("Gelu", *g.operands, approximate="tanh" if g.attributes.approximate else "none"), Layout.ANY),
     examples=(
         Example("one whole tile", GeluAttributes(), (f32(8, 256),)),
         Example("ragged, approximate", GeluAttributes(True), (f32(3, 5, 257),)),

@@ -13,6 +13,7 @@ from tpucc.ops.axis import Axis
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Pooling
 from tpucc.ops.parts import Bounds, Part, Shape, all_of
 from tpucc.ops.rules import require_f32, require_rank
@@ -55,6 +56,11 @@ def _part(attributes: NoAttributes, shapes: Sequence[Shape], result: Shape, boun
     return Part(((images, *all_of(shapes[0])[1:3], channels),), attributes)
 
 
+def onnx(g: Call) -> str:
+    """ONNX keeps two axes of size 1."""
+    return g.node("Flatten", g.node("GlobalAveragePool", *g.operands), axis=1)
+
+
 OP = OpDef(
     name="global_avg_pool",
     summary="the average of each channel over the whole image",
@@ -69,6 +75,7 @@ OP = OpDef(
     facts=windowed(_windows, part=_part, keeps_parameters=False, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 7, 7, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 5, 4, 257),)),

@@ -8,6 +8,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -37,5 +38,6 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=of_elements("HardSigmoid", alpha=1 / 6, beta=0.5),
     examples=UNARY,
 )

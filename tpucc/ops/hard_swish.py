@@ -7,6 +7,7 @@ from tpucc.ops import hard_sigmoid
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -38,5 +39,6 @@ OP = OpDef(
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=of_elements("HardSwish"),
     examples=UNARY,
 )

@@ -11,6 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, same
 
@@ -28,6 +29,7 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=Declared("an input of the graph"),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256),)),
         Example("ragged", NoAttributes(), (f32(3, 257),)),

@@ -13,6 +13,7 @@ from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_f32, require_number, shown
 
@@ -93,6 +94,7 @@ OP = OpDef(
     facts=whole(batch=lambda case: Division(beside(case, -1))),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: g.node("LayerNormalization", *g.operands, axis=-1, epsilon=float(g.attributes.epsilon))),
     examples=(
         Example("one whole tile", LayerNormAttributes(), (f32(8, 256), f32(256), f32(256))),
         Example("ragged", LayerNormAttributes(1e-3), (f32(3, 5, 57), f32(57), f32(57))),

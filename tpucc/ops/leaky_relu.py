@@ -11,6 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements_with
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Table
 from tpucc.ops.rules import applied, require_number, unary
 
@@ -50,6 +51,7 @@ OP = OpDef(
     facts=of_one_value(monotone=lambda attributes: attributes.alpha >= 0, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=of_elements_with("LeakyRelu", "alpha"),
     examples=(
         Example("one whole tile", LeakyReluAttributes(), (f32(8, 256),)),
         Example("ragged, steep", LeakyReluAttributes(0.3), (f32(3, 5, 257),)),

@@ -11,8 +11,9 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import matmul
 from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, onnx_activated, reference_fused
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand
 
 
@@ -36,6 +37,11 @@ def defined(attributes: LinearAttributes, operands: Sequence[Array], arithmetic:
     return defined_fused(attributes, result, operands[2:], arithmetic)
 
 
+def onnx(g: Call) -> str:
+    made = g.node("MatMul", *g.operands[:2])
+    return onnx_activated(g, g.node("Add", made, g.operands[2]) if g.operands[2:] else made)
+
+
 OP = OpDef(
     name="linear",
     summary="activation(x @ w + b)",
@@ -51,6 +57,7 @@ OP = OpDef(
     facts=product(fuses_into="linear"),
     gradient=Missing("made by fusion, after differentiation"),
     floats=Defined(defined),
+    onnx=Form(onnx),
     examples=(
         Example("one whole tile", LinearAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged, with bias", LinearAttributes(), (f32(3, 257), f32(257, 5), f32(5))),

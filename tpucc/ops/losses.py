@@ -12,6 +12,7 @@ from tpucc.ir.types import Range, TensorType, f32
 from tpucc.ops.batch import AVERAGED, Case, Division, MixedError, aligned
 from tpucc.ops.gradient import Backward, Value
 from tpucc.ops.one_hot import require_labels
+from tpucc.ops.onnx_form import Call
 from tpucc.ops.opdef import Array, Example, OnHost, RuleError
 from tpucc.ops.rules import require_f32
 
@@ -75,6 +76,12 @@ def hot(g: Backward) -> Value:
     """1 at the places of the labels, 0 elsewhere."""
     values, label = g.operands
     return label.call("one_hot", n=values.shape[-1])
+
+
+def onnx_items(g: Call, values: str) -> tuple[str, str]:
+    """Values [items, classes] and labels [items], as ONNX's losses take them."""
+    rank, columns = g.types[0].rank, g.types[0].columns
+    return (values, g.operands[1]) if rank == 2 else (g.reshaped(values, -1, columns), g.reshaped(g.operands[1], -1))
 
 
 def share(g: Backward, items: Value) -> Value:

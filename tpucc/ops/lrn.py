@@ -15,6 +15,7 @@ from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import CHANNELS_FIRST, CHANNELS_LAST, Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import UNARY, require_axis, require_f32, require_integer, require_number
 from tpucc.ops.windows import MAX_STEP, reduce_axis
@@ -59,6 +60,13 @@ def defined(attributes: LrnAttributes, operands: Sequence[Array], arithmetic: Ar
     return np.asarray(operands[0] / arithmetic.exp(np.float32(attributes.beta) * arithmetic.log(_sums(attributes, operands[0]))))
 
 
+def _summed(attributes: LrnAttributes, channels: int) -> Array:
+    """1 where the channel of the row is in the sum of the column's, else 0: float32 [channels, channels]."""
+    places = np.arange(channels) - np.arange(channels)[:, np.newaxis]  # how far the column is behind the row
+    before = (attributes.size - 1) // 2
+    return ((places >= before + 1 - attributes.size) & (places <= before)).astype(np.float32)
+
+
 def gradient(g: Backward) -> Gradients:
     """With s = bias + alpha / size * Σ x² and p = s^-beta: dx = dy * p - 2 * alpha * beta / size * x * Σ' (dy * x * p / s).
 
@@ -67,14 +75,28 @@ def gradient(g: Backward) -> Gradients:
     attributes, channels = g.attributes, g.operands[0].shape[-1]
     x = g.operands[0].reshape(g.operands[0].type.size // channels, channels)
     dy = g.dy.reshape(*x.shape)
-    places = np.arange(channels) - np.arange(channels)[:, np.newaxis]  # how far the column is behind the row
-    before = (attributes.size - 1) // 2
-    summed = ((places >= before + 1 - attributes.size) & (places <= before)).astype(np.float32)
+    summed = _summed(attributes, channels)
     s = (x * x) @ x.builder.constant(Constant(summed)) * (attributes.alpha / attributes.size) + attributes.bias
     power = (s.call("log") * -attributes.beta).call("exp")
     back = (dy * x * power / s) @ x.builder.constant(Constant(summed.T.copy()))
     dx = dy * power - back * x * (2 * attributes.alpha * attributes.beta / attributes.size)
     return (dx.reshape(*g.operands[0].shape),)
+
+
+def onnx(g: Call) -> str:
+    """ONNX Runtime has no LRN of an even size: then the sum of squares is a product with a matrix of zeros and ones."""
+    attributes, (x,) = g.attributes, g.operands
+    if attributes.size % 2:
+        flat = x if g.channels_first else g.reshaped(x, -1, g.result.columns, 1, 1)
+        numbers = {name: float(getattr(attributes, name)) for name in ("alpha", "beta", "bias")}
+        made = g.node("LRN", flat, size=attributes.size, **numbers)
+        return made if flat == x else g.reshaped(made, *g.result.shape)
+    last = x if not g.channels_first else g.node("Transpose", x, perm=list(CHANNELS_LAST))
+    sums = g.node("MatMul", g.node("Mul", last, last), g.constant(_summed(attributes, g.result.columns), "summed"))
+    shares = g.node("Mul", sums, g.number(attributes.alpha / attributes.size, "share"))
+    power = g.node("Pow", g.node("Add", shares, g.number(attributes.bias, "bias")), g.number(attributes.beta, "beta"))
+    made = g.node("Div", last, power)
+    return made if last == x else g.node("Transpose", made, perm=list(CHANNELS_FIRST))
 
 
 OP = OpDef(
@@ -94,6 +116,7 @@ OP = OpDef(
     facts=whole(batch=lambda case: Division(beside(case, -1))),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example(UNARY[0].title, LrnAttributes(5), UNARY[0].operands),
         Example("ragged, an even size", LrnAttributes(4, 0.5, 0.75, 2.0), (UNARY[1].operands[0],)),

@@ -12,6 +12,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import product
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand, RuleError
 from tpucc.ops.parts import Shape
 from tpucc.ops.rules import broadcast, require_f32
@@ -129,6 +130,7 @@ OP = OpDef(
     facts=product(fuses_into="linear"),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: g.node("MatMul", *g.operands)),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(256, 256))),
         Example("ragged", NoAttributes(), (f32(3, 257), f32(257, 5))),

@@ -10,8 +10,9 @@ import numpy as np
 from tpucc.ops.facts import one_term, windowed
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, OpDef, Operand, Pooling
-from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, pool_axes, pool_part, pool_windows, reduce_axis
+from tpucc.ops.windows import POOLS, PoolAttributes, infer_pool, onnx_windows, pool_axes, pool_part, pool_windows, reduce_axis
 
 
 def reference(attributes: PoolAttributes, operands: Sequence[Array]) -> Array:
@@ -26,6 +27,10 @@ def gradient(g: Backward) -> Gradients:
     """The largest pixel of each window gets the gradient of its result: the first of those that are equal."""
     return (g.operands[0].call("max_pool_gradient", g.result, g.dy, **asdict(g.attributes)),)
     # lab 10 end
+
+
+def onnx(g: Call) -> str:
+    return g.node("MaxPool", *g.operands, **onnx_windows(*pool_axes(g.attributes, g.types[0].shape)))
 
 
 OP = OpDef(
@@ -44,5 +49,6 @@ OP = OpDef(
     facts=windowed(pool_windows, part=pool_part(pool_windows), keeps_parameters=True, terms=one_term, fuses_into=""),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=POOLS,
 )

@@ -12,6 +12,7 @@ from tpucc.ops.batch import aligned_images
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.windows import PoolAttributes, infer_pool, pool_axes
 
@@ -59,6 +60,7 @@ OP = OpDef(
     facts=whole(batch=aligned_images),
     gradient=Missing("training differentiates once"),
     floats=Ieee(),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", PoolAttributes(), (f32(1, 8, 8, 256), f32(1, 4, 4, 256), f32(1, 4, 4, 256))),
         Example("ragged", PoolAttributes(3, 2, "same"), (f32(2, 7, 8, 5), f32(2, 4, 4, 5), f32(2, 4, 4, 5))),

@@ -11,6 +11,7 @@ from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
@@ -40,5 +41,6 @@ OP = OpDef(
     facts=whole(batch=element_by_element),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=of_elements("Max"),
     examples=BROADCAST,
 )

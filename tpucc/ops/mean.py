@@ -11,8 +11,9 @@ from tpucc.ops import sum as summed
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, averaged, axes_of, count, infer, spread
+from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, averaged, axes_of, count, infer, reduced, spread
 
 
 def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
@@ -47,5 +48,6 @@ OP = OpDef(
     facts=whole(batch=averaged),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: reduced(g, "ReduceMean")),
     examples=EXAMPLES,
 )

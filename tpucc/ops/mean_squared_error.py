@@ -12,6 +12,7 @@ from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
 from tpucc.ops.losses import ON_HOST, infer_pair, of_pairs, pairs, share
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, OpDef, Operand
 
 
@@ -34,6 +35,11 @@ def gradient(g: Backward) -> Gradients:
     return da, -da
 
 
+def onnx(g: Call) -> str:
+    difference = g.node("Sub", *g.operands)
+    return g.node("ReduceMean", g.node("Mul", difference, difference), keepdims=0)
+
+
 OP = OpDef(
     name="mean_squared_error",
     summary="the mean of (a - b)², over all values",
@@ -46,5 +52,6 @@ OP = OpDef(
     facts=whole(batch=of_pairs),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx),
     examples=pairs(),
 )

@@ -9,8 +9,9 @@ import numpy as np
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, beside, infer, lines, to_first_largest
+from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, beside, infer, lines, reduced, to_first_largest
 
 
 def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
@@ -40,5 +41,6 @@ OP = OpDef(
     facts=whole(batch=lambda case: beside(case, "takes the smallest value of")),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: reduced(g, "ReduceMin")),
     examples=EXAMPLES,
 )

@@ -10,6 +10,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_two_values
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
@@ -45,5 +46,6 @@ OP = OpDef(
     facts=of_two_values(commutative=always, signs=(), fuses_into="arithmetic"),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.multiply),
+    onnx=of_elements("Mul"),
     examples=BROADCAST,
 )

@@ -14,6 +14,7 @@ from tpucc.ops.batch import each
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Rule
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_integer, require_sizes
 
@@ -51,6 +52,14 @@ def reference(attributes: OneHotAttributes, operands: Sequence[Array]) -> Array:
     return np.asarray(operands[0][..., np.newaxis] == np.arange(attributes.n), np.float32)
 
 
+def onnx(g: Call) -> str:
+    """ONNX has no numbers without an axis here. One that is no class makes a row of zeros there, or counts from the end."""
+    depth, values = g.constant(np.asarray(g.attributes.n, np.int32), "depth"), g.constant(np.asarray([0, 1], np.float32), "values")
+    if g.types[0].rank:
+        return g.node("OneHot", *g.operands, depth, values)
+    return g.reshaped(g.node("OneHot", g.reshaped(g.operands[0], 1), depth, values), g.attributes.n)
+
+
 OP = OpDef(
     name="one_hot",
     summary="numbers of classes as rows with a single 1.0",
@@ -66,6 +75,7 @@ OP = OpDef(
     facts=whole(batch=each),
     gradient=Rule(lambda _: (None,)),
     floats=Ieee(),
+    onnx=Form(onnx),
     examples=(
         Example("one whole tile", OneHotAttributes(256), (TensorType("i32", (8,)),)),
         Example("ragged", OneHotAttributes(7), (TensorType("i32", (3, 5)),)),

@@ -10,6 +10,7 @@ from tpucc.ops import zeros
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import constant_of
 from tpucc.ops.opdef import Array, OpDef
 from tpucc.ops.rules import require_shape
 from tpucc.ops.zeros import SHAPES, ShapeAttributes, infer
@@ -31,5 +32,6 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=constant_of(lambda _: 1.0),
     examples=SHAPES,
 )

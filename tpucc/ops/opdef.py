@@ -20,6 +20,7 @@ from tpucc.ir.types import TensorType
 from tpucc.ops.facts import MOVED, Facts, Values
 from tpucc.ops.floats import Floats
 from tpucc.ops.gradient import Gradient
+from tpucc.ops.onnx_form import OnnxForm
 
 A = TypeVar("A", bound=Attributes)
 Array = npt.NDArray[Any]
@@ -150,8 +151,8 @@ class OpDef(Generic[A]):
     `attributes` is a frozen dataclass; the order of its fields is the order of the positional arguments after the operands, and its
     defaults are the call's. `infer` gives the result's type or raises `RuleError`; it sees shapes as Python integers and must not
     allocate. `reference` computes in float32 on arrays of the operands' types. `facts` are for passes. `gradient` says how a
-    change of the result goes back to the operands, and `floats` what a machine for floats computes. An operator has no cost: time belongs
-    to layers.
+    change of the result goes back to the operands, `floats` what a machine for floats computes, and `onnx` the ONNX nodes that compute the
+    same. An operator has no cost: time belongs to layers.
     """
 
     name: str
@@ -165,6 +166,7 @@ class OpDef(Generic[A]):
     facts: Facts
     gradient: Gradient
     floats: Floats
+    onnx: OnnxForm
     examples: tuple[Example[A], ...]
 
     def __post_init__(self) -> None:

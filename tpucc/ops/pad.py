@@ -13,6 +13,7 @@ from tpucc.ops.batch import padded
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_f32, require_integer, require_sizes
@@ -82,6 +83,14 @@ def gradient(g: Backward) -> Gradients:
     return [g.dy.call("slice", starts=starts, stops=stops)]
 
 
+def onnx(g: Call) -> str:
+    """All numbers before the axes, then all behind them. A scalar has no axes."""
+    pads = g.by_axis(_pairs(g.attributes))
+    if not pads:
+        return g.node("Identity", *g.operands)
+    return g.node("Pad", *g.operands, g.integers([pair[end] for end in (0, 1) for pair in pads], "pads"))
+
+
 OP = OpDef(
     name="pad",
     summary="zeros around a tensor",
@@ -94,6 +103,7 @@ OP = OpDef(
     facts=moving(Values.PADDED, part=_part, batch=lambda case: padded(case, case.attributes.pads), keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Ieee(prepared),
+    onnx=Form(onnx, Layout.ANY),
     examples=(
         Example("one whole tile", PadAttributes(((0, 2), (0, 56))), (f32(6, 200),)),
         Example("ragged", PadAttributes(((0, 0), (1, 2), (3, 0))), (f32(3, 5, 7),)),

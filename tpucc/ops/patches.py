@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.axis import Axis
 from tpucc.ops.batch import images
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_f32, require_pair, require_rank
 from tpucc.ops.windows import MAX_STEP, Padding, Pair, axes, patches_of
@@ -43,6 +46,21 @@ def reference(attributes: PatchesAttributes, operands: Sequence[Array]) -> Array
     return patches_of(operands[0], *_axes(attributes, operands[0].shape))
 
 
+def onnx(g: Call) -> str:
+    """Pixels at one place of all windows are a slice of the image in steps; side by side they are the patches."""
+    (x,), axes = g.operands, _axes(g.attributes, g.types[0].shape)
+    if any(axis.before or axis.after for axis in axes):
+        pads = [side for end in ("before", "after") for side in (0, *(getattr(axis, end) for axis in axes), 0)]
+        x = g.node("Pad", x, g.integers(pads, "pads"))
+    where, steps = g.integers((1, 2), "axes"), g.integers([axis.stride for axis in axes], "steps")
+    spans = [(axis.outputs - 1) * axis.stride + 1 for axis in axes]
+    places = ([taps * axis.dilation for taps, axis in zip(at, axes, strict=True)] for at in np.ndindex(*(axis.window for axis in axes)))
+    parts = [
+        g.node("Slice", x, g.integers(first, "starts"), g.integers(np.add(first, spans).tolist(), "ends"), where, steps) for first in places
+    ]
+    return g.node("Concat", *parts, axis=3)
+
+
 OP = OpDef(
     name="patches",
     summary="the pixels of each window of an image, in one row",
@@ -58,6 +76,7 @@ OP = OpDef(
     facts=whole(batch=images),
     gradient=Missing("made by packing, after differentiation"),
     floats=Ieee(),
+    onnx=Form(onnx),
     examples=(
         Example("one whole tile", PatchesAttributes((1, 8), 8), (f32(1, 16, 16, 32),)),
         Example("ragged", PatchesAttributes(3, 2, "same"), (f32(2, 7, 9, 3),)),

@@ -14,6 +14,7 @@ from tpucc.numerics import quantise
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Boundary, Example, OpDef, Operand, RuleError
 from tpucc.ops.rules import FLOAT32_NORMAL, require_integer, require_number, shown
 
@@ -58,6 +59,13 @@ def reference(attributes: QuantizeAttributes, operands: Sequence[Array]) -> Arra
         return quantise(operands[0], attributes.scale, attributes.zero_point, attributes.format)
 
 
+def onnx(g: Call) -> str:
+    held = g.result.quantisation
+    assert held is not None
+    zero = np.asarray(held.zero_point, g.result.numpy)
+    return g.node("QuantizeLinear", *g.operands, g.number(held.scale, "scale"), g.constant(zero, "zero_point"))
+
+
 OP = OpDef(
     name="quantize",
     summary="real values as integers: round(x / scale) + zero_point",
@@ -74,6 +82,7 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Missing("it rounds, and its slope is 0 wherever it has one"),
     floats=Ieee(),
+    onnx=Form(onnx, Layout.ANY),
     examples=(
         Example("one whole tile", QuantizeAttributes(0.02), (f32(8, 256),)),
         Example("ragged", QuantizeAttributes(0.1, -128), (f32(3, 5, 257),)),

@@ -14,6 +14,7 @@ from tpucc.ops.batch import Case, Division, MixedError
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Stops
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import require_integer, require_shape
 
@@ -66,6 +67,7 @@ OP = OpDef(
     facts=whole(batch=_batch),
     gradient=Stops("random numbers depend on nothing that training changes"),
     floats=Ieee(),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", RandomUniformAttributes(0, (8, 256)), (DRAW,)),
         Example("ragged", RandomUniformAttributes(3, (3, 5, 257)), (DRAW,)),

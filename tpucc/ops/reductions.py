@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from tpucc.ir.types import TensorType, f32
 from tpucc.ops.batch import AVERAGED, Batch, Case, Division, MixedError
 from tpucc.ops.gradient import Backward, Value
+from tpucc.ops.onnx_form import Call
 from tpucc.ops.opdef import Array, Example, RuleError
 from tpucc.ops.rules import require_axis, require_f32, require_flag, require_integers
 
@@ -73,6 +74,14 @@ def lines(attributes: ReductionAttributes, x: Array) -> Array:
 def _order(attributes: ReductionAttributes, rank: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     axes = axes_of(attributes, rank)
     return tuple(axis for axis in range(rank) if axis not in axes), axes
+
+
+def reduced(g: Call, op: str) -> str:
+    """The ONNX form: the reduction `op`. Of a scalar there is nothing to reduce."""
+    axes = axes_of(g.attributes, g.types[0].rank)
+    if not axes:
+        return g.node("Identity", *g.operands)
+    return g.node(op, *g.operands, g.integers(axes, "axes"), keepdims=int(g.attributes.keepdims))
 
 
 def spread(g: Backward, value: Value) -> Value:

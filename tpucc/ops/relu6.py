@@ -8,6 +8,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form, Layout, clipped
 from tpucc.ops.opdef import Array, Clamp, OpDef, Operand
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -37,5 +38,6 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: clipped(g, 0.0, 6.0), Layout.ANY),
     examples=UNARY,
 )

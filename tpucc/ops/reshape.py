@@ -13,6 +13,7 @@ from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, RuleError, View
 from tpucc.ops.parts import Bounds, Part, Shape, all_of, shape_of
 from tpucc.ops.rules import require_integers, require_shape, reshaped
@@ -103,6 +104,7 @@ OP = OpDef(
     facts=moving(Values.VIEWED, part=viewed, batch=view_batch, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(prepared),
+    onnx=Form(lambda g: g.reshaped(g.operands[0], *g.result.shape)),
     examples=(
         Example("one whole tile", ReshapeAttributes((4, 2, 256)), (f32(8, 256),)),
         Example("ragged", ReshapeAttributes((-1, 257)), (f32(3, 5, 257),)),

@@ -14,6 +14,7 @@ from tpucc.ops.batch import images
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.rules import MAX_SIZE, require_f32, require_pair, require_rank, shown
 
@@ -89,6 +90,23 @@ def gradient(g: Backward) -> Gradients:
     return ((columns.transposed(0, 3, 2, 1) @ down).transposed(0, 3, 1, 2),)
 
 
+def onnx(g: Call) -> str:
+    """Nearest pixels are Resize where the image grows by whole numbers: for other sizes its float32 coordinates may round down too far."""
+    _, *sizes, _ = g.types[0].shape
+    _, *outputs, _ = g.result.shape
+    if g.attributes.mode == "nearest" and any(output % size for size, output in zip(sizes, outputs, strict=True)):
+        made = g.operands[0]
+        for axis, (size, output) in enumerate(zip(sizes, outputs, strict=True), 1):
+            made = g.node("Gather", made, g.integers(nearest(size, output).tolist(), "pixels"), axis=g.axis(axis))
+        return made
+    to = g.integers(g.by_axis(g.result.shape), "sizes")
+    if g.attributes.mode == "nearest":
+        how = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    else:
+        how = {"mode": "linear", "coordinate_transformation_mode": "half_pixel"}
+    return g.node("Resize", *g.operands, "", "", to, **how)
+
+
 OP = OpDef(
     name="resize",
     summary="images in another height and width",
@@ -107,6 +125,7 @@ OP = OpDef(
     facts=whole(batch=images),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(onnx, Layout.IMAGES),
     examples=(
         Example("one whole tile", ResizeAttributes((16, 8)), (f32(1, 8, 4, 256),)),
         Example("ragged", ResizeAttributes((7, 5)), (f32(2, 3, 9, 5),)),

@@ -13,6 +13,7 @@ from tpucc.ops.batch import Batch, Case, Division, beside
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_f32, require_integers, reshaped
@@ -61,8 +62,7 @@ OP = OpDef(
     name="shuffle_lanes",
     summary="the values of each row in another order",
     documentation=(
-        "The matrix unit does it by a product with a matrix of zeros and ones. ShuffleNet shuffles its channels so. ONNX: Reshape, "
-        "Transpose, Reshape."
+        "The matrix unit does it by a product with a matrix of zeros and ones. ShuffleNet shuffles its channels so. ONNX: Gather."
     ),
     operands=(Operand("x"),),
     attributes=ShuffleLanesAttributes,
@@ -72,6 +72,7 @@ OP = OpDef(
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
     gradient=Missing("made after differentiation"),
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Gather", *g.operands, g.integers(lanes(g.attributes), "order"), axis=g.axis(-1)), Layout.ANY),
     examples=(
         Example("one whole tile", ShuffleLanesAttributes((16, 16), (1, 0)), (f32(8, 256),)),
         Example("ragged", ShuffleLanesAttributes((3, 4, 2), (2, 0, 1)), (f32(2, 5, 24),)),

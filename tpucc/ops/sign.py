@@ -10,6 +10,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.comparisons import FLAT
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Ieee
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, unary
 
@@ -33,5 +34,6 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=FLAT,
     floats=Ieee(),
+    onnx=of_elements("Sign"),
     examples=UNARY,
 )

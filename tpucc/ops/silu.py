@@ -10,6 +10,7 @@ from tpucc.ops import sigmoid
 from tpucc.ops.facts import never, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -42,5 +43,6 @@ OP = OpDef(
     facts=of_one_value(monotone=never, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: g.node("Mul", g.operands[0], g.node("Sigmoid", g.operands[0])), Layout.ANY),
     examples=UNARY,
 )

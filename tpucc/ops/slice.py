@@ -15,6 +15,7 @@ from tpucc.ops.batch import Batch, Case, Division, MixedError
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule, Value
+from tpucc.ops.onnx_form import Call, Form, Layout
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape, shape_of
 from tpucc.ops.reshape import view
@@ -157,6 +158,25 @@ def _spaced(part: Value, axis: int, step: int) -> Value:
     return wide.call("slice", starts=(0,) * len(stops), stops=stops)
 
 
+NO_END = -(2**63)
+"""ONNX's stop of a range that runs down to the first place."""
+
+
+def onnx(g: Call) -> str:
+    """Of the axes that aren't taken whole; a range that runs down to the first place has no end there."""
+    places = [g.attributes.ranges[axis] for axis in g.by_axis(range(g.types[0].rank))]
+    sizes = g.by_axis(g.types[0].shape)
+    taken = [axis for axis, (part, size) in enumerate(zip(places, sizes, strict=True)) if part != range(size)]
+    if not taken and not g.attributes.squeeze:
+        return g.node("Identity", *g.operands)
+    starts, stops = ([getattr(places[axis], end) for axis in taken] for end in ("start", "stop"))
+    ends = [stop if stop >= 0 else NO_END for stop in stops]
+    limits = (g.integers(values, role) for values, role in ((starts, "starts"), (ends, "ends"), (taken, "axes")))
+    steps = [places[axis].step for axis in taken]
+    made = g.node("Slice", *g.operands, *limits, g.integers(steps, "steps")) if taken else g.operands[0]
+    return g.node("Squeeze", made, g.integers(g.attributes.squeeze, "squeezed")) if g.attributes.squeeze else made
+
+
 OP = OpDef(
     name="slice",
     summary="a rectangular part of a tensor: x[:, 0:4], x[:, t], x[::2]",
@@ -173,6 +193,7 @@ OP = OpDef(
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(prepared),
+    onnx=Form(onnx, Layout.ANY),
     examples=(
         Example("one gate of an LSTM: one whole tile", SliceAttributes((0, 256), (8, 512)), (f32(8, 1024),)),
         Example("ragged", SliceAttributes((1, 3, 0), (2, 8, 257)), (f32(3, 9, 257),)),

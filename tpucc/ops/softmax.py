@@ -13,6 +13,7 @@ from tpucc.ops.batch import Division, beside
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import require_axis, require_f32
 
@@ -79,6 +80,7 @@ OP = OpDef(
     facts=whole(batch=lambda case: Division(beside(case, case.attributes.axis))),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: g.node("Softmax", *g.operands, axis=g.attributes.axis)),
     examples=(
         Example("one whole tile", SoftmaxAttributes(), (f32(8, 256),)),
         Example("ragged, along the first axis", SoftmaxAttributes(0), (f32(3, 5, 257),)),

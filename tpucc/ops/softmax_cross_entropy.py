@@ -12,7 +12,8 @@ from tpucc.ir.types import Range
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
-from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, share
+from tpucc.ops.losses import ON_HOST, at_labels, hot, infer_labelled, labelled, of_labels, onnx_items, share
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, OpDef, Operand
 from tpucc.ops.softmax import exponentials
 
@@ -42,6 +43,10 @@ def gradient(g: Backward) -> Gradients:
     return (z.call("softmax") - hot(g)) * share(g, label), None
 
 
+def onnx(g: Call) -> str:
+    return g.node("SoftmaxCrossEntropyLoss", *onnx_items(g, g.operands[0]), reduction="mean")
+
+
 OP = OpDef(
     name="softmax_cross_entropy",
     summary="the mean of -log softmax(z)[label]",
@@ -58,5 +63,6 @@ OP = OpDef(
     facts=whole(batch=of_labels),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(onnx),
     examples=labelled(Range(-9.0, 9.0)),
 )

@@ -12,6 +12,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
 
@@ -44,6 +45,7 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=NoForm("training makes it, and an exported model computes results"),
     examples=(
         Example("one whole tile", StateAttributes("fc1.w"), (f32(256, 256),)),
         Example("ragged", StateAttributes("adam.first/fc2.b", 0.0), (f32(257),)),

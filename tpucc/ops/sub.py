@@ -10,6 +10,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import never, of_two_values
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Arithmetic, Array, OpDef, Operand
 from tpucc.ops.rules import BROADCAST, binary
 
@@ -42,5 +43,6 @@ OP = OpDef(
     facts=of_two_values(commutative=never, signs=(1, -1), fuses_into="arithmetic"),
     gradient=Rule(gradient),
     floats=Ieee(lambda _: np.subtract),
+    onnx=of_elements("Sub"),
     examples=BROADCAST,
 )

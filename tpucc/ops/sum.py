@@ -10,8 +10,9 @@ from tpucc.floating.arithmetic import Arithmetic
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form
 from tpucc.ops.opdef import Array, OnHost, OpDef, Operand
-from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, axes_of, beside, infer, spread
+from tpucc.ops.reductions import EXAMPLES, ReductionAttributes, as_result, axes_of, beside, infer, reduced, spread
 
 
 def reference(attributes: ReductionAttributes, operands: Sequence[Array]) -> Array:
@@ -45,5 +46,6 @@ OP = OpDef(
     facts=whole(batch=lambda case: beside(case, "adds up over")),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=Form(lambda g: reduced(g, "ReduceSum")),
     examples=EXAMPLES,
 )

@@ -11,6 +11,7 @@ from tpucc.ir.graph import NoAttributes
 from tpucc.ops.facts import always, of_one_value
 from tpucc.ops.floats import Defined
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import of_elements
 from tpucc.ops.opdef import Array, OpDef, Operand, Table
 from tpucc.ops.rules import UNARY, applied, unary
 
@@ -42,5 +43,6 @@ OP = OpDef(
     facts=of_one_value(monotone=always, keeps_parameters=False),
     gradient=Rule(gradient),
     floats=Defined(defined),
+    onnx=of_elements("Tanh"),
     examples=UNARY,
 )

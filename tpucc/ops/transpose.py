@@ -11,6 +11,7 @@ from tpucc.ops.batch import Batch, Case, Division
 from tpucc.ops.facts import Values, moving
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Call, Form
 from tpucc.ops.opdef import Array, Example, OpDef, Operand, Rearrangement, RuleError
 from tpucc.ops.parts import Bounds, Part, Shape
 from tpucc.ops.rules import require_integers, reshaped
@@ -69,6 +70,10 @@ def gradient(g: Backward) -> Gradients:
     return [g.dy.transposed(*map(perm.index, range(len(perm))))]
 
 
+def onnx(g: Call) -> str:
+    return g.node("Transpose", *g.operands, perm=[axis % g.result.rank for axis in g.attributes.perm])
+
+
 OP = OpDef(
     name="transpose",
     summary="the axes in another order",
@@ -84,6 +89,7 @@ OP = OpDef(
     facts=moving(Values.PICKED, part=_part, batch=_batch, keeps_parameters=True),
     gradient=Rule(gradient),
     floats=Ieee(prepared),
+    onnx=Form(onnx),
     examples=(
         Example("one whole tile", TransposeAttributes((1, 0)), (f32(256, 256),)),
         Example("ragged", TransposeAttributes((0, -1, 1)), (f32(3, 5, 257),)),

@@ -10,8 +10,9 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops import conv_transpose2d
 from tpucc.ops.conv_transpose2d import ConvTranspose2dAttributes
 from tpucc.ops.floats import Defined
-from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, reference_fused
+from tpucc.ops.fused import Fused, defined_alone, defined_fused, infer_fused, onnx_activated, reference_fused
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, Matrix, OpDef, Operand
 from tpucc.ops.windows import Padding, Pair
 
@@ -59,6 +60,7 @@ OP = OpDef(
     facts=conv_transpose2d.FACTS,
     gradient=Missing("made by fusion, after differentiation"),
     floats=Defined(defined),
+    onnx=Form(lambda g: onnx_activated(g, conv_transpose2d.onnx(g)), Layout.IMAGES),
     examples=(
         Example("one whole tile", TransposedConvolutionAttributes("relu", stride=2), (f32(1, 8, 8, 256), f32(2, 2, 256, 256), f32(256))),
         Example("ragged", TransposedConvolutionAttributes(stride=2, padding="same"), (f32(2, 4, 5, 3), f32(3, 2, 3, 5), f32(5))),

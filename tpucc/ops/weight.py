@@ -13,6 +13,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import Declared
 from tpucc.ops.opdef import Example, Given, OpDef
 from tpucc.ops.rules import declared, require_f32, same
 
@@ -41,6 +42,7 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=Declared("an initializer, under its key"),
     examples=(
         Example("one whole tile", WeightAttributes("fc1.w"), (f32(256, 256),)),
         Example("ragged", WeightAttributes("fc2.b"), (f32(257),)),

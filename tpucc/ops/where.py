@@ -12,6 +12,7 @@ from tpucc.ops.batch import element_by_element
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import Backward, Gradients, Rule
+from tpucc.ops.onnx_form import Form, Layout
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand
 from tpucc.ops.rules import broadcast, require_f32
 
@@ -49,6 +50,7 @@ OP = OpDef(
     facts=whole(batch=element_by_element),
     gradient=Rule(gradient),
     floats=Ieee(),
+    onnx=Form(lambda g: g.node("Where", g.nodes.boolean(g.operands[0]), *g.operands[1:]), Layout.ANY),
     examples=(
         Example("one whole tile", NoAttributes(), (f32(8, 256), f32(8, 256), f32(8, 256))),
         Example("ragged, a value a column", NoAttributes(), (f32(3, 5, 57), f32(3, 5, 57), f32(57))),

@@ -145,6 +145,14 @@ def infer_pool(attributes: PoolAttributes, types: Sequence[TensorType]) -> Tenso
     return f32(types[0].shape[0], height.outputs, width.outputs, types[0].shape[3])
 
 
+def onnx_windows(height: Axis, width: Axis) -> dict[str, list[int]]:
+    """The attributes by which ONNX has these windows; without dilation where there is none, for pools haven't any."""
+    both = (height, width)
+    made = {"kernel_shape": [axis.window for axis in both], "strides": [axis.stride for axis in both]}
+    made["pads"] = [axis.before for axis in both] + [axis.after for axis in both]
+    return made | ({"dilations": [axis.dilation for axis in both]} if any(axis.dilation > 1 for axis in both) else {})
+
+
 def reduce_axis(x: Array, dimension: int, axis: Axis, ufunc: np.ufunc, initial: float) -> Array:
     """`ufunc` of the pixels of each window along one dimension of `x` [N, H, W, C], which is `axis`."""
     shape = (*x.shape[:dimension], axis.outputs, *x.shape[dimension + 1 :])

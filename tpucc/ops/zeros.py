@@ -11,6 +11,7 @@ from tpucc.ir.types import TensorType, f32
 from tpucc.ops.facts import given
 from tpucc.ops.floats import Ieee
 from tpucc.ops.gradient import LEAF
+from tpucc.ops.onnx_form import constant_of
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef
 from tpucc.ops.rules import require_shape
 
@@ -50,5 +51,6 @@ OP = OpDef(
     facts=given(),
     gradient=LEAF,
     floats=Ieee(),
+    onnx=constant_of(lambda _: 0.0),
     examples=SHAPES,
 )

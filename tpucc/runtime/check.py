@@ -60,14 +60,14 @@ def float_reference(graph: Graph, inputs: Arrays) -> dict[str, AnyArray]:
 def compare_with_reference(runtime: Runtime, layers: Graph, inputs: Arrays) -> list[Comparison]:
     """Every integer that the device hands back, against the layers' reference. `inputs` have any batch that `run` takes."""
     names = [port.name for port in runtime.program.outputs]
-    found = [(evaluate(layers, part, LAYER_REFERENCES, keep=names), runtime.ports(part)) for part in _parts(runtime, inputs)]
-    return [_compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
+    found = [(evaluate(layers, part, LAYER_REFERENCES, keep=names), runtime.ports(part)) for part in parts_of(runtime, inputs)]
+    return [compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
 
 
 def compare_executors(runtime: Runtime, inputs: Arrays) -> list[Comparison]:
     """For a program without its layers: the fast executor against the plain one, instruction by instruction."""
-    found = [(runtime.ports(part, plain=True), runtime.ports(part)) for part in _parts(runtime, inputs)]
-    return [_compared(port.name, [(w[port.name], g[port.name]) for w, g in found]) for port in runtime.program.outputs]
+    found = [(runtime.ports(part, plain=True), runtime.ports(part)) for part in parts_of(runtime, inputs)]
+    return [compared(port.name, [(w[port.name], g[port.name]) for w, g in found]) for port in runtime.program.outputs]
 
 
 def error_statistics(outputs: Arrays, reference: Arrays) -> list[ErrorStatistics]:
@@ -88,14 +88,14 @@ def random_inputs(runtime: Runtime, seed: int = 0) -> dict[str, AnyArray]:
     return {name: drawn(generator, kind) for name, kind in runtime.inputs.items()}
 
 
-def _parts(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
+def parts_of(runtime: Runtime, inputs: Arrays) -> list[Arrays]:
     """The inputs of one core at a time: round by round of the model's batch, core by core."""
     rows = rows_given(runtime.inputs, inputs, runtime.batch)
     whole = [inputs] if rows is None or runtime.batch is None else rounds(inputs, rows, runtime.batch)
     return [part for batch in whole for part in runtime.parts(batch)]
 
 
-def _compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
+def compared(name: str, pairs: list[tuple[AnyArray, AnyArray]]) -> Comparison:
     wanted, got = (np.concatenate([pair[side].reshape(-1) for pair in pairs]) for side in (0, 1))
     unequal = np.flatnonzero(wanted != got)
     if not len(unequal):

@@ -1,6 +1,6 @@
 """One verdict on a compiled model: are its values right, is its program valid, how good is it.
 
-Three comparisons, each with a fault that only it finds:
+Four comparisons, each with a fault that only it finds:
 
 - *integers*: all that the device hands back against the layers' integer reference, exactly. A wrong stage after the layer graph shows here.
 - *passes*: the outputs of the graph before a pass of the user's and after it, by the operators' references. Float32 sums in another order
@@ -8,18 +8,22 @@ Three comparisons, each with a fault that only it finds:
 - *float32*: the outputs of the program and those of the model in float32. Quantisation explains some noise: as much as the model has
   without the user's passes, and half as much again. A pass that calibrates or quantises badly shows here. So does an edited graph that
   computes something else than its model.
+- *ONNX Runtime*, where it is asked: the same integers, of a library that shares no code with tpucc. A fault in the layers' reference itself
+  would show here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from tpucc.compilation import Compilation
-from tpucc.diagnostics import Diagnostic, Error
+from tpucc.diagnostics import Diagnostic, Error, UsageError
 from tpucc.driver import passes_of, without_passes
 from tpucc.ir.graph import Graph
 from tpucc.isa.program import Program
@@ -39,6 +43,8 @@ from tpucc.runtime.check import (
 )
 from tpucc.runtime.runtime import Runtime
 
+Against = Literal["onnxruntime"]
+"""A library that computes the same layers."""
 ROUNDING = 1e-4
 """The difference that float32 sums in another order may make, as a share of an output's largest magnitude: a thousand roundings."""
 NOISE = 1.5
@@ -94,15 +100,23 @@ def refused(error: Error) -> Verdict:
     return Verdict(False, None, 0, 0, 0, error.diagnostics)
 
 
-def judge(runtime: Runtime, compilation: Compilation | None, inputs: Mapping[str, npt.ArrayLike] | None = None, seed: int = 0) -> Verdict:
+def judge(
+    runtime: Runtime,
+    compilation: Compilation | None,
+    inputs: Mapping[str, npt.ArrayLike] | None = None,
+    seed: int = 0,
+    against: Against | None = None,
+) -> Verdict:
     """The verdict on a program, on `inputs` or else on the calibration inputs, and on random ones that `seed` draws.
 
     A program without its compilation has no layers to compare with: the fast executor is compared with the plain one. Raises `InputError`
-    when `inputs` don't fit.
+    when `inputs` don't fit, and `UsageError` where the library `against` isn't there, or the layers are not.
     """
     program = runtime.program
     findings = tuple(Diagnostic(found.code, found.message) for found in verify(program))
-    difference = None if findings else next(_differences(runtime, compilation, _cases(runtime, compilation, inputs, seed)), None)
+    cases = _cases(runtime, compilation, inputs, seed)
+    differences = chain(_differences(runtime, compilation, cases), _outside(runtime, compilation, cases) if against else ())
+    difference = None if findings else next(differences, None)
     return Verdict(
         not findings and difference is None,
         difference,
@@ -142,10 +156,24 @@ def _differences(runtime: Runtime, made: Compilation | None, cases: list[dict[st
             yield from _of_noise(runtime, made, inputs)
 
 
-def _of_device(program: Program, made: Compilation | None, compared: Comparison) -> Difference:
+def _outside(runtime: Runtime, made: Compilation | None, cases: list[dict[str, AnyArray]]) -> Iterator[Difference]:
+    """The first difference of each value from ONNX Runtime's."""
+    from tpucc.runtime.outside import compare_with_onnxruntime
+
+    if made is None or made.layers is None:
+        raise UsageError(Diagnostic("E0515", "a program that was loaded has no layers to judge by; compile the source to see them"))
+    for inputs in cases:
+        for compared in compare_with_onnxruntime(runtime, made.layers, inputs):
+            if compared.unequal:
+                yield _of_device(runtime.program, made, compared, "ONNX Runtime")
+
+
+def _of_device(
+    program: Program, made: Compilation | None, compared: Comparison, stage: str = "the layers' integer reference"
+) -> Difference:
     maker = maker_of(program, compared.name, compared.index)
     place = made.places.line(maker.instruction) if maker is not None and made is not None and made.places is not None else ""
-    where, stage = f"{compared.name}{list(compared.index)}", "the layers' integer reference"
+    where = f"{compared.name}{list(compared.index)}"
     return Difference(where, compared.expected, compared.got, stage, **(asdict(maker) if maker is not None else {}), place=place)
 
 

@@ -24,6 +24,7 @@ from tpucc.ops.evaluate import evaluate
 from tpucc.ops.facts import whole
 from tpucc.ops.floats import NoFloats
 from tpucc.ops.gradient import Missing
+from tpucc.ops.onnx_form import NoForm
 from tpucc.ops.opdef import Array, Example, OnHost, OpDef, Operand, RuleError
 from tpucc.ops.verify import verify_operators
 
@@ -67,6 +68,7 @@ def operator(rules: Rules, submission: Submission) -> OpDef[Any]:
         facts=whole(batch=_undivided),
         gradient=Missing("nothing is trained in this lab"),
         floats=NoFloats("it is the lab's"),
+        onnx=NoForm("it is the lab's"),
         examples=(Example("along the last axis", attributes(1, -1), (f32(2, 3), f32(2, 3))),),
     )
 

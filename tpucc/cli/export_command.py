@@ -1,0 +1,44 @@
+"""`tpucc export MODEL.tpu -o MODEL.onnx`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tpucc.cli.options import FILE, compile_options, like_option
+from tpucc.cli.progress import Progress
+from tpucc.cli.work import compiled, told
+from tpucc.diagnostics import counted, printable
+from tpucc.files import write_file
+from tpucc.passes.divide_batch import DivideBatch
+from tpucc.runtime.export import exported
+
+
+@click.command("export")
+@click.argument("model", type=FILE)
+@click.option("-o", "--output", type=FILE, metavar="MODEL.onnx", help="Where to write it (default: beside MODEL).")
+@click.option("--quantized", is_flag=True, help="Write the layers that the device computes, in its integers.")
+@compile_options
+@like_option
+@click.option("--quiet", is_flag=True, help="Print nothing but errors.")
+def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **given: Any) -> None:
+    """Write MODEL as an ONNX file, with its weights: in float32, or in the device's integers.
+
+    Inputs and outputs have MODEL's names and layout: images are channels last.
+    """
+    place = output or model.with_suffix(".onnx")
+    if place.resolve() == model.resolve():
+        raise click.UsageError(f"{printable(str(model))} would be written over: -o says where else to write")
+    with Progress(not quiet) as progress:
+        made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else "weights", progress=progress)
+        progress.stage("export")
+        written, data = exported(made, quantized)
+        write_file(place, data)
+        named = zip(made.graph.outputs if made.graph else (), written.outputs, strict=False)
+        renamed = [f"{output.name} is an input too: ONNX's output is {name}" for output, name in named if output.name != name]
+        told(renamed, progress, quiet)
+    if not quiet:
+        parts = [counted(len(written.nodes), "node"), counted(len(written.initializers), "initializer"), counted(len(data), "byte")]
+        click.echo(f"{printable(str(place))}: {', '.join(parts)}")

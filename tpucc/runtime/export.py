@@ -1,0 +1,40 @@
+"""A compiled model as an ONNX file: its operators in float32, or its layers in the device's integers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from tpucc.compilation import Compilation
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.interop.onnx.writing.file import onnx_bytes
+from tpucc.interop.onnx.writing.graph import onnx_model
+from tpucc.interop.onnx.writing.model import OnnxModel
+from tpucc.ir.graph import Graph
+from tpucc.ops.weight import WeightAttributes
+from tpucc.passes.divide_batch import DivideBatch
+
+
+def exported(made: Compilation, quantised: bool) -> tuple[OnnxModel, bytes]:
+    """The model as ONNX nodes, and the file. Quantised, it is the layers for the whole batch, whatever the number of cores.
+
+    Raises `UsageError` E0515 where the compilation has no such graph, and the errors of `onnx_model` and `onnx_bytes`.
+    """
+    graph = _layers(made) if quantised else made.graph
+    if graph is None:
+        kind = "layer graph" if quantised else "operator graph"
+        raise UsageError(Diagnostic("E0515", f"there is no {kind} to export; compile the source"))
+    model = onnx_model(graph, _keys(made))
+    return model, onnx_bytes(model, made.source)
+
+
+def _layers(made: Compilation) -> Graph | None:
+    """The layers before the batch was divided among cores."""
+    graphs = [(snapshot.stage, snapshot.value) for snapshot in made.snapshots if isinstance(snapshot.value, Graph)]
+    before = [graph for (_, graph), (stage, _) in pairwise(graphs) if stage == DivideBatch.name]
+    return before[-1] if before else made.layers
+
+
+def _keys(made: Compilation) -> dict[str, str]:
+    """The keys of the weights in the weight file, by their nodes' names."""
+    nodes = made.model.graph if made.model is not None else ()
+    return {node.name: node.attributes.key for node in nodes if isinstance(node.attributes, WeightAttributes)}

@@ -1,0 +1,72 @@
+"""The outside judge: ONNX Runtime, which shares no code with tpucc, computes the layers of a model as they are exported.
+
+It gets the integers that enter each part of the device's work, and must give those that leave it, bit for bit. The host's steps between
+them are in float32, in which two libraries differ in their last bits: they are not ONNX Runtime's to judge.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.interop.onnx.writing.file import onnx_bytes
+from tpucc.interop.onnx.writing.graph import onnx_model
+from tpucc.interop.onnx.writing.model import OnnxModel
+from tpucc.ir.graph import Graph
+from tpucc.layers.partition import partition
+from tpucc.layers.reference import LAYER_REFERENCES
+from tpucc.numerics import AnyArray
+from tpucc.ops.evaluate import evaluate
+from tpucc.runtime.check import Comparison, compared, parts_of
+from tpucc.runtime.runtime import Runtime
+
+THREADS = 1
+"""Of a session: the bits are the same with any number, and a model's layers are small."""
+
+
+class Session:
+    """ONNX Runtime with a model. Raises `UsageError` E1020 where it isn't installed.
+
+    It computes what the file says: its optimizer would put other operators in the place of some, which round in another way.
+    """
+
+    def __init__(self, model: OnnxModel, data: bytes | None = None) -> None:
+        runtime = _required()
+        options = runtime.SessionOptions()
+        options.log_severity_level = 3
+        options.intra_op_num_threads = options.inter_op_num_threads = THREADS
+        options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self._outputs = list(model.outputs)
+        self._session = runtime.InferenceSession(data or onnx_bytes(model), options, providers=["CPUExecutionProvider"])
+
+    def run(self, inputs: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
+        """An array for each output, from one for each input."""
+        return dict(zip(self._outputs, self._session.run(self._outputs, dict(inputs)), strict=True))
+
+
+def _required() -> Any:
+    """The package onnxruntime. Raises `UsageError` E1020."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+    try:
+        import onnxruntime
+    except ImportError as error:
+        text, mend = f"this needs a package that isn't installed: {error.name}", "python -m pip install 'tpucc[onnxruntime]' installs it"
+        raise UsageError(Diagnostic("E1020", text, help=(mend,))) from None
+    return onnxruntime
+
+
+def compare_with_onnxruntime(runtime: Runtime, layers: Graph, inputs: Mapping[str, AnyArray]) -> list[Comparison]:
+    """Every integer that the device hands back, against ONNX Runtime. `inputs` have any batch that `run` takes."""
+    device = partition(layers).device
+    names = [port.name for port in runtime.program.outputs if port.name in device.output_nodes]
+    if not names:
+        return []
+    session, entering = Session(onnx_model(device)), [node.name for node in device.inputs]
+    found: list[tuple[Mapping[str, AnyArray], Mapping[str, AnyArray]]] = []
+    for part in parts_of(runtime, inputs):
+        values = evaluate(layers, part, LAYER_REFERENCES, keep=entering)
+        wanted = dict(zip((output.node for output in device.outputs), session.run({n: values[n] for n in entering}).values(), strict=True))
+        found.append((wanted, runtime.ports(part)))
+    return [compared(name, [(wanted[name], got[name]) for wanted, got in found]) for name in names]
