@@ -1,4 +1,4 @@
-"""The gallery: every program runs as its references do, here at small sizes, and is listed with a word on what it shows."""
+"""The gallery: every program runs as its references and ONNX Runtime do, here at small sizes; a page says what there is to see."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from tpucc.interop.programs import examples, folder
 
 SMALL: Mapping[str, Mapping[str, int]] = {
     "bert_tiny": {"batch": 2, "length": 9, "width": 24, "heads": 3, "words": 40},
+    "digits_mobilenet": {"batch": 20},
+    "digits_vit": {"batch": 20},
     "dlrm": {"batch": 3, "categories": 3, "entries": 20, "width": 5},
     "gpt2_block": {"length": 7, "width": 24, "heads": 3},
     "gru": {"batch": 3, "time": 5, "features": 7, "units": 9},
@@ -23,6 +25,7 @@ SMALL: Mapping[str, Mapping[str, int]] = {
     "shufflenet": {"size": 32},
     "tcn": {"batch": 2, "time": 21, "features": 3, "filters": 10},
     "unet": {"size": 16, "filters": 5},
+    "vit_tiny": {"size": 32, "layers": 2, "width": 24},
 }
 """Their params, where they run fast."""
 
@@ -30,7 +33,7 @@ SMALL: Mapping[str, Mapping[str, int]] = {
 @pytest.mark.parametrize("name", SMALL)
 def test_a_program_of_the_gallery_runs_as_its_references_do(name: str) -> None:
     executable = tpucc.compile(folder() / "gallery" / f"{name}.tpu", params=SMALL[name])
-    verdict = tpucc.judge(executable, seed=3)
+    verdict = tpucc.judge(executable, seed=3, against="onnxruntime")
     assert verdict.equal, verdict
 
 

@@ -62,3 +62,10 @@ def test_a_program_that_is_not_there_is_offered(path: str, capsys: pytest.Captur
     assert "help: tpucc new digits_mlp writes the program of this name" in capsys.readouterr().err
     assert run("compile", "elsewhere.tpu") == 2
     assert "tpucc new" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["digits_vit", "digits_mobilenet"])
+def test_a_program_of_the_gallery_comes_with_the_data_that_it_shares(name: str) -> None:
+    assert run("new", "mine", "--from", name) == 0
+    assert run("check", "mine/mine.tpu") == 0
+    assert {path.name for path in Path("mine").glob("*.npz")} >= {"mine.npz", "mine_test.npz", "digits_calibration.npz"}

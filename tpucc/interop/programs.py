@@ -23,8 +23,11 @@ class Example:
 
     @property
     def data(self) -> tuple[Path, ...]:
-        """Its weights, calibration inputs, held-out set and training examples in this order, as far as it has them."""
-        return tuple(path for path in sorted(self.source.parent.glob("*.npz")) if re.match(rf"{self.source.stem}[._]", path.name))
+        """Its weights, calibration inputs, held-out set and training examples, as far as it has them: those named after it, and those that
+        it names."""
+        text = self.source.read_text("utf-8")
+        paths = sorted(self.source.parent.glob("*.npz"))
+        return tuple(path for path in paths if re.match(rf"{self.source.stem}[._]", path.name) or f'"{path.name}"' in text)
 
     def written_as(self, name: str) -> dict[str, bytes]:
         """Its files under another name, by which its source then calls them."""

@@ -72,8 +72,8 @@ def _is_declared(node: Node) -> bool:
     return not is_layer(node) and isinstance(OPS[node.op].onnx, Declared)
 
 
-def _form(node: Node) -> Form:
-    form = layer_form(node) if is_layer(node) else OPS[node.op].onnx
+def _form(node: Node, graph: Graph) -> Form:
+    form = layer_form(node, graph) if is_layer(node) else OPS[node.op].onnx
     assert isinstance(form, Form)
     return form
 
@@ -111,7 +111,7 @@ class _Writer:
     def written(self, needed: Collection[str]) -> OnnxModel:
         for node in self._graph:
             if node.name in needed and not _is_declared(node) and not is_dequantised(node):
-                form = _form(node)
+                form = _form(node, self._graph)
                 self._write(node, form, self._is_channels_first(node, form))
         for output, result in zip(self._graph.outputs, self._results, strict=True):
             if (name := self.own(output.node)) != result:
@@ -151,7 +151,7 @@ class _Writer:
             if data is not None:
                 self._own[name] = self.constant(data, self._keys.get(name, name))
             elif is_dequantised(node):
-                self._write(node, _form(node), first=False)
+                self._write(node, _form(node, self._graph), first=False)
             else:
                 self._own[name] = self._transposed(self._images[name], CHANNELS_LAST, self._name(name), node)
         return self._own[name]
@@ -167,7 +167,7 @@ class _Writer:
             elif node.type.rank != IMAGE:
                 return self.own(name)
             elif is_dequantised(node):
-                self._write(node, _form(node), first=True)
+                self._write(node, _form(node, self._graph), first=True)
             else:
                 self._images[name] = self._transposed(self.own(name), CHANNELS_FIRST, self.fresh(f"{name}.nchw"), node)
         return self._images[name]

@@ -20,8 +20,8 @@ import numpy as np
 
 from tpucc.diagnostics import Diagnostic, UsageError
 from tpucc.ir.dtypes import DEVICE_FORMATS, IntegerFormat
-from tpucc.ir.graph import Node
-from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Sides, Vector, scaled
+from tpucc.ir.graph import Graph, Node
+from tpucc.layers.kinds import Conv, Fc, Layer, Move, Pool, Requantise, Sides, Vector, is_written, scaled
 from tpucc.numerics import EXACT, AnyArray, Float32, Int64
 from tpucc.ops.axis import Axis
 from tpucc.ops.onnx_form import Call, Form, Layout
@@ -31,11 +31,13 @@ NEIGHBOURS = 2
 BYTE = 256
 
 
-def layer_form(node: Node) -> Form:
-    """The ONNX form of a layer."""
+def layer_form(node: Node, graph: Graph) -> Form:
+    """The ONNX form of a layer of a graph."""
     layer = node.attributes
     assert isinstance(layer, Layer)
     match layer:
+        case Fc(sources=count) if is_written(graph[node.operands[count]]):
+            return Form(_fc_of_computed)
         case Fc():
             return Form(_fc, Layout.ANY if DEVICE_FORMATS[node.type.dtype].has_exact_tables else Layout.OWN)
         case Conv():
@@ -78,6 +80,18 @@ def _fc(g: Call) -> str:
         wide = [g.node("MatMul", g.node("Cast", x, to="f64"), g.node("Cast", weights, to="f64")) for x, _, weights in pairs]
         sums = g.node("Cast", g.node("Add", _added(g, wide), g.node("Cast", g.operands[2 * count], to="f64")), to="f32")
     return _requantised(g, layer.epilogue, g.node("Mul", sums, g.operands[2 * count + 1]))
+
+
+def _fc_of_computed(g: Call) -> str:
+    """Rows times matrices that the host computes, for each item of the batch. Both have the zero point 0, so that nothing is folded."""
+    layer: Fc = g.attributes
+    x, weights, bias, multiplier = g.operands[:4]
+    if _format(g).has_exact_tables:
+        sums = g.node("Cast", g.node("Add", g.node("MatMulInteger", x, weights), bias), to="f32")
+    else:
+        product = g.node("MatMul", g.node("Cast", x, to="f64"), g.node("Cast", weights, to="f64"))
+        sums = g.node("Cast", g.node("Add", product, g.node("Cast", bias, to="f64")), to="f32")
+    return _requantised(g, layer.epilogue, g.node("Mul", sums, multiplier))
 
 
 def _fc_of_images(g: Call) -> str:
