@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from tpucc.cli.columns import described
+from tpucc.cli.columns import described, filled
 from tpucc.passes.base import ASKED, options_of
 from tpucc.passes.pipeline import PASSES
 from tpucc.passes.training.pipeline import TRAINING_PASSES
@@ -20,7 +20,8 @@ def command() -> None:
         name = f"{step.name:<22} {LEVELS.get(step.level, f'-O{step.level}')}"
         click.echo(described(name, 29, step.summary))
         for option in options_of(step):
-            click.echo(f"{'':<29} --{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})")
+            flag = f"--{step.name}-{option.name.replace('_', '-')} (default {getattr(step, option.name)})"
+            click.echo(filled(flag, " " * 30, " " * 32))
     click.echo("\nof training, from the loss to the graph of one step:")
     for step in TRAINING_PASSES:
         click.echo(described(step.name, 29, step.summary))
