@@ -132,8 +132,8 @@ def _programs() -> Iterator[str]:
 def _gallery() -> Iterator[str]:
     yield "## The gallery\n"
     yield (
-        "The programs of `programs/gallery/`: [networks that people have](../networks.md#the-gallery), as they were published, with random "
-        "weights.\n"
+        "The programs of `programs/gallery/`: [networks that people have](../networks.md#the-gallery). Those that begin with *digits* are "
+        "trained; the others are as they were published, with random weights.\n"
     )
     yield from _table(GALLERY)
 
