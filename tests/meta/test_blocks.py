@@ -80,6 +80,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with what a page expects of the project's."""
     for name in ("programs", "docs"):
         (tmp_path / name).symlink_to(ROOT / name)
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody types more
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # as Python has it in the folder that it is started in
     return tmp_path

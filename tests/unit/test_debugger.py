@@ -151,6 +151,12 @@ def test_a_wrong_command_says_what_is_right(
     assert says in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("stream", [None, io.StringIO()], ids=["closed", "empty"])
+def test_nobody_asks(stream: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", stream)
+    assert run("debug", folder() / "01_hello.tpu", "--quiet") == 0
+
+
 def test_quit_ends_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("quit\nstep\n"))
     assert run("debug", folder() / "01_hello.tpu", "--quiet") == 0

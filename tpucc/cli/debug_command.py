@@ -53,7 +53,7 @@ def command(model: Path, input_file: Path | None, quiet: bool, **given: Any) -> 
 
 def _converse(session: Session) -> int:
     """Answers commands to the end of the input; whether one was wrong where nobody could type another."""
-    alone, status = not sys.stdin.isatty(), 0
+    alone, status = sys.stdin is None or not sys.stdin.isatty(), 0
     for line in _lines(alone):
         try:
             answer = session.answer(line)
@@ -68,7 +68,7 @@ def _converse(session: Session) -> int:
 
 def _lines(alone: bool) -> Iterator[str]:
     if alone:
-        for line in sys.stdin:
+        for line in sys.stdin or ():
             click.echo(f"{PROMPT}{printable(line.strip())}")
             yield line
         return
