@@ -44,6 +44,7 @@ def test_the_cause_is_that_of_the_numbers(name: str) -> None:
         assert word in found.cause
     assert found.difference == b.stats["cycles"] - a.stats["cycles"] != 0
     assert sum(pair.difference for pair in found.rows.values()) == found.difference
+    assert sum(pair.difference for pair in found.groups.values()) == found.difference
     assert sum(layer.cycles.difference for layer in found.layers) == found.difference
     assert sum(pair.b for pair in found.rows.values()) == b.stats["cycles"]
     back = tpucc.compare(b, a)

@@ -61,7 +61,7 @@ def test_large_products_are_the_matrix_units_and_small_ones_the_hosts() -> None:
     assert notes[0].startswith("the host writes the right side of q_product @ turned to weight memory: about ")
     small, notes = chosen(attention(6, 4))
     assert not small
-    assert notes[0].startswith("by way of weight memory, q_product @ turned would take about ")
+    assert notes[0].startswith("the host computes q_product @ turned: about ")
 
 
 def test_one_way_can_be_chosen_for_all() -> None:

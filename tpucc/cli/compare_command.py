@@ -102,6 +102,7 @@ def _json(found: Comparison, sides: list[Executable]) -> dict[str, Any]:
         "cycles": pair(found.cycles),
         "difference": found.difference,
         "cause": found.cause,
+        "spent": {words: pair(value) | {"difference": value.difference} for words, value in found.groups.items()},
         "breakdown": {key: pair(value) | {"difference": value.difference} for key, value in found.rows.items()},
         "counts": {name.strip(): pair(value) | {"difference": value.difference} for name, value in found.counts.items()},
         "layers": [

@@ -141,6 +141,8 @@ def kept_layers(graph: Graph, wanted: Sequence[str]) -> Iterator[str]:
             known = list(dict.fromkeys(next(_names(node)) for node in computed))
             near = did_you_mean(name, known) or f"there {'is' if len(known) == 1 else 'are'} {_some(known)}"
             what = f"line {name} has no layer" if name.isdecimal() else f"no layer is named {name}"
+            if name.rpartition(".")[2] in ("i8", "i16"):
+                near = f"{name} is where {name.rpartition('.')[0]} becomes integers; keep the layers that read it"
             raise UsageError(Diagnostic("E0534", what, help=(near,)))
         for node in found:
             yield node.name

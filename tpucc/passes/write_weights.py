@@ -100,10 +100,12 @@ class _Choice:
             names = [*reversed(named.values())]
             shown = listed([*names[:NAMED], *([f"{len(names) - NAMED} others"] if len(names) > NAMED else [])])
             _, host, device = found[0]
+            asked = "" if self.way == "cheaper" else ", as --write-weights-computed-products asks"
             if by_device:
-                yield f"the host writes the right side of {shown} to weight memory: about {device:,} cycles a product, {host:,} on the host"
+                what, costs = f"the host writes the right side of {shown} to weight memory", (device, host, "on the host")
             else:
-                yield f"by way of weight memory, {shown} would take about {device:,} cycles a product, and takes {host:,} on the host"
+                what, costs = f"the host computes {shown}", (host, device, "by way of weight memory")
+            yield f"{what}{asked}: about {costs[0]:,} cycles a product, and {costs[1]:,} {costs[2]}"
 
     def _decided(self, node: Node, a: Node, b: Node) -> bool:
         if not self._can(node, a, b) or (self.way != "device" and node.name not in self._middle):

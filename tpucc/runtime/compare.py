@@ -110,7 +110,7 @@ GROUPS = (
         lambda runtime: counted(int(runtime.stats["host_steps"]), "step"),
     ),
     Group(
-        "waiting for results that leave the matrix unit, or idle",
+        "waiting for the array's own results, or idle",
         lambda s: (s.cause == Cause.IDLE) | (_waiting(s) & ~s.transferring & ~s.stepping),
         lambda runtime: len(runtime.program.instructions),
         "instructions",
@@ -138,13 +138,15 @@ class LayerDifference:
 class Comparison:
     """What `tpucc compare` says.
 
-    `names` are those of the sides. `rows` are the accounting's, by their keys in `stats.json`, and add up to `cycles`. `counts` are numbers
+    `names` are those of the sides. `groups` are the cycles by what they are spent on, `rows` those of the accounting, by their keys in
+    `stats.json`; both add up to `cycles`. `counts` are numbers
     of the programs by their names. `layers` are sorted by the size of their difference. `notes` are the compiler's that one side alone has.
     """
 
     names: tuple[str, str]
     cycles: Pair
     cause: str
+    groups: Mapping[str, Pair]
     rows: Mapping[str, Pair]
     counts: Mapping[str, Pair]
     layers: tuple[LayerDifference, ...]
@@ -162,9 +164,13 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B")) -> Comp
     cycles = Pair(a.stats["cycles"], b.stats["cycles"])
     rows = {row.key: Pair(*(_cycles_of(side.stats, row.key) for side in sides)) for row in ROWS.values()}
     layers = tuple(sorted(_layers(a.stats["layers"], b.stats["layers"]), key=lambda layer: -abs(layer.cycles.difference)))
-    sentences = [_sentence(sides, cycles), *_reasons(sides, cycles.difference), *_where(layers, cycles.difference)]
+    spent = [spent_by_group(side) for side in sides]
+    groups = {group.words: Pair(spent[0][group.words], spent[1][group.words]) for group in GROUPS}
+    sentences = [_sentence(sides, cycles), *_reasons(sides, groups, cycles.difference), *_where(layers, cycles.difference)]
     notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
-    return Comparison(names, cycles, " ".join([*sentences, *_for_one_item(sides)]), rows, _counts(sides), layers, (notes[0], notes[1]))
+    return Comparison(
+        names, cycles, " ".join([*sentences, *_for_one_item(sides)]), groups, rows, _counts(sides), layers, (notes[0], notes[1])
+    )
 
 
 def spent_by_group(runtime: Runtime) -> dict[str, int]:
@@ -242,13 +248,12 @@ def _same_instructions(sides: tuple[Runtime, Runtime]) -> bool:
     return len(records[0]) == len(records[1]) and bool((records[0] == records[1]).all())
 
 
-def _reasons(sides: tuple[Runtime, Runtime], difference: int) -> Iterator[str]:
+def _reasons(sides: tuple[Runtime, Runtime], groups: Mapping[str, Pair], difference: int) -> Iterator[str]:
     """The groups that make most of the difference, and one that is large the other way."""
     if not difference:
         return
     sign = 1 if difference > 0 else -1
-    spent = [spent_by_group(side) for side in sides]
-    changes = [(group, Pair(spent[0][group.words], spent[1][group.words])) for group in GROUPS]
+    changes = [(group, groups[group.words]) for group in GROUPS]
     changes.sort(key=lambda change: -sign * change[1].difference)
     along, explained = sum(abs(cycles.difference) for _, cycles in changes if cycles.difference * sign > 0), 0
     for group, cycles in changes:

@@ -18,6 +18,8 @@ from tpucc.target import number_text
 
 LEAST = 1.5
 """A larger batch is a lever only if the batch can grow by this factor."""
+WHOLE = 10
+"""From here on factors are whole numbers; below, tenths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class Lever:
     def words(self) -> str:
         match self.option:
             case "batch":
-                return f"a batch {self.value:.3g} times as large {self.effect}"
+                return f"a batch {self.value:,.12g} times as large {self.effect}"
             case "cores":
                 return f"--cores {self.value:.0f} {self.effect}"
             case "set":
@@ -60,7 +62,11 @@ def weight_shift(program: Program, touched: Effects, rows: float, cycles: int) -
 
 def shared(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     """For what each core has of its own."""
-    return Lever("cores", "", 2 * program.cores, "would share the batch, if it can be divided")
+    cores = 2 * program.cores
+    items = [port.shape[0] * program.cores for port in program.prologue_ports if port.shape]
+    if all(count % cores == 0 for count in items):
+        return Lever("cores", "", cores, "would share the batch, if it can be divided")
+    return Lever("cores", "", cores, f"would share a batch that is a multiple of {cores}, and this one is not")
 
 
 def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
@@ -98,8 +104,8 @@ def _batch(program: Program, wanted: float, enough: str, less: str) -> Lever | N
     factor = min(wanted, room)
     if factor < LEAST or (parts > 1 and not stepping):
         return None
-    rounded = float(np.ceil(10 * factor) / 10) if factor == wanted else float(np.floor(factor * 10) / 10)
-    return Lever("batch", "", rounded, enough if factor == wanted else less)
+    rounding, step = np.ceil if factor == wanted else np.floor, 10 if factor < WHOLE else 1
+    return Lever("batch", "", float(rounding(factor * step) / step), enough if factor == wanted else less)
 
 
 def _twice(program: Program, field: str, effect: str) -> Lever:

@@ -5,7 +5,7 @@ It is one file without a network: `page.html` with `page.css`. Nothing in it dep
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata, resources
 from string import Template
 
@@ -60,7 +60,10 @@ def _key(side: str) -> Markup:
 
 def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[tuple[str, str, Markup]]:
     """Each section's key, its name, and what stands in it."""
-    yield "rows", "Where the cycles go", _rows(found)
+    groups = [(words, pair) for words, pair in found.groups.items() if pair.a or pair.b]
+    yield "groups", "What the cycles are spent on", _rows(found, groups)
+    counted = [(row.name, found.rows[row.key]) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]
+    yield "rows", "The same, as profile counts", _rows(found, counted)
     if any(layer.cycles.difference for layer in found.layers):
         yield "layers", "Layers", _layers(found)
     yield "timelines", "Timelines", _both(found, (a, b), _timeline)
@@ -73,8 +76,7 @@ def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[tuple[str, 
         yield "notes", "Notes of one side alone", joined(_notes(found))
 
 
-def _rows(found: Comparison) -> Markup:
-    shown = [(row.name, found.rows[row.key]) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]
+def _rows(found: Comparison, shown: Sequence[tuple[str, Pair]]) -> Markup:
     most = max((max(pair.a, pair.b) for _, pair in shown), default=1)
     rows = [joined([*_cells(name, *_numbers(pair)), _bars(pair, most)]) for name, pair in shown]
     return _table(("cycles", "A", "B", "difference", ""), [*rows, joined([*_cells("in all", *_numbers(found.cycles)), EMPTY])])

@@ -16,13 +16,20 @@ MOST = 20
 def comparison_table(found: Comparison) -> str:
     """The cause in a few sentences; the accounting, the layers with the largest differences, and the numbers that differ."""
     sides = "\n".join(wrapped(printable(f"{side}: {name}"), "   ") for side, name in zip("AB", found.names, strict=True))
-    parts = [sides, wrapped(found.cause), _rows(found), _layers(found), _counts(found), _notes(found)]
+    parts = [sides, wrapped(found.cause), _groups(found), _rows(found), _layers(found), _counts(found), _notes(found)]
     return "\n\n".join(part for part in parts if part)
 
 
+def _groups(found: Comparison) -> str:
+    """What the sentences count: a wait is that for the unit which works meanwhile."""
+    shown = [(words, *_numbers(pair)) for words, pair in found.groups.items() if pair.a or pair.b]
+    return table(("cycles spent", "A", "B", "difference"), [*shown, ("in all", *_numbers(found.cycles))])
+
+
 def _rows(found: Comparison) -> str:
+    """The rows of `profile`: a wait is that for the instruction which is waited for."""
     shown = [(row.name, *_numbers(found.rows[row.key])) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]
-    return table(("cycles", "A", "B", "difference"), [*shown, ("in all", *_numbers(found.cycles))])
+    return table(("the same, as profile counts", "A", "B", "difference"), [*shown, ("in all", *_numbers(found.cycles))])
 
 
 def _layers(found: Comparison) -> str:
