@@ -78,6 +78,7 @@ def tensor(**fields: object) -> Any:
     [
         (tensor(dims=[2**40]), "E1003", "4,398,046,511,104 bytes"),
         (tensor(dims=[2**62, 2**62]), "E1003", "claims"),
+        (tensor(dims=[2**62, 0]), "E1003", "claims a size of"),
         (tensor(dims=[-4]), "E1001", "negative size"),
         (tensor(dims=[1] * 40, raw_data=bytes(4)), "E1001", "40 dimensions"),
         (tensor(dims=[4]), "E1001", "claims 4 values, and there are 0"),
@@ -264,3 +265,27 @@ def test_packed_numbers() -> None:
         varints(memoryview(b"\x80"))
     with pytest.raises(WireError):
         list(Reader().fields(memoryview(b"\x0c")))
+
+
+def bomb(*nodes: Any, reader: str = "Add") -> bytes:
+    """A model whose nodes make much of little, of which the last one's result meets the input."""
+    one = helper.make_tensor("one", TensorProto.FLOAT, [1], [1.0])
+    return model_of([*nodes, helper.make_node(reader, ["x", nodes[-1].output[0]], ["y"])], [one]).SerializeToString()
+
+
+def test_much_that_is_made_of_little_is_not_made(tmp_path: Path) -> None:
+    size = helper.make_tensor("size", TensorProto.INT64, [2], [4, 50_000_000])
+    repeated = [helper.make_node("Constant", [], ["s"], value=size), helper.make_node("ConstantOfShape", ["s"], ["k"])]
+    joined = [helper.make_node("Concat", ["one" if not n else f"k{n - 1}"] * 16, [f"k{n}"], axis=0) for n in range(8)]
+    for nodes, reader in ((repeated, "MatMul"), (joined, "Add")):
+        codes, text, status = refused(bomb(*nodes, reader=reader), tmp_path)
+        assert (codes, status) == (["E1007"], 1)
+        assert "is computed from few" in text
+
+
+def test_values_without_names_and_ranges_without_steps(tmp_path: Path) -> None:
+    unnamed = wire((7, wire((12, b""))))
+    assert "an output has no name" in refused(unnamed, tmp_path)[1]
+    zero = helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0])
+    nodes = [helper.make_node("Constant", [], ["z"], value=zero), helper.make_node("Range", ["z", "z", "z"], ["r"])]
+    assert "a range with the step 0" in refused(bomb(*nodes), tmp_path)[1]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tpucc
+from tests.support.command_line import run
 from tests.support.onnx_files import model_of
 from tpucc.cli.main import main
 from tpucc.interop.onnx.reading import Imported
@@ -230,6 +231,27 @@ def test_recurrent_networks(op: str, gates: int, more: dict[str, int], direction
     compared(model_of([made], constants, inputs, outputs))
 
 
+@pytest.mark.parametrize("op", ["LSTM", "GRU"])
+def test_a_sequence_read_both_ways_becomes_a_source(op: str, tmp_path: Path) -> None:
+    """As exporters write it: with an open batch, both directions side by side at each step, and the last step's used."""
+    gates, units = {"LSTM": 4, "GRU": 3}[op], 5
+    constants = [drawn("w", 2, gates * units, 6), drawn("r", 2, gates * units, units), drawn("b", 2, 2 * gates * units)]
+    constants += [whole("shape", 4, -1, 2 * units), drawn("fc", 2 * units, 3), array(np.array(3), "last")]
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=[1, 0, 2]),
+        node(op, ["t", "w", "r", "b"], ["s"], hidden_size=units, direction="bidirectional"),
+        node("Transpose", ["s"], ["u"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["u", "shape"], ["v"]),
+        node("Transpose", ["v"], ["a"], perm=[1, 0, 2]),
+        node("Gather", ["a", "last"], ["z"], axis=1),
+        node("MatMul", ["z", "fc"], ["y"]),
+    ]
+    (tmp_path / "m.onnx").write_bytes(model_of(nodes, constants, {"x": ("n", 4, 6)}).SerializeToString())
+    found = tpucc.import_onnx(tmp_path / "m.onnx")
+    assert "for t in range(" in found.source
+    assert found.source.count("weight ") < 12
+
+
 def test_shapes_that_the_file_computes_are_folded() -> None:
     """What exporters write for x.view(x.shape[0], -1, 3)."""
     nodes = [
@@ -283,6 +305,23 @@ def test_every_command_takes_the_file_itself(tmp_path: Path, capsys: pytest.Capt
     assert np.abs(exe.run(images)["logits"] - wanted).max() < 0.05 * np.abs(wanted).max()
     assert exe.compilation is not None
     assert exe.compilation.source.name == "net.onnx as .tpu"
+
+
+def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without -o: a second run writes the same, an edited source stays."""
+    model, source = tmp_path / "m.onnx", tmp_path / "m.tpu"
+    model.write_bytes(classifier().SerializeToString())
+    assert run("import", model) == 0
+    assert run("import", model) == 0
+    source.write_text(source.read_text() + "# mine\n")
+    assert run("import", model) == 2
+    assert "m.tpu is there already, with other contents" in capsys.readouterr().err
+    assert source.read_text().endswith("# mine\n")
+    assert run("export", source) == 2
+    assert "m.onnx is there already" in capsys.readouterr().err
+    assert run("export", source, "--quantized") == 0
+    assert (tmp_path / "m.int8.onnx").is_file()
+    assert run("import", model, "-o", source) == 0
 
 
 def test_import_onnx_gives_source_and_weights(tmp_path: Path) -> None:

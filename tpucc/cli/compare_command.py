@@ -40,7 +40,8 @@ def command(a: Path, b: Path | None, options_a: str, options_b: str, output: Pat
     other = b or a
     with Progress(not quiet and not as_json) as progress:
         sides = [
-            _side(path, words, given, quiet, progress, name) for path, words, name in ((a, options_a, "--a"), (other, options_b, "--b"))
+            _side(a, options_a, given, quiet, progress, "--a"),
+            _side(other, options_b, given, quiet or other == a, progress, "--b"),  # what is true of both is said once
         ]
         progress.stage("compare")
         found = compare(sides[0].runtime, sides[1].runtime, _names((a, options_a), (other, options_b)))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tpucc.cli.options import FILE, compile_options, like_option
+from tpucc.cli.places import refuse_others
 from tpucc.cli.progress import Progress
 from tpucc.cli.work import compiled, told
 from tpucc.diagnostics import counted, printable
@@ -18,7 +19,7 @@ from tpucc.runtime.export import exported
 
 @click.command("export")
 @click.argument("model", type=FILE)
-@click.option("-o", "--output", type=FILE, metavar="MODEL.onnx", help="Where to write it (default: beside MODEL).")
+@click.option("-o", "--output", type=FILE, metavar="MODEL.onnx", help="Where to write it (default: MODEL.onnx, or MODEL.int8.onnx).")
 @click.option("--quantized", is_flag=True, help="Write the layers that the device computes, in its integers.")
 @compile_options
 @like_option
@@ -26,15 +27,17 @@ from tpucc.runtime.export import exported
 def command(model: Path, output: Path | None, quantized: bool, quiet: bool, **given: Any) -> None:
     """Write MODEL as an ONNX file, with its weights: in float32, or in the device's integers.
 
-    Inputs and outputs have MODEL's names and layout: images are channels last.
+    Inputs and outputs have MODEL's names, layout and batch: images are channels last. Without -o nothing else is written over.
     """
-    place = output or model.with_suffix(".onnx")
+    place = output or model.with_suffix(".int8.onnx" if quantized else ".onnx")
     if place.resolve() == model.resolve():
         raise click.UsageError(f"{printable(str(model))} would be written over: -o says where else to write")
     with Progress(not quiet) as progress:
         made = compiled(model, given, quiet, stop_after=DivideBatch.name if quantized else "weights", progress=progress)
         progress.stage("export")
         written, data = exported(made, quantized)
+        if output is None:
+            refuse_others(place.parent, {place.name: data})
         write_file(place, data)
         named = zip(made.graph.outputs if made.graph else (), written.outputs, strict=False)
         renamed = [f"{output.name} is an input too: ONNX's output is {name}" for output, name in named if output.name != name]

@@ -9,6 +9,7 @@ import click
 
 from tpucc.cli.columns import filled
 from tpucc.cli.options import FILE, option
+from tpucc.cli.places import refuse_others
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import write_files
 from tpucc.interop.onnx.reading.network_of import Layout
@@ -32,13 +33,17 @@ LAYOUTS: tuple[Layout, ...] = ("nhwc", "nchw")
 def command(model: Path, output: Path | None, params: Mapping[str, str], layout: Layout) -> None:
     """Write the network of MODEL, an ONNX file, as a source, with its weights beside it (MODEL.npz).
 
-    -D gives sizes that the file leaves open: the batch (8 unless given), and others by their names.
+    -D gives sizes that the file leaves open: the batch (8 unless given), and others by their names. Without -o no other file
+    is written over.
     """
     target = output or model.with_suffix(".tpu")
     if target.suffix != ".tpu":
         raise UsageError(Diagnostic("E0505", f"can't write {printable(str(target))}: a source ends in .tpu"))
     made = imported_model(model, target.stem, open_sizes(params), layout)
-    write_files(target.parent, model_files(made.source, made.weights, target.stem, target.stem))
+    files = model_files(made.source, made.weights, target.stem, target.stem)
+    if output is None:
+        refuse_others(target.parent, files)
+    write_files(target.parent, files)
     lines, values = made.source.count("\n"), sum(array.size for array in made.weights.values())
     weights = f", {target.stem}.npz ({counted(len(made.weights), 'array')}, {counted(values, 'value')})" if made.weights else ""
     click.echo(filled(f"{printable(str(target))} ({counted(lines, 'line')}){weights}", "", "  "))

@@ -271,6 +271,8 @@ class Runtime:
             return None
         if self.batch is not None:
             expected, mend = f"[{', '.join(map(str, ('n', *kind.shape[1:])))}]", "n is any number of rows"
+            if len(found) == 4 and (found[2], found[3], found[1]) == kind.shape[1:]:
+                mend = f"images have their channels last here: {name}.transpose(0, 2, 3, 1)"
         else:
             expected, mend = f"{list(kind.shape)}", "its inputs and outputs have no first size in common, so that every size is fixed"
         return Diagnostic("E0451", f"input {name} has the shape {list(found)}, and the model takes {expected}", help=(mend,))

@@ -220,7 +220,8 @@ class Lines:
 
     def _are_alike(self, value: Value | Weight, entry: Value) -> bool:
         """Whether a value has the sizes of an entry, so that it may have its name where only the sizes are still read."""
-        return isinstance(value, Value) and self.writer.body.shapes[value] == self.writer.body.shapes[entry]
+        shapes = self.writer.body.shapes  # a list has none
+        return isinstance(value, Value) and value in shapes and shapes[value] == shapes.get(entry)
 
     def _weight(self, weight: Weight, role: str, place: int) -> str:
         name = self._give(weight, self._wanted(weight, role), place)

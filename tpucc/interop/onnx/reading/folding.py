@@ -35,8 +35,10 @@ def folded(network: Network, node: OnnxNode, operands: Arrays, opset: int) -> tu
         network.require_room(_bound(node, operands), *(array for array in operands if array is not None))
         with np.errstate(all="ignore"):
             made = fold(node, operands, opset)
-    except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError, AttributeError) as error:
-        raise Unsupported(f"constants that don't fit: {error}") from None
+    except (ValueError, IndexError, TypeError, KeyError, ZeroDivisionError, OverflowError, AttributeError):
+        raise Unsupported(
+            "constants that don't fit each other, or the operator", "onnx.checker.check_model(model, full_check=True) may say more"
+        ) from None
     results = made if isinstance(made, tuple) else (made,)
     return tuple(np.asarray(result) for result in results)
 
@@ -46,27 +48,42 @@ def _bound(node: OnnxNode, operands: Arrays) -> tuple[int, ...]:
     if node.op in VIEWS:
         return ()
     arrays = [array for array in operands if array is not None]
-    first = arrays[0] if arrays else np.empty(0)
-    match node.op:
-        case "Tile":
-            return (first.size * math.prod(max(0, int(count)) for count in arrays[1].reshape(-1)),)
-        case "Pad":
-            return tuple(size + 2 * int(np.abs(arrays[1]).max(initial=0)) for size in first.shape) if len(arrays) > 1 else ()
-        case "Range":
-            start, stop, step = (float(array.reshape(-1)[0]) for array in arrays)
-            return (max(0, int((stop - start) / (step or 1))),)
-        case "MatMul":
-            return (first.size, arrays[1].shape[-1]) if arrays[1].ndim else ()
-        case "Gather":
-            return (first.size // max(1, first.shape[_first_axis(node, first)]) * arrays[1].size,) if first.ndim else ()
-        case "OneHot":
-            return (first.size, int(arrays[1].reshape(-1)[0]))
-        case op if op in BROADCASTING:
-            try:
-                return np.broadcast_shapes(*(array.shape for array in arrays))
-            except ValueError:
-                raise Unsupported("constants whose shapes don't broadcast") from None
+    if node.op in BROADCASTING:
+        try:
+            return np.broadcast_shapes(*(array.shape for array in arrays))
+        except ValueError:
+            raise Unsupported("constants whose shapes don't broadcast") from None
+    if bound := BOUNDS.get(node.op):
+        return bound(node, arrays)
     return (max((array.size for array in arrays), default=0),)
+
+
+def _of_range(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
+    start, stop, step = (float(array.reshape(-1)[0]) for array in arrays)
+    if not step:
+        raise Unsupported("a range with the step 0")
+    return (max(0, int((stop - start) / step)),)
+
+
+def _of_gather(node: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
+    table, indices = arrays
+    return (table.size // max(1, table.shape[_first_axis(node, table)]) * indices.size,) if table.ndim else ()
+
+
+def _of_pad(_: OnnxNode, arrays: Sequence[AnyArray]) -> tuple[int, ...]:
+    return tuple(size + 2 * int(np.abs(arrays[1]).max(initial=0)) for size in arrays[0].shape) if len(arrays) > 1 else ()
+
+
+BOUNDS: Mapping[str, Callable[[OnnxNode, Sequence[AnyArray]], tuple[int, ...]]] = {
+    "Concat": lambda _, arrays: (sum(array.size for array in arrays),),
+    "Gather": _of_gather,
+    "MatMul": lambda _, arrays: (arrays[0].size, arrays[1].shape[-1]) if arrays[1].ndim else (),
+    "OneHot": lambda _, arrays: (arrays[0].size, int(arrays[1].reshape(-1)[0])),
+    "Pad": _of_pad,
+    "Range": _of_range,
+    "Tile": lambda _, arrays: (arrays[0].size * math.prod(max(0, int(count)) for count in arrays[1].reshape(-1)),),
+}
+"""Shapes at least as large as the results', by operator."""
 
 
 def _first_axis(node: OnnxNode, array: AnyArray) -> int:

@@ -18,7 +18,7 @@ from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, in
 from tpucc.interop.onnx.reading.wire import Field, Reader, WireError, float32, signed, text, view
 from tpucc.numerics import AnyArray
 
-MAX_NODES = 100_000
+MAX_NODES = 20_000
 MAX_DEPTH = 8
 """Of graphs inside nodes of graphs."""
 OPSETS = range(7, 29)
@@ -138,9 +138,9 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
             case 5:
                 _add_constant(constants, *tensor(view(value), files))
             case 11:
-                inputs.append(_value(view(value), files.reader))
+                inputs.append(_value(view(value), files.reader, "an input"))
             case 12:
-                outputs.append(_value(view(value), files.reader))
+                outputs.append(_value(view(value), files.reader, "an output"))
             case 15:
                 raise refused("E1006", "the model has a sparse constant", "tpucc multiplies whole matrices: save it as a dense tensor")
     given = tuple(found for found in inputs if found.name not in constants)
@@ -221,7 +221,7 @@ def _floats(data: memoryview) -> list[float]:
     return [float(str(number)) for number in np.frombuffer(data, "<f4")]
 
 
-def _value(data: memoryview, reader: Reader) -> OnnxValue:
+def _value(data: memoryview, reader: Reader, who: str) -> OnnxValue:
     name, kind, shape = "", 0, None
     for number, _, value in reader.fields(data):
         if number == 1:
@@ -231,28 +231,30 @@ def _value(data: memoryview, reader: Reader) -> OnnxValue:
                 if what != 1 and what != 6:
                     raise refused("E1006", f"{printable(name)} is a sequence, a map or another value that is no tensor")
                 if what == 1:
-                    kind, shape = _tensor_type(view(inner), reader)
+                    kind, shape = _tensor_type(view(inner), reader, f"{who}, {printable(name)}," if name else who)
+    if not name:
+        raise malformed(f"{who} has no name")
     return OnnxValue(name, kind, shape)
 
 
-def _tensor_type(data: memoryview, reader: Reader) -> tuple[int, tuple[Dimension, ...] | None]:
+def _tensor_type(data: memoryview, reader: Reader, who: str) -> tuple[int, tuple[Dimension, ...] | None]:
     kind, shape = 0, None
     for number, _, value in reader.fields(data):
         if number == 1:
             kind = signed(value)
         elif number == 2:
-            shape = tuple(_dimension(view(part), reader) for number, _, part in reader.fields(view(value)) if number == 1)
+            shape = tuple(_dimension(view(part), reader, who) for number, _, part in reader.fields(view(value)) if number == 1)
             if len(shape) > MAX_RANK:
-                raise malformed(f"an input has {len(shape)} dimensions; the limit is {MAX_RANK}")
+                raise malformed(f"{who} has {len(shape)} dimensions; the limit is {MAX_RANK}")
     return kind, shape
 
 
-def _dimension(data: memoryview, reader: Reader) -> Dimension:
+def _dimension(data: memoryview, reader: Reader, who: str) -> Dimension:
     for number, _, value in reader.fields(data):
         if number == 1:
             size = signed(value)
             if size < 0:
-                raise malformed(f"an input has a negative size, {size}")
+                raise malformed(f"{who} has a negative size, {size}")
             return size
         if number == 2:
             return text(value) or None
@@ -302,4 +304,4 @@ def _define(name: str, defined: set[str], who: str) -> None:
 
 def type_name(kind: int) -> str:
     """ONNX's type of elements in words."""
-    return NAMES.get(kind) or (TYPES[kind].name if kind in TYPES else f"type {kind}")
+    return NAMES.get(kind) or (TYPES[kind].name if kind in TYPES else f"the unknown type {kind}")

@@ -102,6 +102,7 @@ class Network:
         return self._arranged[key]
 
     def _finite(self, array: AnyArray) -> AnyArray:
+        self.require_room(array.shape, array)
         with np.errstate(over="ignore"):
             values = np.asarray(array).astype(np.float32) if array.dtype != np.float32 else array
         if np.isnan(values).any():
@@ -133,7 +134,8 @@ class Network:
     def require_room(self, shape: Sequence[int], *operands: AnyArray) -> None:
         """Raises `Unsupported` for a result that is computed here and far larger than its operands."""
         size = math.prod(shape)
-        if size <= max(2**16, 4 * sum(map(_stored, operands))):
+        different = {id(array): array for array in operands}.values()
+        if size <= max(2**16, 4 * sum(map(_stored, different))):
             return
         self._room -= size
         if self._room < 0:

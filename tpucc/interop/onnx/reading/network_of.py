@@ -131,9 +131,9 @@ class _Builder:
         name = names.identifier(value.name, "x")
         kind = self._grid(value) or KINDS.get(value.type)
         if kind is None:
-            raise refused(
-                "E1006", f"the input {name} has elements of the type {type_name(value.type)}", "inputs are float32, or int64 indices"
-            )
+            raise refused("E1006", f"the input {name} has elements of {type_name(value.type)}", "inputs are float32, or int64 indices")
+        if value.shape is None:
+            raise refused("E1006", f"the input {name} has no shape", "onnx.shape_inference can't know it either: export the model with one")
         shape = self.shape(value)
         dtype, low_high = ("i32", _rows(self.graph, value.name)) if kind == "int" else ("f32", None)
         order = (0, *range(2, len(shape)), 1) if is_image and self.layout == "nhwc" else tuple(range(len(shape)))

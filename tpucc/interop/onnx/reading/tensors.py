@@ -20,6 +20,7 @@ from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, sig
 from tpucc.numerics import AnyArray
 
 MAX_RANK = 32
+MAX_SIZE = 2**31 - 1
 MAX_BYTES = 4 * 2**30
 """The largest tensor, and the sum of all."""
 FLOAT, STRING, BOOL, BFLOAT16 = 1, 8, 9, 16
@@ -159,6 +160,8 @@ def _size(found: _Found, what: str) -> int:
         raise malformed(f"{what} has {len(found.dims)} dimensions; the limit is {MAX_RANK}")
     if any(size < 0 for size in found.dims):
         raise malformed(f"{what} has a negative size: {found.dims}")
+    if 0 in found.dims and max(found.dims) > MAX_SIZE:  # NumPy refuses an array without values, too, if its other sizes are too large
+        raise malformed(f"{what} claims a size of {max(found.dims):,}; the limit is {MAX_SIZE:,}", code="E1003")
     return math.prod(found.dims)
 
 
