@@ -35,7 +35,7 @@ TORCHVISION = "torchvision_"
 DTYPES = {"tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(float)": np.float32, "tensor(bool)": np.bool_}
 HEADS = (
     *("network", "nodes", "lines", "difference", "bit-equal", "signal, dB", "cycles", "host steps", "host cycles"),
-    *("compile, s", "run, s"),
+    *("compile, s", "run, ms"),
 )
 INTRODUCTION = f"""\
 <!-- made by benchmarks/imported.py; don't edit -->
@@ -56,11 +56,11 @@ a file leaves it open. `python benchmarks/imported.py FOLDER --write` measures t
 | difference | of the outputs in float32 from ONNX Runtime's, the largest, as a share of the output's largest magnitude |
 | bit-equal | whether the device's integers are those of the layers' reference, all of them |
 | signal | in 8 bits, against float32: the ratio to the noise in decibels, of the output that has least |
-| cycles | of the machine for the batch |
+| cycles | of the machine, for the batch |
 | host steps, host cycles | what the host computes between the device's parts, and its share of the cycles |
-| compile, run | seconds of one processor: reading and compiling the file; running it once |
+| compile, run | time of one processor: reading and compiling the file, in seconds; running it once, in milliseconds |
 
-Random weights make the signal smaller than trained ones do: their sums cancel. The figures but the seconds are the same on each run.
+Times are those of one computer.
 """
 
 Arrays = Mapping[str, npt.NDArray[Any]]
@@ -85,9 +85,15 @@ class Row:
     @property
     def cells(self) -> tuple[str, ...]:
         return (
-            *(self.name, f"{self.nodes:,}", f"{self.lines:,}", f"{self.difference:.0e}", "yes" if self.equal else "**no**"),
+            *(
+                self.name,
+                f"{self.nodes:,}",
+                f"{self.lines:,}",
+                f"{self.difference:.0e}" if self.difference else "0",
+                "yes" if self.equal else "**no**",
+            ),
             *(f"{self.signal:.1f}", f"{self.cycles:,}", f"{self.host_steps:,}", f"{100 * self.host_share:.0f} %"),
-            *(f"{self.compile:.1f}", f"{self.run:.1f}"),
+            *(f"{self.compile:.1f}", f"{1000 * self.run:,.0f}"),
         )
 
 

@@ -521,7 +521,7 @@ def activations() -> nn.Module:
     kinds = (
         *(F.silu, F.hardswish, F.hardsigmoid, F.mish, F.softplus, F.softsign, F.celu, F.selu, F.gelu, F.elu, F.logsigmoid),
         *(torch.erf, F.relu6, torch.sign, torch.square, F.leaky_relu, F.hardtanh, lambda x: F.log_softmax(x, -1), lambda x: x.abs().sqrt()),
-        *(lambda x: F.gelu(x, approximate="tanh"), lambda x: x**3, lambda x: x.clamp(-0.5, 1)),
+        *(lambda x: F.gelu(x, approximate="tanh"), lambda x: x**3, lambda x: x.clamp(-0.5, 1.0)),
     )
     return nn.Sequential(nn.Linear(5, 6), Beside(*(Fn(kind) for kind in kinds)))
 
