@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -305,6 +306,13 @@ def test_every_command_takes_the_file_itself(tmp_path: Path, capsys: pytest.Capt
     assert np.abs(exe.run(images)["logits"] - wanted).max() < 0.05 * np.abs(wanted).max()
     assert exe.compilation is not None
     assert exe.compilation.source.name == "net.onnx as .tpu"
+
+
+def test_erf_is_a_number_where_integers_are_zero(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").write_bytes(model_of([node("Erf", ["x"], ["y"])], [], {"x": (64, 4)}).SerializeToString())
+    near = np.linspace(-3, 3, 256, dtype=np.float32).reshape(64, 4) ** 5 / 81
+    (found,) = tpucc.import_onnx(tmp_path / "m.onnx").compile().run(near).values()
+    assert np.abs(found - np.vectorize(math.erf)(near)).max() < 0.2
 
 
 def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,11 +89,11 @@ def _mish(net: Network, x: Node, _: Call) -> Node:
 
 
 def _erf(net: Network, x: Node, _: Call) -> Node:
-    """From gelu(y) = y/2 · (1 + erf(y/√2)): erf(x) = 2 · gelu(√2·x) / (√2·x) - 1, and 0 at 0."""
+    """From gelu(y) = y/2 · (1 + erf(y/√2)): with y = √2·x it is 2 · gelu(y) / y - 1, and 0 where y is 0. In integers y may be when x isn't."""
     y = net.add("mul", x, net.scalar(math.sqrt(2)))
     share = net.add("div", net.add("gelu", y), y)
     found = net.add("sub", net.add("mul", share, net.scalar(2.0)), net.scalar(1.0))
-    made = net.add("where", net.add("equal", x, net.scalar(0.0)), net.scalar(0.0), found)
+    made = net.add("where", net.add("equal", y, net.scalar(0.0)), net.scalar(0.0), found)
     net.erf[made.name] = x.name
     return made
 
