@@ -89,7 +89,10 @@ def _mish(net: Network, x: Node, _: Call) -> Node:
 
 
 def _erf(net: Network, x: Node, _: Call) -> Node:
-    """From gelu(y) = y/2 · (1 + erf(y/√2)): with y = √2·x it is 2 · gelu(y) / y - 1, and 0 where y is 0. In integers y may be when x isn't."""
+    """With y = √2·x, gelu(y) is y/2 · (1 + erf(x)): so erf(x) is 2 · gelu(y) / y - 1, and 0 where y is 0.
+
+    In integers y may be 0 where x isn't.
+    """
     y = net.add("mul", x, net.scalar(math.sqrt(2)))
     share = net.add("div", net.add("gelu", y), y)
     found = net.add("sub", net.add("mul", share, net.scalar(2.0)), net.scalar(1.0))
