@@ -63,8 +63,10 @@ def test_a_module_computes_the_same(name: str) -> None:
     torch.manual_seed(1)
     kind, example = CASES[name]
     module = kind()
+    next(module.children()).eval()
+    modes = [part.training for part in module.modules()]
     model = tpucc.from_torch(module, example)
-    assert module.training
+    assert [part.training for part in module.modules()] == modes
     assert model.name == kind.__name__.lower()
     assert ("param batch" in model.source) == (len(example[0]) > 1)
     names = list(torch.export.export(module.eval(), example).graph_signature.user_inputs)

@@ -14,9 +14,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from tests.labs.test_labs import SOLUTIONS, Here, files_of, reference
+from tests.labs.test_labs import Here, mistakes
+from tests.support import lab_solutions
 from tests.support.command_line import run
+from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tpucc.cli.main import main
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
@@ -392,3 +395,15 @@ def test_the_reasons_of_every_jail_are_told(monkeypatch: pytest.MonkeyPatch, cap
     assert reasons["bubblewrap"] == "there is no bwrap"
     assert jail is NONE or jail.name == "user"
     assert child.CALL > 1
+
+
+@pytest.mark.parametrize("lab", labs(), ids=lambda lab: lab.name)
+def test_solutions_can_be_written_as_students_hand_them_in(lab: Lab, tmp_path: Path) -> None:
+    for wrong in ("", mistakes(lab)[0].stem):
+        done = CliRunner().invoke(
+            lab_solutions.command, [str(lab.number), wrong, "--term", "spring", "-o", str(tmp_path / (wrong or "right"))]
+        )
+        assert done.exit_code == 0, done.output
+        texts = [path.read_text("utf-8") for path in (tmp_path / (wrong or "right")).iterdir()]
+        assert texts
+        assert [text for text in texts if "{{" in text.replace("{{}}", "")] == []

@@ -11,7 +11,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import EXPLOITED, SEED, files_of, mistakes, reference, results, submitted
+from tests.labs.test_labs import EXPLOITED, SEED, mistakes, results, submitted
+from tests.support.lab_solutions import files_of, reference
 from tpucc.ir.types import f32
 from tpucc.labs import find
 from tpucc.labs.gradients.asking import ask

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.test_labs import EXPLOITED, SEED, SOLUTIONS
+from tests.labs.test_labs import EXPLOITED, SEED
+from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.cli.main import main
 from tpucc.labs import cells, child, classes, find, grading, jails, labs
@@ -153,6 +154,15 @@ ASKING = [pytest.param(lab, path, id=path.stem) for lab in labs() for path in (E
 @pytest.mark.parametrize(("lab", "path"), ASKING)
 def test_what_a_lab_asks_for_is_out_of_reach(lab: Lab, path: Path, jail: Jail, shared: Path) -> None:
     assert points(jail, shared, path.read_text("utf-8"), lab) <= lab.floor
+
+
+@posix
+def test_what_does_not_load_in_time_is_not_loaded_again(jail: Jail, shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "START", 2.0)
+    with cell(shared, {LAB.file: b"while True:\n    pass\n"}, LAB.file) as made, Child(jail, made, LAB.modules) as submission:
+        for says in ("loading the file: takes longer than 2 s", "not asked"):
+            with pytest.raises(Failed, match=says):
+                submission.call("allocate")
 
 
 @posix

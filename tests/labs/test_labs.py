@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tpucc.labs import labs
 from tpucc.labs.child import _read
 from tpucc.labs.grading import Result, run
@@ -19,7 +20,7 @@ from tpucc.labs.guest import _plain
 from tpucc.labs.lab import Failed, Lab, Plain, Term
 
 ROOT = Path(__file__).parents[2]
-SOLUTIONS, EXPLOITED = (Path(__file__).parent / name for name in ("solutions", "exploits"))
+EXPLOITED = Path(__file__).parent / "exploits"
 TERMS = [Term("spring")]
 SOAKED = [Term(), Term("2027 autumn")]
 SEED = 20
@@ -54,22 +55,6 @@ class Here:
         if name not in self._files:
             raise Failed("file", f"{name} isn't here")
         return self._files[name]
-
-
-def files_of(lab: Lab, path: Path) -> dict[str, str]:
-    """The files of a solution: a folder; the lab's main file; what follows the reference's text (`and_why.py`), where it replaces
-    functions; or a file in the place of one of the reference's (`puzzle03_why.asm`)."""
-    if path.is_dir():
-        return {file.name: file.read_text("utf-8") for file in sorted(path.iterdir())}
-    if path.suffix == ".py":
-        before = reference(lab).read_text("utf-8") if path.stem.startswith("and_") else ""
-        return {lab.file: before + path.read_text("utf-8")}
-    return files_of(lab, reference(lab)) | {f"{path.stem.split('_')[0]}{path.suffix}": path.read_text("utf-8")}
-
-
-def reference(lab: Lab) -> Path:
-    """The reference solution: a file or a folder."""
-    return SOLUTIONS / lab.name / ("reference.py" if lab.functions else "reference")
 
 
 def results(lab: Lab, given: Mapping[str, str] | str, term: Term, only: str = "") -> list[Result]:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import tpucc
-from tests.labs.test_labs import SOLUTIONS
+from tests.support.lab_solutions import SOLUTIONS
 from tpucc.cli import lab_command
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import check as check_program

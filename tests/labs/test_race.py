@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from tests.labs.test_labs import SOLUTIONS, Here
+from tests.labs.test_labs import Here
+from tests.support.lab_solutions import SOLUTIONS
 from tpucc.labs import find
 from tpucc.labs.lab import AS_WRITTEN, Failed, Outcome, Term
 from tpucc.labs.race import FULL, mean, raced, rules, tried

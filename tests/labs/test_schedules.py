@@ -7,7 +7,8 @@ from random import Random
 import numpy as np
 import pytest
 
-from tests.labs.test_labs import SEED, SOLUTIONS, Here
+from tests.labs.test_labs import SEED, Here
+from tests.support.lab_solutions import SOLUTIONS
 from tpucc.isa.instructions import Engine
 from tpucc.labs import find
 from tpucc.labs.grading import run

@@ -22,6 +22,10 @@ from tpucc.sim.ports import unpack
 CASES = {
     "pools, two halves": ("05_digits_cnn", {"params": {"batch": 6}}),
     "host steps": ("12_mlp_mixer_block", {"level": 0}),
+    "written tiles": (
+        "gallery/gpt2_block",
+        {"params": {"length": 7, "width": 24, "heads": 3}, "settings": {"write-weights": {"computed_products": "device"}}},
+    ),
     "16 bits": ("03_wine", {"params": {"batch": 5}, "activation_bits": 16}),
 }
 
@@ -36,7 +40,7 @@ def debugger(request: pytest.FixtureRequest) -> Debugger:
 def memories(debugger: Debugger) -> list[bytes]:
     machine, interpreter = debugger.interpreter.machine, debugger.interpreter
     state = f"{list(interpreter.fifo)} {interpreter.tile} {interpreter.block}".encode()
-    return [machine.host.tobytes(), machine.ub.tobytes(), machine.accumulators.tobytes(), state]
+    return [memory.tobytes() for memory in (machine.host, machine.ub, machine.accumulators, machine.tiles)] + [state]
 
 
 def test_its_memories_are_the_simulators_forwards_and_back(debugger: Debugger) -> None:

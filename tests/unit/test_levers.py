@@ -110,6 +110,17 @@ def test_of_two_levers_the_one_that_saves_more_is_named(name: str, other: str) -
     assert other not in (found.lever.option, found.lever.field)
 
 
+def test_a_batch_that_cores_cannot_divide_is_told_to_grow_for_them() -> None:
+    name = next(name for name, case in CASES.items() if case[5] == "cores")
+    source, target, params, numbers, limit, _ = CASES[name]
+    params = {**params, "batch": params["batch"] + 1 - params["batch"] % 2}
+    exe = made(source, target, params, numbers)
+    assert exe.stats["bottleneck"] == limit
+    assert exe.stats["advice"] == "a batch 2 times as large could be shared by --cores 2"
+    after = made(source, target, {**params, "batch": 2 * params["batch"]}, numbers, cores=2)
+    assert after.stats["cycles"] / items(after) < 0.97 * exe.stats["cycles"] / items(exe)
+
+
 def test_every_kind_has_a_case() -> None:
     assert {case[4] for case in CASES.values()} == set(BOTTLENECKS) - {"nothing"}
 

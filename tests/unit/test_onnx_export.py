@@ -296,3 +296,25 @@ model m(x: f32[1, 4, 4, 2] in [-1.0, 1.0]):
     assert kinds(model)["DequantizeLinear"] == 2
     assert len({node.name for node in model.graph.node}) == len(model.graph.node)
     onnxruntime.InferenceSession(model.SerializeToString())
+
+
+COMPUTED = """
+param batch = 2
+weights random(seed=3)
+
+model mixed(x: f32[batch, 5, 8] in [-1.0, 1.0]) -> f32[batch, 5, 3]:
+    weight q: f32[8, 6]
+    weight k: f32[8, 6]
+    weight bias: f32[5]
+    weight out: f32[5, 3]
+    h = relu(x @ q @ transpose(x @ k, (0, 2, 1)) + bias)
+    return h @ out
+"""
+
+
+def test_a_product_by_a_computed_matrix_has_its_bias() -> None:
+    """The host writes the matrix to weight memory, and the bias that was fused is added to the sums."""
+    exe = tpucc.compile_source(COMPUTED, settings={"write-weights": {"computed_products": "device"}})
+    assert exe.runtime.program.written_tiles
+    verdict = tpucc.judge(exe, against="onnxruntime")
+    assert verdict.equal, verdict

@@ -344,7 +344,12 @@ def test_a_layer_that_is_kept_is_the_hosts_with_what_is_fused_into_it(kept: tupl
 
 
 @pytest.mark.parametrize(
-    ("name", "message", "help"), [("twoo", "no layer is named twoo", "did you mean two?"), ("9999", "line 9999", "one, ")]
+    ("name", "message", "help"),
+    [
+        ("twoo", "no layer is named twoo", "did you mean two?"),
+        ("9999", "line 9999", "one, "),
+        ("x.i8", "no layer is named x.i8", "x.i8 is where x becomes integers; keep the layers that read it"),
+    ],
 )
 def test_a_layer_that_is_not_there_cannot_be_kept(name: str, message: str, help: str) -> None:
     with pytest.raises(UsageError) as caught:

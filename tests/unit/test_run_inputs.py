@@ -43,3 +43,10 @@ def test_one_array_is_the_input_of_a_model_with_one() -> None:
     two = tpucc.compile_source("model m(x: f32[2, 3], y: f32[2, 3]) -> f32[2, 3]:\n    return x + y\n")
     with pytest.raises(tpucc.InputError, match=r"E0436.*the model takes x and y"):
         two.run(np.zeros((2, 3)))
+
+
+def test_an_image_with_its_channels_first_is_told_how_to_turn() -> None:
+    exe = tpucc.compile_source("model m(image: f32[2, 6, 5, 3]) -> f32[2, 6, 5, 3]:\n    return relu(image)\n")
+    with pytest.raises(tpucc.InputError) as caught:
+        exe.run(np.zeros((2, 3, 6, 5), np.float32))
+    assert caught.value.diagnostics[0].help == ("images have their channels last here: image.transpose(0, 2, 3, 1)",)

@@ -35,7 +35,7 @@ def export(module: Any, example: Any, path: Path) -> int | None:
         )
     given = _by_argument(torch, module, example)
     batch = _batch(given)
-    was_training = module.training
+    training = {part: part.training for part in module.modules()}
     module.eval()
     try:
         with _quiet(), torch.no_grad():
@@ -45,7 +45,8 @@ def export(module: Any, example: Any, path: Path) -> int | None:
             if problem := _problem(torch, module, given, path, None):
                 raise _refused(f"PyTorch can't export this module: {problem}", "torch.export.export(module, args) alone says more")
     finally:
-        module.train(was_training)
+        for part, was_training in training.items():
+            part.training = was_training  # parts may have been in modes of their own, as frozen batch norms are
     return None
 
 

@@ -33,6 +33,7 @@ PATIENCE = 3
 """Calls that may take too long; after these, nothing is asked any more."""
 BUDGET = 240.0
 """Seconds that all calls of a submission may take together."""
+LOADING = "loading the file"
 PRINTED = 10_000
 """Characters of what a submission prints that are kept."""
 LINE = 100
@@ -81,7 +82,7 @@ class Child:
         request = pickle.dumps((function, arguments, limit))
         if self._process is None:
             self._process = _Process(self._jail, self._cell, self._modules)
-            self._received(START, "loading the file")
+            self._received(START, LOADING)
         self._process.send(request)
         return _value(self._received(limit, function))
 
@@ -99,13 +100,14 @@ class Child:
             answer = self._process.receive(seconds)
         except Failed as failure:
             self.close()
-            self._late += failure.kind == "time"
+            if failure.kind == "time":
+                self._late += PATIENCE if doing == LOADING else 1  # what doesn't load the first time isn't loaded again
             raise Failed(failure.kind, f"{doing}: {failure.message}") from None
         finally:
             self._spent += monotonic() - start
         if "value" in answer:
             return answer
-        if doing == "loading the file":
+        if doing == LOADING:
             self.close()
         kind, message, line = (answer.get(key) for key in ("kind", "message", "line"))
         number = line if isinstance(line, int) else 0

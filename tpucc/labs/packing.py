@@ -143,6 +143,6 @@ _README = """\
     python -m pip install -e .
     tpucc lab check {name}
 
-Read `{name}/handout.md`, and write `{name}/{file}`. This copy of tpucc has no solution of the lab: where it stood,
-`NotImplementedError` says what is missing. On Windows, the second line is `.venv\\Scripts\\activate`.
+Read `{name}/handout.md`, and write `{name}/{file}`. This copy of tpucc has no solution of the lab: what
+would need it ends with E0553, which says what is missing. On Windows, the second line is `.venv\\Scripts\\activate`.
 """

@@ -166,7 +166,11 @@ def compare(a: Runtime, b: Runtime, names: tuple[str, str] = ("A", "B")) -> Comp
     layers = tuple(sorted(_layers(a.stats["layers"], b.stats["layers"]), key=lambda layer: -abs(layer.cycles.difference)))
     spent = [spent_by_group(side) for side in sides]
     groups = {group.words: Pair(spent[0][group.words], spent[1][group.words]) for group in GROUPS}
-    sentences = [_sentence(sides, cycles), *_reasons(sides, groups, cycles.difference), *_where(layers, cycles.difference)]
+    sentences = [
+        _sentence(sides, cycles),
+        *_reasons(sides, groups, cycles.difference),
+        *_where(layers, cycles.difference, a.stats["host_steps"] + b.stats["host_steps"]),
+    ]
     notes = tuple(tuple(note for note in side.program.notes if note not in other.program.notes) for side, other in ((a, b), (b, a)))
     return Comparison(
         names, cycles, " ".join([*sentences, *_for_one_item(sides)]), groups, rows, _counts(sides), layers, (notes[0], notes[1])
@@ -277,7 +281,7 @@ def _reason(sides: tuple[Runtime, Runtime], group: Group, cycles: Pair) -> str:
     return f"{spent}: with {number.b:,} {group.unit}{instead}, {'less' if cycles.difference > 0 else 'more'} is hidden behind other work."
 
 
-def _where(layers: Sequence[LayerDifference], difference: int) -> Iterator[str]:
+def _where(layers: Sequence[LayerDifference], difference: int, host_steps: int) -> Iterator[str]:
     """The layer that has most of the difference, where there are several."""
     if not difference or len(layers) < 2:
         return
@@ -286,6 +290,8 @@ def _where(layers: Sequence[LayerDifference], difference: int) -> Iterator[str]:
     only = f", which only {largest.only.upper()} has" if largest.only else ""
     line = f" (line {largest.line})" if largest.line else ""
     yield f"The layer with the most of it is {printable(largest.name)}{line}{only}: {largest.cycles.difference:+,} cycles."
+    if largest.cause in (ROWS[Cause.INPUT_STALL].name, ROWS[Cause.HOST_STEP].name) and host_steps:
+        yield "A step of the host counts for the layer that waits for it."
 
 
 def _for_one_item(sides: tuple[Runtime, Runtime]) -> Iterator[str]:

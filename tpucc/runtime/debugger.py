@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tpucc.isa.effects import effects
+from tpucc.isa.formats import format_of
 from tpucc.isa.instructions import Engine, Instruction, Opcode, Place
 from tpucc.isa.program import LayerInfo, Resident
 from tpucc.numerics import AnyArray
@@ -111,7 +112,7 @@ class Debugger:
             memory: AnyArray = machine.ub
             if place in (Place.ACC, Place.HOST):
                 memory = machine.accumulators if place == Place.ACC else machine.host
-            wide = place == Place.DEST and self.program.format.bytes_per_value > 1
+            wide = place == Place.DEST and format_of(instruction.flags).bytes_per_value > 1
             parts = (visited, after(visited)) if wide else (visited,)
             rows += [(memory, part, memory[part].copy()) for part in parts]
         return _Before(tuple(rows), tuple(interpreter.fifo), interpreter.tile, interpreter.block)

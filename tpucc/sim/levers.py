@@ -63,10 +63,11 @@ def weight_shift(program: Program, touched: Effects, rows: float, cycles: int) -
 def shared(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:
     """For what each core has of its own."""
     cores = 2 * program.cores
-    items = [port.shape[0] * program.cores for port in program.prologue_ports if port.shape]
-    if all(count % cores == 0 for count in items):
-        return Lever("cores", "", cores, "would share the batch, if it can be divided")
-    return Lever("cores", "", cores, f"would share a batch that is a multiple of {cores}, and this one is not")
+    if any(port.shape[0] * program.cores % cores for port in program.prologue_ports if port.shape):
+        larger = f"could be shared by --cores {cores}"
+        if batch := _batch(program, 2.0, larger, larger):
+            return batch
+    return Lever("cores", "", cores, "would share the batch, if it can be divided")
 
 
 def host_work(program: Program, touched: Effects, rows: float, cycles: int) -> Lever:

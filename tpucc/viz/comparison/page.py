@@ -1,13 +1,12 @@
 """The page of a comparison: the cause, the accounting side by side, both timelines and buffers on one axis, layers and numbers.
 
-It is one file without a network: `page.html` with `page.css`. Nothing in it depends on when or where it is written.
+It is a document with `page.css` of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from importlib import metadata, resources
-from string import Template
+from importlib import resources
 
 from tpucc.diagnostics import printable
 from tpucc.runtime.compare import Comparison, Pair
@@ -15,7 +14,7 @@ from tpucc.runtime.runtime import Runtime
 from tpucc.sim.accounting import ROWS
 from tpucc.viz.charts.memory import memory_svg
 from tpucc.viz.charts.timeline import timeline_svg
-from tpucc.viz.palette import picture_rules, theme
+from tpucc.viz.document import Section, document
 from tpucc.viz.pictures import times_of
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 
@@ -28,19 +27,10 @@ EMPTY = tag("td", SPACE)
 
 def comparison_page(found: Comparison, a: Runtime, b: Runtime) -> str:
     """The page as HTML."""
-    folder, sections = resources.files(__package__), list(_sections(found, a, b))
-    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
-        version=escaped(metadata.version("tpucc")),
-        theme=theme(),
-        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
-        title=escaped(_title(found)),
-        links=joined(tag("a", escaped(name), href=f"#{key}") for key, name, _ in sections),
-        sides=joined(
-            Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found)
-        ),
-        cause=tag("p", escaped(printable(found.cause))),
-        sections=joined(Markup(f"{tag('section', tag('h2', escaped(name)), body, id=key)}\n") for key, name, body in sections),
-    )
+    sides = (Markup(f"{tag('dt', escaped(side))}{tag('dd', _key(side), escaped(printable(name)))}") for side, name in _named(found))
+    style = resources.files(__package__).joinpath("page.css").read_text("utf-8")
+    before = joined([tag("dl", joined(sides), class_="sides"), tag("p", escaped(printable(found.cause)))])
+    return document(_title(found), "a difference is B minus A", list(_sections(found, a, b)), style=style, before=before)
 
 
 def _title(found: Comparison) -> str:
@@ -58,8 +48,7 @@ def _key(side: str) -> Markup:
     return tag("span", SPACE, class_=f"key {side.lower()}")
 
 
-def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[tuple[str, str, Markup]]:
-    """Each section's key, its name, and what stands in it."""
+def _sections(found: Comparison, a: Runtime, b: Runtime) -> Iterator[Section]:
     groups = [(words, pair) for words, pair in found.groups.items() if pair.a or pair.b]
     yield "groups", "What the cycles are spent on", _rows(found, groups)
     counted = [(row.name, found.rows[row.key]) for row in ROWS.values() if found.rows[row.key].a or found.rows[row.key].b]

@@ -1,14 +1,8 @@
-/** The page of a training: the theme, lines of the source and boxes that light each other, and boxes that open. */
+/** The page of a training: lines of the source and boxes that light each other, and boxes that open. */
 "use strict";
 (() => {
-  const root = document.documentElement;
   const picture = document.querySelector(".picture");
   const dialog = document.getElementById("inside");
-
-  document.getElementById("theme").addEventListener("click", () => {
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : window.matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-  });
 
   const boxes = [...picture.querySelectorAll(".box")];
   const lines = [...document.querySelectorAll("#source [data-line]")];

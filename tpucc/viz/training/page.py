@@ -1,13 +1,12 @@
 """The page of a training: loss, held-out measure, gradients and ranges, the step graph linked to the source, rules, passes, settings.
 
-It is one file without a network: `page.html` with `page.css` and `page.js`. Nothing in it depends on when or where the training ran.
+It is a document with `page.css` and `page.js` of its own. Nothing in it depends on when or where the training ran.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata, resources
-from string import Template
 from typing import Any
 
 from tpucc.diagnostics import counted, printable
@@ -27,9 +26,9 @@ from tpucc.viz.diagrams.paint import painted
 from tpucc.viz.diagrams.part import Period
 from tpucc.viz.diagrams.steps import KEY, StepPicture
 from tpucc.viz.diagrams.wrap import wrapped
+from tpucc.viz.document import Section, document
 from tpucc.viz.page.payload import source_lines
 from tpucc.viz.page.stages import ADDED, Stage, changes
-from tpucc.viz.palette import picture_rules, theme
 from tpucc.viz.svg import Markup, escaped, inlined, joined, row, table, tag
 from tpucc.viz.tables import size
 from tpucc.viz.text import number, shown
@@ -40,20 +39,23 @@ MOST_LINES = 400
 """Lines of a rule's or a pass's nodes that are shown."""
 
 
+INSIDE = Markup(
+    '<dialog id="inside" aria-label="what the box stands for"><form method="dialog"><button aria-label="close">✕</button></form>'
+    '<div class="scroll"></div></dialog>\n'
+)
+"""Where what opens is shown."""
+
+
 def training_page(session: Session, parts: Parts, drawn: StepPicture) -> str:
     """The page as HTML. `parts` and `drawn` are those of the session's step."""
-    folder, where = resources.files(__package__), _where(session)
-    sections = list(_sections(session, parts, drawn))
-    return Template(folder.joinpath("page.html").read_text("utf-8")).substitute(
-        version=escaped(metadata.version("tpucc")),
-        theme=theme(),
-        style=picture_rules() + "\n" + folder.joinpath("page.css").read_text("utf-8"),
-        title=escaped(f"{shown(session.model.graph.name)} trained on {where}"),
-        facts=escaped(" · ".join(_facts(session))),
-        links=joined(tag("a", escaped(name), href=f"#{key}") for key, name, _ in sections),
-        sections=joined(Markup(f"{tag('section', tag('h2', escaped(name)), body, id=key)}\n") for key, name, body in sections),
-        insides=joined(_insides(parts, drawn)),
-        script=folder.joinpath("page.js").read_text("utf-8"),
+    own = resources.files(__package__)
+    return document(
+        f"{shown(session.model.graph.name)} trained on {_where(session)}",
+        " · ".join(_facts(session)),
+        list(_sections(session, parts, drawn)),
+        style=own.joinpath("page.css").read_text("utf-8"),
+        script=own.joinpath("page.js").read_text("utf-8"),
+        after=joined([INSIDE, *_insides(parts, drawn)]),
     )
 
 
@@ -74,8 +76,7 @@ def _facts(session: Session) -> Iterator[str]:
             yield f"RMSE {last['held_out']['rmse']:.4g} on held-out examples"
 
 
-def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[tuple[str, str, Markup]]:
-    """Each section's key, its name, and what stands in it."""
+def _sections(session: Session, parts: Parts, drawn: StepPicture) -> Iterator[Section]:
     epochs = session.state.epochs
     yield "summary", "Summary", tag("dl", joined(_number(*fact) for fact in _numbers(session, parts)), class_="numbers")
     if session.state.step:

@@ -83,14 +83,10 @@ def _fc(g: Call) -> str:
 
 
 def _fc_of_computed(g: Call) -> str:
-    """Rows times matrices that the host computes, for each item of the batch. Both have the zero point 0, so that nothing is folded."""
+    """Rows times matrices that the host computes, for each item of the batch, in 8 bits. Both have the zero point 0: nothing is folded."""
     layer: Fc = g.attributes
     x, weights, bias, multiplier = g.operands[:4]
-    if _format(g).has_exact_tables:
-        sums = g.node("Cast", g.node("Add", g.node("MatMulInteger", x, weights), bias), to="f32")
-    else:
-        product = g.node("MatMul", g.node("Cast", x, to="f64"), g.node("Cast", weights, to="f64"))
-        sums = g.node("Cast", g.node("Add", product, g.node("Cast", bias, to="f64")), to="f32")
+    sums = g.node("Cast", g.node("Add", g.node("MatMulInteger", x, weights), bias), to="f32")
     return _requantised(g, layer.epilogue, g.node("Mul", sums, multiplier))
 
 
