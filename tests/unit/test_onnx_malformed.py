@@ -230,6 +230,7 @@ def test_all_unsupported_operators_are_named_at_once(tmp_path: Path) -> None:
         helper.make_node("Sin", ["x"], ["b"], name="s1"),
         helper.make_node("Sin", ["b"], ["c"], name="s2"),
         helper.make_node("Nothing", ["x"], ["d"], name="ours", domain="example.org"),
+        helper.make_node("Nothing", ["c"], ["e"], name="behind", domain="example.org"),
         helper.make_node("Pow", ["x", "p"], ["y"], name="power"),
     ]
     constants = [helper.make_tensor("k", TensorProto.INT64, [1], [2]), helper.make_tensor("p", TensorProto.FLOAT, [], [1.3])]
@@ -239,7 +240,7 @@ def test_all_unsupported_operators_are_named_at_once(tmp_path: Path) -> None:
     assert "TopK (1 node: top)" in text
     assert "end the model before TopK" in text
     assert "Sin (1 node: s1)" in text
-    assert "example.org.Nothing" in text
+    assert "example.org.Nothing (2 nodes: ours and behind)" in text
     assert "the exponent 1.3 (1 node: power)" in text
 
 

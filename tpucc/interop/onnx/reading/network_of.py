@@ -83,6 +83,7 @@ NEAREST: Mapping[str, str] = {
     "TopK": "ArgMax gives the first; end the model before TopK",
 }
 """What to do about operators that tpucc doesn't read."""
+_KNOWN = frozenset({*RULES, *FOLDS})
 
 
 @dataclass(frozen=True)
@@ -172,16 +173,21 @@ class _Builder:
         operands = [self.values[name] if name else None for name in node.inputs]
         if any(name and self.values[name] is None for name in node.inputs):
             results: Iterable[Value | None] = [None] * len(node.outputs)
+            if node.kind not in _KNOWN and node.kind != "If":
+                self._unread(node, Unsupported("", _nearest(node)))
         else:
             try:
                 results = self._results(node, operands)
             except Unsupported as found:
-                self.problems.setdefault((node.kind, found.message, found.help), []).append(node)
+                self._unread(node, found)
                 results = [None] * len(node.outputs)
         made = list(results)
         for index, name in enumerate(node.outputs):
             if name:
                 self.values[name] = made[index] if index < len(made) else None
+
+    def _unread(self, node: OnnxNode, why: Unsupported) -> None:
+        self.problems.setdefault((node.kind, why.message, why.help), []).append(node)
 
     def _branch(self, node: OnnxNode, condition: Value) -> Iterable[Value | None]:
         """The branch that a known condition takes, as if it stood in the place of the node."""
@@ -201,8 +207,8 @@ class _Builder:
         opset = self.model.opsets.get(node.domain, self.model.opset)
         if node.kind == "If" and operands and (condition := operands[0]) is not None:
             return self._branch(node, condition)
-        if node.kind not in RULES and node.kind not in FOLDS:
-            raise Unsupported("", NEAREST.get(node.op) or did_you_mean(node.op, RULES) or "")
+        if node.kind not in _KNOWN:
+            raise Unsupported("", _nearest(node))
         if not any(isinstance(value, Tensor) for value in operands):
             known = [value.array if isinstance(value, Static) else None for value in operands]
             if (arrays := folded(network, node, known, opset)) is not None:
@@ -287,6 +293,11 @@ def _key(node: OnnxNode, operands: list[Value | None], made: AnyArray) -> str:
     """The key of a constant that is computed: that of the one that it is made of, where it has the same values in another order."""
     same = [value.name for value in operands if isinstance(value, Static) and value.array.size == made.size > 1]
     return same[0] if len(same) == 1 else node.outputs[0]
+
+
+def _nearest(node: OnnxNode) -> str:
+    """What does instead of an operator that tpucc doesn't read."""
+    return NEAREST.get(node.op) or did_you_mean(node.op, RULES) or ""
 
 
 def _problem(op: str, message: str, help: str, nodes: list[OnnxNode]) -> Diagnostic:
