@@ -92,6 +92,7 @@ ALLOWED: Mapping[str, tuple[str, str]] = {
         REWRITE,
     ),
     "passes/compose_tables.py": ("import constant", NODES),
+    "passes/depthwise.py": ("import constant", NODES),
     "passes/constant_folding.py": ("constant, import constant", NODES),
     "passes/copy_pixels.py": ("concat, import concat, import resize", REWRITE),
     "passes/decompose_batch_norm.py": ("add, import batch_norm, mul, sub", REWRITE),

@@ -184,12 +184,15 @@ class RandomProgram:
             self.writer.add(Opcode.VECTOR, flags, function=function, inner=rows, **again)
 
     def _pool(self) -> None:
-        function = self.choose.choice((Function.MAX, Function.AVERAGE))
+        function = self.choose.choice((Function.MAX, Function.AVERAGE, *([] if self.wide else [Function.WEIGHTED])))
         walk = {"outer": self.choose.randint(1, 2), "inner": self.choose.randint(1, 2)}
         window = {"window_outer": self.choose.randint(1, 2), "window_inner": self.choose.randint(1, 3)}
         span = 3 * walk["outer"] + walk["inner"] + 4 * window["window_outer"] + window["window_inner"]
         steps = {"ub_pitch": 3, "ub_stride": 1, "ub2_pitch": 4, "ub2_stride": 1, "dest_pitch": 3, "dest_stride": 1}
-        walks = {name: step * self.bytes_per_value for name, step in steps.items()} | {"ub": self._start(span * self.bytes_per_value)}
+        walks = {name: step * self.bytes_per_value for name, step in steps.items()}
+        walks["ub"] = self._start(span * self.bytes_per_value)
+        if function is Function.WEIGHTED:
+            walks["ub2"] = self._start(window["window_outer"] * window["window_inner"])
         self.writer.add(Opcode.POOL, self.wide, function=function, dest=self._start(8 * self.bytes_per_value), **walks, **walk, **window)
 
     def _host(self) -> None:

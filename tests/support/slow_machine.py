@@ -125,11 +125,13 @@ class _SlowMachine:
         self.block = {name: block[name].tolist() for name in block.dtype.names}
 
     def _activate(self, f: dict[str, int]) -> None:
-        block = self.block
         for number, row in enumerate(self._walk(f, "dest")):
-            sums = [a + b for a, b in zip(self.acc[f["acc"] + number], block["bias"], strict=True)]
-            products = [single(single(a) * m) for a, m in zip(sums, block["multiplier"], strict=True)]
-            self._store(f, row, [self._placed(f, p) for p in products])
+            self._requantise(f, row, self.acc[f["acc"] + number])
+
+    def _requantise(self, f: dict[str, int], row: int, sums: Sequence[int]) -> None:
+        biased = [a + b for a, b in zip(sums, self.block["bias"], strict=True)]
+        products = [single(single(a) * m) for a, m in zip(biased, self.block["multiplier"], strict=True)]
+        self._store(f, row, [self._placed(f, p) for p in products])
 
     def _vector(self, f: dict[str, int]) -> None:
         names = ("ub", "ub") if f["function"] in (Function.COPY, Function.TABLE) else ("ub", "ub2")
@@ -155,10 +157,15 @@ class _SlowMachine:
     def _pool(self, f: dict[str, int]) -> None:
         offsets = [o * f["ub2_pitch"] + i * f["ub2_stride"] for o in range(f["window_outer"]) for i in range(f["window_inner"])]
         windows = [[self._load(f, start + offset) for offset in offsets] for start in self._walk(f, "ub")]
+        weights = zip(*(self._load(f, f["ub2"] + number) for number in range(len(offsets))), strict=True)
+        by_lane = [*weights] if f["function"] == Function.WEIGHTED else []
         for row, window in zip(self._walk(f, "dest"), windows, strict=True):
             lanes = list(zip(*window, strict=True))
             if f["function"] == Function.MAX:
                 self._store(f, row, [max(lane) for lane in lanes])
+            elif f["function"] == Function.WEIGHTED:
+                products = ([v * w for v, w in zip(*each, strict=True)] for each in zip(lanes, by_lane, strict=True))
+                self._requantise(f, row, [sum(lane) for lane in products])
             else:
                 sums = [sum(v - self.block["zero_a"] for v in lane) for lane in lanes]
                 means = [single(self.block["scale_a"] * single(total)) for total in sums]

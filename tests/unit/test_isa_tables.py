@@ -30,8 +30,8 @@ FUNCTIONS[Function.ADD] = FunctionSpec(Function.ADD, Place.UB, "something else",
 REFUSED = {
     "a function without a row": (
         FUNCTION_FILE,
-        "    AVERAGE = 6\n",
-        "    AVERAGE = 6\n    MAXIMUM = 7\n",
+        "    WEIGHTED = 7\n",
+        "    WEIGHTED = 7\n    MAXIMUM = 8\n",
         "Function.MAXIMUM has no row in FUNCTIONS",
     ),
     "an opcode without a row": (OPCODE_FILE, "    HALT = 14\n", "    HALT = 14\n    JUMP = 16\n", "Opcode.JUMP has no row in SPECS"),
@@ -132,6 +132,7 @@ def test_what_a_meaning_computes_with_is_among_what_its_row_reads() -> None:
         Place.UB: ("a", np.full((2, 3), 4, np.int8)),
         Place.WINDOWS: ("a", np.full((2, 4, 3), 4, np.int8)),
         Place.UB2: ("b", np.full((2, 3), 5, np.int8)),
+        Place.KERNEL: ("b", np.full((4, 3), 5, np.int8)),
         Place.BLOCK: ("block", _block()),
     }
     for row in FUNCTIONS.values():
@@ -167,7 +168,8 @@ def test_effects_are_those_of_the_row(opcode: Opcode) -> None:
             reads = spec.reads_for(function, flags)
             columns = {
                 Place.UB | Place.WINDOWS: (touched.source.used, NOWHERE),
-                Place.UB2: (touched.source2.used, NOWHERE),
+                Place.UB2 | Place.KERNEL: (touched.source2.used, NOWHERE),
+                Place.KERNEL: (touched.weighs, NOWHERE),
                 Place.DEST: (np.zeros(1, bool), touched.target.used),
                 Place.ACC: (touched.acc_reads, touched.acc_writes),
                 Place.HOST: (touched.host_reads, touched.host_writes),

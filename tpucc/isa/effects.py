@@ -10,7 +10,7 @@ need; `rows(index)` are the rows themselves, for walks with holes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -76,6 +76,8 @@ class Walks:
         both = ((size, 1),)
         if not _WALKED[record["opcode"]]:
             return ((1, 0), (int(record["inner"]), size), *both)
+        if self.field == "ub2" and _any(_READS[_kind(record)], Place.KERNEL):
+            return ((int(record["window_outer"]) * int(record["window_inner"]), size), *both)
         walk = (int(record["outer"]), int(record[f"{self.field}_pitch"])), (int(record["inner"]), int(record[f"{self.field}_stride"]))
         if self.field != "ub" or not _any(_READS[_kind(record)], Place.WINDOWS):
             return (*walk, *both)
@@ -121,6 +123,8 @@ class Effects:
     """Switches to the oldest tile of the FIFO."""
     multiplies: Bools
     """Needs a weight tile in use."""
+    weighs: Bools
+    """Multiplies the rows of windows by rows of weights."""
     configures: Bools
     """Makes the parameter block `index` the current one."""
     configured: Bools
@@ -136,6 +140,7 @@ def effects(records: Records) -> Effects:
     """The effects of `records`; needs the fields of `RECORD` (a tile record will do). Opcodes must be known."""
     opcode, reads, writes = records["opcode"], _reads(records), _WRITES[_kind(records)]
     walked, windows, moves = _WALKED[opcode], _any(reads, Place.WINDOWS), _any(reads | writes, ROWS)
+    weighs = _any(reads, Place.KERNEL)
     outer = np.where(walked, records["outer"], 1)
     rows = np.where(moves, _times(outer, records["inner"]), 0)
     acc_start, acc_end = _interval(records["acc"], rows, _any(reads | writes, Place.ACC))
@@ -148,7 +153,7 @@ def effects(records: Records) -> Effects:
         window=np.where(windows, _times(records["window_outer"], records["window_inner"]), 1),
         walked=walked,
         source=_walks(records, "ub", outer, _any(reads, Place.UB | Place.WINDOWS), windows),
-        source2=_walks(records, "ub2", outer, _any(reads, Place.UB2)),
+        source2=_with_kernels(_walks(records, "ub2", outer, _any(reads, Place.UB2)), weighs),
         target=_walks(records, "dest", outer, _any(writes, Place.DEST)),
         acc_start=acc_start,
         acc_end=acc_end,
@@ -162,6 +167,7 @@ def effects(records: Records) -> Effects:
         stores=_any(writes, Place.MEMORY),
         pops=_any(reads, Place.FIFO),
         multiplies=_any(reads, Place.TILE),
+        weighs=weighs,
         configures=_any(writes, Place.BLOCK),
         configured=_any(reads, Place.BLOCK),
         interrupts=_any(reads, Place.PORTS),
@@ -212,6 +218,19 @@ def _walks(records: Records, field: str, outer: Int64, used: Bools, windows: Boo
     used = used & ~empty
     low = np.where(used, records[field], 0).astype(np.int64)
     return Walks(records, field, low, np.where(used, low + reach + width, 0), dense)
+
+
+def _with_kernels(walks: Walks, used: Bools) -> Walks:
+    """The walks, with the rows of weights of the instructions `used`: one for each row of their windows, without holes."""
+    records = walks.records
+    weights = _times(records["window_outer"], records["window_inner"]) * bytes_per_value(records)
+    low, used = records["ub2"].astype(np.int64), used & (weights > 0)
+    return replace(
+        walks,
+        low=np.where(used, low, walks.low),
+        high=np.where(used, low + weights, walks.high),
+        dense=walks.dense | used,
+    )
 
 
 def _window_reach(records: Records) -> Int64:

@@ -36,9 +36,10 @@ def unsigned(rows: DeviceInts) -> Values:
 
 
 def activate(accumulators: Int32, block: Block, to: DeviceFormat = I8) -> DeviceInts:
-    """Accumulators [M, mxu] plus bias, requantised, clamped, through the table if there is one."""
-    biased = accumulators + block["bias"]
-    values = requantise(biased, block["multiplier"], int(block["zero"]), int(block["low"]), int(block["high"]), to)
+    """Accumulators [M, mxu], or those of the first lanes, plus bias, requantised, clamped, through the table if there is one."""
+    lanes = accumulators.shape[-1]
+    biased = accumulators + block["bias"][:lanes]
+    values = requantise(biased, block["multiplier"][:lanes], int(block["zero"]), int(block["low"]), int(block["high"]), to)
     return looked_up(values, block, to)
 
 
@@ -70,6 +71,14 @@ def average(window: DeviceInts, block: Block, to: DeviceFormat) -> DeviceInts:
     return saturate(mean, int(block["zero"]), int(block["low"]), int(block["high"]), to)
 
 
+def weighted(window: DeviceInts, weights: DeviceInts, block: Block, to: DeviceFormat) -> DeviceInts:
+    """The rows of `window` [M, W, lanes] times the rows of `weights` [W, lanes], value by value, summed over W; then as `activate`."""
+    sums = np.zeros((len(window), window.shape[-1]), np.int32)
+    for position in range(window.shape[1]):
+        sums += np.multiply(window[:, position], weights[position], dtype=np.int32)
+    return activate(sums, block, to)
+
+
 _UNREAD: Int8 = np.zeros((0, 0), np.int8)
 _NO_SUMS: Int32 = np.zeros((1, 1), np.int32)
 _NO_BLOCK = np.void(b"")
@@ -86,6 +95,7 @@ class Operands:
     a: DeviceInts = field(default_factory=lambda: _UNREAD)
     """The first source: rows of the unified buffer or of host memory; windows of rows [M, W, mxu]."""
     b: DeviceInts = field(default_factory=lambda: _UNREAD)
+    """The second source, or the rows of weights of a window [W, mxu]."""
     sums: Int32 = field(default_factory=lambda: _NO_SUMS)
     tile: Int8 = field(default_factory=lambda: _UNREAD)
     block: Block = _NO_BLOCK
@@ -126,6 +136,7 @@ class Function(IntEnum):
     MULTIPLY = 4
     MAX = 5
     AVERAGE = 6
+    WEIGHTED = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +162,12 @@ FUNCTIONS = one_row_each(
         FunctionSpec(Function.MULTIPLY, _PAIR, "the product of two rows, value by value", lambda x: x.rounded(_product(x))),
         FunctionSpec(Function.MAX, Place.WINDOWS, "the largest of each window", lambda x: x.a.max(axis=1)),
         FunctionSpec(Function.AVERAGE, Place.WINDOWS | Place.BLOCK, "the mean of each window", lambda x: average(x.a, x.block, x.format)),
+        FunctionSpec(
+            Function.WEIGHTED,
+            Place.WINDOWS | Place.KERNEL | Place.BLOCK,
+            "the sum of each window's rows times rows of weights, lane by lane, requantised",
+            lambda x: weighted(x.a, x.b, x.block, x.format),
+        ),
     ),
     lambda row: row.function,
 )

@@ -296,7 +296,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
         Spec(
             Opcode.POOL,
             Engine.ACTIVATION,
-            "The largest or the mean of a window of rows around each step of a walk.",
+            "The largest, the mean or a weighted sum of a window of rows around each step of a walk.",
             one_a_row,
             computes,
             (
@@ -306,6 +306,7 @@ SPECS: Mapping[Opcode, Spec] = one_row_each(
                 OperandSpec("window_inner", "window_inner", "count", "inner steps of the window"),
                 OperandSpec("ub2_pitch", "window_pitch", "step", "rows from one outer step of the window to the next", 0),
                 OperandSpec("ub2_stride", "window_stride", "step", "rows from one inner step of the window to the next", 1),
+                OperandSpec("ub2", "weights", "ub", "first row of the weights, one for each row of the window", of=Place.KERNEL),
                 *_walk("dest", "ub", "first output row"),
                 _OUTER,
                 _INNER,

@@ -21,7 +21,8 @@ from tpucc.target import Target, machine_name
 def block_dtype(mxu: int) -> np.dtype[np.void]:
     """A parameter block of the activation unit.
 
-    activate: `clamp(requantise(acc + bias, multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`.
+    activate: `clamp(requantise(acc + bias, multiplier) + zero, low, high)`, then `table[value + 128]` if `has_table`; weighted pooling
+    likewise, where acc is the sum of a window's rows times their weights.
     vector add, subtract: `round(scale_a * (a - zero_a) ± scale_b * (b - zero_b)) + zero`; multiply: `round(scale_a * ((a - zero_a) *
     (b - zero_b))) + zero`; then clamp and table likewise. Function `table`: `table[a + 128]`. Average pooling:
     `round(scale_a * sum(a - zero_a)) + zero`, clamped. 16-bit values are not looked up in `table` but between the `points` of a function:

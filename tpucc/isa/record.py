@@ -98,10 +98,20 @@ class Place(IntFlag):
     """The rows of host memory of the ports of the host step `index`, if there is such a step."""
     MEMORY = 1024
     """The tile `index` of weight memory."""
+    KERNEL = 2048
+    """Rows of weights in the unified buffer, one for each row of a window, from the operand `ub2` on."""
 
 
 NOWHERE = Place(0)
-OPERAND_OF = {Place.UB: "ub", Place.UB2: "ub2", Place.WINDOWS: "ub", Place.DEST: "dest", Place.ACC: "acc", Place.HOST: "host"}
+OPERAND_OF = {
+    Place.UB: "ub",
+    Place.UB2: "ub2",
+    Place.WINDOWS: "ub",
+    Place.KERNEL: "ub2",
+    Place.DEST: "dest",
+    Place.ACC: "acc",
+    Place.HOST: "host",
+}
 """The field with the first row of each place that has rows."""
 ROWS = Place(sum(OPERAND_OF))
 

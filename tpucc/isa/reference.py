@@ -14,6 +14,7 @@ PLACES = {
     Place.UB: "rows of the unified buffer",
     Place.UB2: "rows of a second source",
     Place.WINDOWS: "windows of rows of the unified buffer",
+    Place.KERNEL: "rows of weights",
     Place.DEST: "rows of the unified buffer",
     Place.ACC: "accumulators",
     Place.HOST: "rows of host memory",

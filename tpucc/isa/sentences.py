@@ -54,6 +54,8 @@ def computes(instruction: Instruction) -> str:
     sources = [f"a is {_rows(instruction, 'ub')}"] + ([f"b is {_rows(instruction, 'ub2')}"] if Place.UB2 in function.reads else [])
     if Place.WINDOWS in function.reads:
         sources = [f"windows of {values['window_outer']} × {values['window_inner']} rows, {_rows(instruction, 'ub')} their first"]
+    if Place.KERNEL in function.reads:
+        sources.append(f"weights from row {values['ub2']:,} on")
     return f"computes {function.summary} in the unified buffer ({', '.join(sources)}), into {_rows(instruction, 'dest')}"
 
 

@@ -28,7 +28,7 @@ from math import prod
 
 import numpy as np
 
-from tpucc.ir.dtypes import IntegerFormat
+from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.graph import Graph, Node
 from tpucc.ops.constant import ConstantAttributes
 
@@ -83,6 +83,8 @@ class Conv:
 
     `outside` is x's zero point: zero in real numbers, so that the bias can take in the zero point of every product alike. The pixels of a
     window are `dilation` apart. Channels and filters are divided into `groups`, and each group of filters sees its channels only.
+
+    `unit` computes it: the "matrix" unit, or, where each filter sees one channel, its own, the "vector" unit lane by lane.
     """
 
     stride: tuple[int, int]
@@ -91,6 +93,7 @@ class Conv:
     epilogue: Epilogue
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
+    unit: str = "matrix"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +160,15 @@ def scaled(layer: Pool | Vector) -> Requantise:
 def is_layer(node: Node) -> bool:
     """Whether the node is the device's: one of `tpucc.layers.kinds`."""
     return isinstance(node.attributes, Layer)
+
+
+UNITS = ("matrix", "vector")
+"""The units that compute convolutions."""
+
+
+def is_lane_by_lane(layer: Conv, weights: tuple[int, ...], dtype: str) -> bool:
+    """Whether each filter of the kernel `weights` sees its own channel, in 8 bits: what the vector unit can compute."""
+    return dtype == I8.name and layer.groups == weights[3] and weights[2] == 1
 
 
 EXPANSIONS = ("fold-slices",)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tpucc.ir.dtypes import IntegerFormat
+from tpucc.ir.dtypes import I8, IntegerFormat
 from tpucc.ir.types import Quantisation
 from tpucc.numerics import (
     INT32_MAX,
@@ -110,6 +110,11 @@ def require_accumulators(weights: Int8, bias: Int64 | Int32, of: IntegerFormat) 
             f"sums of {weights.shape[0]:,} products and the bias may reach {largest:,}, and the accumulators hold {INT32_MAX:,}",
             "multiply parts of the columns of the left side by parts of the rows of the weights, and add the products",
         )
+
+
+def fits_weighted_sums(positions: int, bias: AnyArray) -> bool:
+    """Whether the sums of so many products of two int8 values, and a bias of `bias`, fit int32 whatever the values are."""
+    return positions * I8.largest * I8.largest + int(np.abs(bias.astype(np.int64)).max(initial=0)) <= INT32_MAX
 
 
 def require_finite(factors: AnyArray) -> None:

@@ -14,6 +14,7 @@ from tpucc.ir.graph import Graph, Node
 from tpucc.ir.types import TensorType
 from tpucc.layers.kinds import (
     LAYERS,
+    UNITS,
     VIEWS,
     Conv,
     Epilogue,
@@ -23,6 +24,7 @@ from tpucc.layers.kinds import (
     Pool,
     Sides,
     Vector,
+    is_lane_by_lane,
     is_layer,
     is_written,
     looks_up,
@@ -172,6 +174,8 @@ def _conv_faults(node: Node, layer: Conv, operands: Sequence[Node]) -> Iterator[
     held = x.quantisation
     if held is not None and layer.outside != held.zero_point:
         wrong.append(("E0824", f"pixels outside the image are {layer.outside}, and zero is {held.zero_point}"))
+    if layer.unit not in UNITS or (layer.unit == "vector" and not is_lane_by_lane(layer, weights.shape, node.type.dtype)):
+        wrong.append(("E0821", f"the {layer.unit} unit doesn't compute {x.brief} under the kernel {weights.brief}"))
     yield from wrong or _product_constants(node, operands[1:2], operands[2:])
     yield from _epilogue_faults(node, layer.epilogue, (0, 0))
 

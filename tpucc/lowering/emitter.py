@@ -114,8 +114,9 @@ class Emitter:
         flags = sum(flag.value for flag, splat in zip((Flag.SPLAT, Flag.SPLAT2), splats, strict=False) if splat)
         self._add(Opcode.VECTOR, piece, flags=flags | self._format_flag, function=function.value, **walks)
 
-    def pool(self, function: Function, piece: Walk, region: Region, x: int, y: int) -> None:
-        """The windows of a region that `piece` walks: their first pixels in buffer `x`, their results in buffer `y`."""
+    def pool(self, function: Function, piece: Walk, region: Region, x: int, y: int, weights: tuple[int, int] | None = None) -> None:
+        """The windows of a region that `piece` walks: their first pixels in buffer `x`, their results in buffer `y`. `weights` are the
+        buffer and the first row of the weights of the windows' rows, if they have any."""
         (pitch, dest_pitch), (stride, dest_stride), size = piece.pitches, piece.strides, self._bytes_per_value
         self._add(
             Opcode.POOL,
@@ -127,6 +128,7 @@ class Emitter:
             window_outer=region.window[0],
             window_inner=region.window[1],
             **self._walk("ub", x, region.x.start + piece.starts[0], pitch, stride),
+            **({} if weights is None else {"ub2_buffer": weights[0], "ub2": weights[1] * size}),
             **self._walk("dest", y, region.y.start + piece.starts[1], dest_pitch, dest_stride),
         )
 

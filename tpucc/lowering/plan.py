@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from types import MappingProxyType
 from typing import assert_never
 
@@ -18,7 +19,7 @@ from tpucc.lowering.products import Lowerer
 from tpucc.lowering.reader import Reader
 from tpucc.lowering.sharding import Sharding, Split, shard
 from tpucc.lowering.tensors import Tensor, whole
-from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, WrittenProducts, product_nest
+from tpucc.lowering.workload import ElementWise, Moving, Pooling, Product, Step, Weighted, WrittenProducts, product_nest
 from tpucc.numerics import AnyArray, Int8
 from tpucc.target import Target
 
@@ -78,6 +79,9 @@ class Plan:
                 each = [self._layer(part, splits) for part in parts]
                 macs, fills = sum(info.macs for info in each), tuple(fill for info in each for fill in info.tile_fills)
                 return replace(each[0], macs=macs, tile_fills=tuple(dict.fromkeys(fills)))
+            case Weighted() as work:
+                shape = work.positions, step.result.columns
+                return LayerInfo(step.name, work.kind, step.origin, step.y.rows * prod(shape), shape, (), "lane by lane on the vector unit")
             case Moving(why=why):
                 return LayerInfo(step.name, "move", step.origin, 0, (0, 0), (), why)
             case ElementWise() | Pooling():

@@ -43,6 +43,7 @@ from tpucc.lowering.workload import (
     Region,
     Step,
     TileWrite,
+    Weighted,
     Work,
     WrittenProducts,
 )
@@ -111,7 +112,7 @@ class Reader:
                 for name in weights_of(node):
                     if not is_written(self._device[name]):
                         self._tiles(name)
-            elif isinstance(node.attributes, Conv):
+            elif isinstance(node.attributes, Conv) and node.attributes.unit == "matrix":
                 self._tiles(node.operands[1], node.attributes.groups)
 
     def _regrouped(self, node: Node) -> Access:
@@ -136,6 +137,8 @@ class Reader:
                 return self._written(node, layer, y)
             case Fc():
                 return self._fc(node, layer)
+            case Conv(unit="vector"):
+                return self._weighted(node, layer, y)
             case Conv():
                 return self._conv(node, layer, y)
             case Pool():
@@ -221,6 +224,18 @@ class Reader:
             for block, row in enumerate(tiles.tolist())
         ]
         return self._product(node, layer, levels, node.operands[1:2], node.operands[2:])
+
+    def _weighted(self, node: Node, layer: Conv, y: Access) -> Weighted:
+        """The windows of all pixels of the result, and a row of weights for each position of the kernel."""
+        x, top, left = self._surrounded_by(node, layer)
+        height, width = self._device[node.operands[1]].type.shape[:2]
+        bias, multiplier, *table = (self._data(name) for name in node.operands[2:])
+        blocks = self.blocks.product(layer.epilogue, bias, multiplier, table[0] if table else None)
+        (down, across), first = layer.dilation, x.windows((-top, -left), layer.stride, (y.shape[1], y.shape[2]))
+        region = Region(first, y, (height, width), (x.steps[1] * down, x.steps[2] * across), 0)
+        weights = self._values[node.operands[1]].reshaped((1, height * width))
+        assert weights is not None  # a constant's rows are in order
+        return Weighted(region, weights.broadcast((y.shape[0], height * width)), blocks)
 
     def _surrounded_by(self, node: Node, layer: Conv) -> tuple[Access, int, int]:
         """The operand of a convolution, with a border at least as wide as its padding; and its padding at the top and on the left."""

@@ -26,6 +26,7 @@ from tpucc.lowering.workload import (
     Product,
     ProductNest,
     Step,
+    Weighted,
     WrittenProducts,
     product_nest,
 )
@@ -61,6 +62,8 @@ class _StepEmission:
                 self._element_wise(work)
             case Pooling() as work:
                 self._pool(work)
+            case Weighted() as work:
+                self._weighted(work)
             case Moving() as work:
                 self._move(work)
             case _:
@@ -202,6 +205,14 @@ class _StepEmission:
                     self._emitter.configure(region.block)
                 for piece in _walks((region.x, region.y)):
                     self._emitter.pool(work.function, piece, region, x, result)
+            self._complete(result)
+
+    def _weighted(self, work: Weighted) -> None:
+        for n, result in enumerate(self._results):
+            x, weights = self._block(work.region.x, n), self._block(work.weights, n)
+            self._emitter.configure(work.blocks[n])
+            for piece in _walks((work.region.x, work.region.y)):
+                self._emitter.pool(Function.WEIGHTED, piece, work.region, x, result, (weights, work.weights.start))
             self._complete(result)
 
     def _move(self, work: Moving) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import prod
 
 from tpucc.diagnostics import Origin
 from tpucc.isa.instructions import Function
@@ -156,6 +157,34 @@ class Pooling:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Weighted:
+    """Weighted sums of windows, lane by lane: a depthwise convolution on the vector unit.
+
+    `weights` has for each item of the result, which share them, a row for each position of the window; column block n of the result is
+    made under parameter block `blocks[n]`.
+    """
+
+    region: Region
+    weights: Access
+    blocks: tuple[int, ...]
+
+    kind = "conv"
+
+    @property
+    def accesses(self) -> tuple[Access, ...]:
+        return (self.region.x, self.weights)
+
+    @property
+    def positions(self) -> int:
+        """Rows of a window."""
+        return prod(self.region.window)
+
+    def moved(self, move: Moved) -> Weighted:
+        region = replace(self.region, x=move(self.region.x), y=move(self.region.y))
+        return replace(self, region=region, weights=move(self.weights))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Moving:
     """Rows that are copied. Without copies, the result is a tensor of the host that is an output as it is: it passes through."""
 
@@ -172,7 +201,7 @@ class Moving:
         return replace(self, copies=tuple(copy.moved(move) for copy in self.copies))
 
 
-Work = Product | WrittenProducts | ElementWise | Pooling | Moving
+Work = Product | WrittenProducts | ElementWise | Pooling | Weighted | Moving
 
 
 @dataclass(frozen=True, slots=True, eq=False)

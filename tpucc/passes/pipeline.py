@@ -15,6 +15,7 @@ from tpucc.passes.constant_folding import ConstantFolding
 from tpucc.passes.copy_pixels import CopyPixels
 from tpucc.passes.dead_code import DeadCode
 from tpucc.passes.decompose_batch_norm import DecomposeBatchNorm
+from tpucc.passes.depthwise import Depthwise
 from tpucc.passes.device_forms import DeviceForms
 from tpucc.passes.divide_batch import DivideBatch
 from tpucc.passes.equalise import Equalise
@@ -72,6 +73,7 @@ PASSES: tuple[Pass, ...] = (
     Quantise(),
     MoveIntegers(),
     ComposeTables(),
+    Depthwise(),
     DivideBatch(),
 )
 """The passes in their order. One may stand twice, where another makes new work for it."""

@@ -132,11 +132,17 @@ def windows(instruction: Instruction) -> Int64:
     return values["ub"] + steps[:, None] + window
 
 
+def kernel(instruction: Instruction) -> Rows:
+    """The rows of weights of a pool's windows."""
+    values, width = instruction.values, format_of(instruction.flags).bytes_per_value
+    return walk(values["ub2"], 1, values["window_outer"] * values["window_inner"], 0, width)
+
+
 def _numbers(outer: int, inner: int, pitch: int, stride: int) -> Int64:
     return (np.arange(outer, dtype=np.int64)[:, None] * pitch + np.arange(inner, dtype=np.int64) * stride).reshape(-1)
 
 
-OPERANDS = {Place.UB: "a", Place.WINDOWS: "a", Place.HOST: "a", Place.UB2: "b", Place.ACC: "sums"}
+OPERANDS = {Place.UB: "a", Place.WINDOWS: "a", Place.HOST: "a", Place.UB2: "b", Place.KERNEL: "b", Place.ACC: "sums"}
 """Which of the `Operands` the rows of each place are."""
 SPLATS = {Place.UB: Flag.SPLAT, Place.UB2: Flag.SPLAT2}
 
@@ -212,4 +218,6 @@ def _rows(instruction: Instruction, place: Place) -> Rows:
         return host_rows(instruction)
     if place is Place.WINDOWS:
         return windows(instruction)
+    if place is Place.KERNEL:
+        return kernel(instruction)
     return operand(instruction, OPERAND_OF[place])

@@ -28,8 +28,9 @@ RULES = (
 
 
 def blocks(context: Context) -> Iterator[Violation]:
-    """The violations of V0902, V0903 and V0904."""
+    """The violations of V0902, V0903 and V0904; and those of V0901 by sums that no accumulator holds."""
     yield from _widths(context)
+    yield from _weighted(context)
     of = format_of(int(np.bitwise_or.reduce(context.program.instructions["flags"], initial=0)))
     values = context.program.blocks
     scales = np.concatenate([values["multiplier"], values["scale_a"][:, None], values["scale_b"][:, None]], axis=1)
@@ -56,6 +57,15 @@ def _widths(context: Context) -> Iterator[Violation]:
             if port.format.bytes_per_value != effects.bytes_per_value.max(initial=1) and computes.any():
                 message = f"the port {printable(port.name)} is {port.format.name}, and the instructions compute other values"
                 yield Violation("V0904", message, about=(kind, port.name))
+
+
+def _weighted(context: Context) -> Iterator[Violation]:
+    """Weighted sums of windows, whose weights may be any integers."""
+    effects, flags = context.effects, context.program.instructions["flags"]
+    largest = np.array([format_of(each).largest for each in range(256)], np.int64)[flags]
+    bias = np.append(np.abs(context.program.blocks["bias"].astype(np.int64)).max(axis=1, initial=0), 0)[context.resolved.block]
+    over = effects.weighs & (effects.window > (INT32_MAX - bias) // (largest * largest))
+    yield from context.each("V0901", over, lambda i: f"may overflow the sum of {effects.window[i]:,} products and the bias")
 
 
 class Sums:

@@ -147,15 +147,14 @@ class Lanes:
         return self._narrow(function, action, dest)
 
     def _narrow(self, function: Function, action: Applied, dest: Rows) -> Narrow:
-        used, kinds = 0, []
+        used, kinds = 0, list[Int64]()
         for place, rows in action.reads:
             own = int(self.ub.used[rows].max())
             splat = bool(action.flags & SPLATS.get(place, 0))
             used = max(used, self.mxu if splat and own else own)
-            found = self.ub.kind[rows]
-            kinds.append(int(found.flat[0]) if (found == found.flat[0]).all() else -1)
-        if used < self.mxu and min(kinds) < 0:
-            used = self.mxu
+            kinds.append(self.ub.kind[rows])
+            if place is not Place.KERNEL and (kinds[-1] != kinds[-1].flat[0]).any():
+                used = self.mxu
         tail = self._tail(action, kinds)[used:] if used < self.mxu else np.zeros(0, np.int8)
         self.ub.set(dest, used, self._kind(np.concatenate([np.zeros(used, np.int8), tail]), used))
         lanes = slice(0, used)
@@ -164,11 +163,14 @@ class Lanes:
         compute = compute_of(function, action.constants.get("block"), action)
         return Narrow(sources, regular(dest), lanes, slice(used, None), tail, compute)
 
-    def _tail(self, action: Applied, kinds: Sequence[int]) -> Int8:
-        """The result of the action on rows of constants: one row."""
+    def _tail(self, action: Applied, kinds: Sequence[Int64]) -> Int8:
+        """The result of the action on rows of constants: one row. The rows of a source are alike, but for weights."""
         values: dict[str, Any] = {}
         for (place, rows), kind in zip(action.reads, kinds, strict=True):
-            row = self.rows[kind][None, :1] if action.flags & SPLATS.get(place, 0) else self.rows[kind][None]
+            if place is Place.KERNEL:
+                values[OPERANDS[place]] = np.stack([self.rows[each] for each in kind.tolist()])
+                continue
+            row = self.rows[kind.flat[0]][None, : 1 if action.flags & SPLATS.get(place, 0) else None]
             values[OPERANDS[place]] = np.repeat(row[:, None], window_of(rows), axis=1) if rows_are_windows(rows) else row
         result: Int8 = action.meaning(Operands(action.flags, **values, **action.constants))
         whole = np.zeros(self.mxu, np.int8)
@@ -191,8 +193,17 @@ class Lanes:
         return number
 
 
-KNOWN = (Function.COPY, Function.TABLE, Function.ADD, Function.SUBTRACT, Function.MULTIPLY, Function.MAX, Function.AVERAGE)
-"""The functions that compute each lane by itself, and by nothing of the block that differs between lanes. Others run on all lanes."""
+KNOWN = (
+    Function.COPY,
+    Function.TABLE,
+    Function.ADD,
+    Function.SUBTRACT,
+    Function.MULTIPLY,
+    Function.MAX,
+    Function.AVERAGE,
+    Function.WEIGHTED,
+)
+"""The functions that compute each lane by itself. Others run on all lanes."""
 _FUNCTION_OF: dict[Meaning, Function] = {row.meaning: function for function, row in FUNCTIONS.items()}
 
 
@@ -228,6 +239,8 @@ def compute_of(function: Function, block: Block | None, action: Applied) -> Comp
             return _of_two(function, block)
         case Function.AVERAGE:
             return lambda sources: action.meaning(Operands(action.flags, a=sources[0], **action.constants))
+        case Function.WEIGHTED:
+            return lambda sources: action.meaning(Operands(action.flags, a=sources[0], b=sources[1], **action.constants))
 
 
 def _of_two(function: Function, block: Block) -> Compute:

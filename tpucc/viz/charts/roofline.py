@@ -25,7 +25,7 @@ NAMED = 24
 KEY = "roofline"
 READING = "Operations a second, and what the machine allows."
 ABOVE = " Above the roof: weights fetched in other layers' time."
-KEPT = " Not drawn: layers whose weights an earlier layer fetched."
+KEPT = " Not drawn: layers that fetch no tiles, as an earlier layer did or the vector unit computes them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class RooflinePoint:
 
     @property
     def kept(self) -> bool:
-        """Whether it uses only tiles that an earlier layer fetched: it has no bytes, and so no intensity."""
+        """Whether it fetches no tiles, as an earlier layer did or the vector unit computes it: it has no bytes, and so no intensity."""
         return self.macs > 0 and not self.weight_bytes
 
 

@@ -56,7 +56,8 @@ def _box(node: Node, graph: Graph, segment: int, constants: tuple[Origin, ...]) 
     title = node.op
     match node.attributes:
         case Fc() | Conv():
-            kind, title = Kind.MATRIX, node.op
+            by_lanes = isinstance(node.attributes, Conv) and node.attributes.unit == "vector"
+            kind, title = Kind.VECTOR if by_lanes else Kind.MATRIX, node.op
             details = _product(node, graph)
         case Vector(function=function):
             kind, title = Kind.VECTOR, f"vector {function}"
@@ -82,6 +83,7 @@ def _product(node: Node, graph: Graph) -> tuple[str, ...]:
         words += [f"stride {_pair(layer.stride)}"] if layer.stride != (1, 1) else []
         words += [f"dilation {_pair(layer.dilation)}"] if layer.dilation != (1, 1) else []
         words += [f"{layer.groups:,} groups"] if layer.groups > 1 else []
+        words += ["lane by lane"] if layer.unit == "vector" else []
     if isinstance(layer, Fc) and layer.sources > 1:
         words.append(f"of {layer.sources} values")
     return (*words, "then table") if isinstance(layer, Fc | Conv) and looks_up(layer) else tuple(words)

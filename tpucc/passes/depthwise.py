@@ -1,0 +1,75 @@
+"""Depthwise convolutions: by the matrix unit, or by the vector unit.
+
+In a depthwise convolution each filter sees one channel. The matrix unit computes it with tiles of which only the diagonal holds weights:
+one tile for each position of the kernel and each column block, and every tile is fetched whole. The vector unit multiplies lane by lane. It
+needs one row of weights for each position, which crosses the host link, and takes as many cycles for the rows of the image as the matrix
+unit does. So it is the faster one where a tile is used for fewer rows than could be multiplied while the tile is fetched.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+
+from tpucc.diagnostics import Diagnostic, UsageError, counted, listed
+from tpucc.ir.graph import Graph, Node
+from tpucc.layers.kinds import Conv, is_lane_by_lane
+from tpucc.layers.parameters import fits_weighted_sums
+from tpucc.ops.constant import ConstantAttributes
+from tpucc.passes.base import Context, Pass
+from tpucc.passes.rewriter import Rewriter
+
+WAYS = ("cheaper", "matrix", "vector")
+
+
+@dataclass(frozen=True)
+class Depthwise(Pass):
+    """Sets the unit of depthwise convolutions: that which takes fewer cycles, by an estimate, or the one that `unit` says."""
+
+    name = "depthwise"
+    summary = "gives depthwise convolutions to the vector unit, where that takes fewer cycles"
+    level = 1
+
+    unit: str = "cheaper"
+
+    def run(self, graph: Graph, context: Context) -> Graph:
+        if self.unit not in WAYS:
+            help = f"the ways are {listed(WAYS, 'or')}"
+            raise UsageError(Diagnostic("E0517", f"no way to compute depthwise convolutions is named {self.unit}", help=(help,)))
+        rewriter, gains = Rewriter(graph, self.name), list[tuple[str, int, int]]()
+        for node in rewriter:
+            if (layer := _suitable(graph, node)) is not None:
+                matrix, vector = _costs(graph, node, context)
+                if self.unit == "vector" or (self.unit == "cheaper" and vector < matrix):
+                    node = replace(node, attributes=replace(layer, unit="vector"))
+                    gains.append((node.name, matrix, vector))
+            rewriter.put(node)
+        return rewriter.build().noting(_note(gains)) if gains else graph
+
+
+def _suitable(graph: Graph, node: Node) -> Conv | None:
+    """The layer, if it is a depthwise convolution that the vector unit can do; else None."""
+    layer = node.attributes
+    if not isinstance(layer, Conv):
+        return None
+    weights, bias = (graph[name] for name in node.operands[1:3])
+    if not is_lane_by_lane(layer, weights.type.shape, node.type.dtype):
+        return None
+    assert isinstance(bias.attributes, ConstantAttributes)  # as the verifier of layers demands
+    return layer if fits_weighted_sums(prod(weights.type.shape[:2]), bias.attributes.value.data) else None
+
+
+def _costs(graph: Graph, node: Node, context: Context) -> tuple[int, int]:
+    """Estimated cycles of the matrix unit and of the vector unit. A tile takes as long as its fetch or its rows, the longer of both;
+    rows of weights are moved for all cores."""
+    target, positions = context.target, prod(graph[node.operands[1]].type.shape[:2])
+    blocks, rows = -(-node.type.columns // target.mxu), node.type.rows // context.cores
+    moved = target.host_cycles(blocks * positions * context.cores)
+    return blocks * positions * max(rows, target.tile_fetch_cycles), blocks * positions * rows + moved
+
+
+def _note(gains: list[tuple[str, int, int]]) -> str:
+    """One sentence, with the estimates of the layer that gains most."""
+    name, matrix, vector = max(gains, key=lambda each: each[1] - each[2])
+    what = f"the vector unit computes {counted(len(gains), 'depthwise convolution')}"
+    return f"{what}: {name} takes about {vector:,} cycles there, and {matrix:,} on the matrix unit"
