@@ -332,6 +332,25 @@ def test_what_somebody_changed_is_not_written_over(tmp_path: Path, capsys: pytes
     assert run("import", model, "-o", source) == 0
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "wanted"),
+    [
+        ("pkg.torch.onnx.name_scopes", "['', 'enc', 'enc.layer.0', 'linear_3']", "enc.layer.0.weight"),
+        ("pkg.torch.onnx.name_scopes", "['linear_3']", "mat_mul_7.weight"),
+        ("pkg.torch.onnx.name_scopes", "__import__('os')", "mat_mul_7.weight"),
+        ("pkg.torch.onnx.name_scopes", f"['{'a' * 5000}', 'b']", "mat_mul_7.weight"),
+        ("namespace", "['', 'enc', 'linear_3']", "mat_mul_7.weight"),
+    ],
+)
+def test_weights_without_a_name_are_called_after_their_module(tmp_path: Path, key: str, value: str, wanted: str) -> None:
+    """The exporter of PyTorch leaves a transposed matrix without its name, and says where in the network the product stands."""
+    product = node("MatMul", ["x", "val_3"], ["y"], name="node_MatMul_7")
+    entry = product.metadata_props.add()
+    entry.key, entry.value = key, value
+    onnx.save(model_of([product], [drawn("val_3", 4, 5)]), tmp_path / "net.onnx")
+    assert set(tpucc.import_onnx(tmp_path / "net.onnx").weights) == {wanted}
+
+
 def test_import_onnx_gives_source_and_weights(tmp_path: Path) -> None:
     onnx.save(classifier(), tmp_path / "net.onnx")
     made = tpucc.import_onnx(tmp_path / "net.onnx", params={"batch": 2})

@@ -5,6 +5,7 @@ Nothing of a file is executed. Names are defined once and before their uses; wha
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 from tpucc.diagnostics import printable
 from tpucc.interop.onnx.reading.problems import malformed, refused
 from tpucc.interop.onnx.reading.tensors import MAX_RANK, NAMES, TYPES, Files, integers, tensor
-from tpucc.interop.onnx.reading.wire import Field, Reader, WireError, float32, signed, text, view
+from tpucc.interop.onnx.reading.wire import BYTES, Field, Reader, WireError, float32, signed, text, view
 from tpucc.numerics import AnyArray
 
 MAX_NODES = 20_000
@@ -30,6 +31,11 @@ Dimension = int | str | None
 """A size, the name of one, or nothing."""
 
 
+SCOPES = b"pkg.torch.onnx.name_scopes"
+LONGEST_SCOPE = 4096
+"""Bytes of the names that say where in a network a node stands."""
+
+
 @dataclass(frozen=True, slots=True)
 class OnnxNode:
     """An operation. A missing operand or result has the empty name. An attribute is a number, a string, an array, a graph, or a tuple."""
@@ -40,6 +46,8 @@ class OnnxNode:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
     domain: str = ""
+    scope: str = ""
+    """The part of the network that it belongs to, as `encoder.layers.0`, where the exporter says so."""
 
     @property
     def title(self) -> str:
@@ -148,7 +156,7 @@ def _graph(data: memoryview, files: Files, depth: int) -> OnnxGraph:
 
 
 def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
-    inputs, outputs, attributes, words = [], [], {}, {3: "", 4: "", 7: ""}
+    inputs, outputs, attributes, words, scope = [], [], {}, {3: "", 4: "", 7: ""}, ""
     for number, _, value in files.reader.fields(data):
         match number:
             case 1:
@@ -160,7 +168,19 @@ def _node(data: memoryview, files: Files, depth: int) -> OnnxNode:
             case 5:
                 name, found = _attribute(view(value), files, depth)
                 attributes[name] = found
-    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]))
+            case 9:
+                scope = _scope(view(value), files) or scope
+    return OnnxNode(words[4], tuple(inputs), tuple(outputs), attributes, words[3], DOMAINS.get(words[7], words[7]), scope)
+
+
+def _scope(data: memoryview, files: Files) -> str:
+    """The module of a node by an entry of its metadata, empty if that says something else. PyTorch's is the text of a list, from the whole
+    network to the operation, each name containing the one before."""
+    words = {number: view(value) for number, kind, value in files.reader.fields(data) if kind == BYTES}
+    if bytes(words.get(1, b"")[:LONGEST_SCOPE]) != SCOPES or len(words.get(2, b"")) > LONGEST_SCOPE:
+        return ""
+    names = re.findall(r"'([^']*)'", text(words.get(2, memoryview(b""))))
+    return names[-2] if len(names) > 1 else ""
 
 
 def _add_constant(constants: dict[str, AnyArray], key: str, array: AnyArray) -> None:

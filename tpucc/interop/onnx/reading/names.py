@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from tpucc.frontend.frame import is_function
 from tpucc.interop.onnx.reading.model import OnnxNode
@@ -56,11 +57,13 @@ def key(name: str, path: str, role: str) -> str:
 
 def of_node(node: OnnxNode) -> str:
     """A node's own name as an identifier."""
-    return identifier(_snake(path_of(node).replace(".", "_")), _snake(node.op))
+    return identifier(_snake(path_of(replace(node, scope="")).replace(".", "_")), _snake(node.op))
 
 
 def path_of(node: OnnxNode) -> str:
-    """A node's own name without the repetitions of exporters, as `layer1.0.conv1`; its operator's name where it has none."""
+    """The module that a node belongs to; or its own name without the repetitions of exporters, as `layer1.0.conv1`; or its operator's."""
+    if node.scope:
+        return node.scope
     parts = [part for part in node.name.removeprefix("node_").split("/") if part]
     if parts and len(parts) > 1 and re.sub(r"_\d+$", "", parts[-1]) == node.op:
         parts.pop()
