@@ -171,3 +171,12 @@ def test_a_terminal_gets_short_lines_and_a_file_whole_ones(capsys: pytest.Captur
         monkeypatch.setenv("COLUMNS", columns)
         say("note: " + "word " * 99)
         assert widest - 5 < max(map(len, capsys.readouterr().err.split("\n"))) <= widest
+
+
+def test_long_names_that_begin_alike_keep_their_ends() -> None:
+    """Layers of one block: cut behind, all of them would be `features.block.7.co…`."""
+    names = [f"features.block.7.convolution.of.a.network.that.names.its.parts.at.length.{n}" for n in range(3)]
+    lines = table(("layer", "cycles"), [(name, "123,456") for name in (*names, "in all")]).split("\n")
+    require_narrow(lines)
+    assert [line.split()[0][0] + line.split()[0][-9:] for line in lines[1:4]] == ["….length.0", "….length.1", "….length.2"]
+    assert lines[4].startswith("in all ")

@@ -41,7 +41,7 @@ def test_a_layer_that_uses_an_earlier_one_s_tile_has_no_point() -> None:
     runtime = tpucc.compile_source(source).runtime
     assert [(work.weight_bytes, work.kept, work.drawable) for work in works_of(runtime)[1:]] == [(65536, False, True), (0, True, False)]
     assert KEPT in roofline_of(runtime)
-    assert "Left out are layers whose weights an earlier layer fetched." in roofline_table(runtime)
+    assert "Left out are layers that fetch no tiles, as an earlier layer did" in roofline_table(runtime)
 
 
 def test_a_layer_in_two_halves_fetches_its_tiles_twice() -> None:

@@ -42,7 +42,8 @@ PARTS = ("array_active", "weight_stall", "weight_shift", "non_matrix")
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> str:
     """Columns under their heads, the first `left` flush left, the others flush right.
 
-    Where they are too wide, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are.
+    Where they are too wide, columns stand one blank apart instead of two, and over-long first cells are cut: numbers never are. Cells
+    that look alike without their ends keep these, and lose their beginnings.
     """
     from rich import console, table  # imported only when a table is printed: it takes longer than most commands
 
@@ -55,12 +56,32 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: int = 1) -> 
         most = None if index else max(1, room)
         justify: Literal["left", "right"] = "left" if index < left else "right"
         drawn.add_column(printable(name), justify=justify, no_wrap=True, overflow="ellipsis", max_width=most)
-    for row in cells:
-        drawn.add_row(*row)
+    for first, row in zip(_cut([row[0] for row in cells], max(1, room)), cells, strict=True):
+        drawn.add_row(first, *row[1:])
     out = console.Console(width=WIDTH, color_system=None, force_jupyter=False, markup=False, emoji=False, highlight=False)
     with out.capture() as captured:
         out.print(drawn)
     return "\n".join(line.rstrip() for line in captured.get().rstrip("\n").split("\n"))
+
+
+def _cut(texts: Sequence[Text], room: int) -> list[Text]:
+    """The texts in so many columns: their beginnings, or their ends where beginnings don't tell them apart."""
+    for keep in (_beginning, _ending):
+        found = [text if text.cell_len <= room else keep(text, room) for text in texts]
+        if len({text.plain for text in found}) == len({text.plain for text in texts}):
+            break
+    return found
+
+
+def _beginning(text: Text, room: int) -> Text:
+    kept = text.copy()
+    kept.truncate(room, overflow="ellipsis")
+    return kept
+
+
+def _ending(text: Text, room: int) -> Text:
+    first = next(at for at in range(len(text) + 1) if text[at:].cell_len < room)
+    return type(text)("…").append_text(text[first:])
 
 
 def timeline_table(runtime: Runtime) -> str:
@@ -180,7 +201,11 @@ def roofline_table(runtime: Runtime) -> str:
     text = table(("layer", "intensity", "speed", "roof"), rows)
     early = any(work.rate(target) > work.roof(target) for work in works)
     note = f"\n\n{wrapped('Above its roof is a layer whose weights arrived while another one worked.')}" if early else ""
-    kept = f"\n\n{wrapped('Left out are layers whose weights an earlier layer fetched.')}" if any(work.kept for work in layers) else ""
+    kept = (
+        f"\n\n{wrapped('Left out are layers that fetch no tiles, as an earlier layer did or the vector unit computes them.')}"
+        if any(work.kept for work in layers)
+        else ""
+    )
     more = f"\n({counted(len(others), 'more layer')} with fewer cycles)" if others else ""
     return f"{wrapped(head)}\n\n{text}{more}{note}{kept}"
 
