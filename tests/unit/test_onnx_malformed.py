@@ -29,6 +29,13 @@ def refused(data: bytes, folder: Path) -> tuple[list[str], str, int]:
     return [d.code for d in raised.value.diagnostics], str(raised.value), raised.value.exit_status
 
 
+def test_a_model_of_another_framework_is_named(tmp_path: Path) -> None:
+    (tmp_path / "m.pt").write_bytes(b"PK\x03\x04" + bytes(60))
+    with pytest.raises(tpucc.Error, match=r"m\.pt is a model of PyTorch, not a model in ONNX's format") as raised:
+        tpucc.import_onnx(tmp_path / "m.pt")
+    assert "torch.onnx.export" in str(raised.value)
+
+
 @pytest.mark.parametrize(
     ("data", "says"),
     [
@@ -290,3 +297,19 @@ def test_values_without_names_and_ranges_without_steps(tmp_path: Path) -> None:
     zero = helper.make_tensor("zero", TensorProto.FLOAT, [], [0.0])
     nodes = [helper.make_node("Constant", [], ["z"], value=zero), helper.make_node("Range", ["z", "z", "z"], ["r"])]
     assert "a range with the step 0" in refused(bomb(*nodes), tmp_path)[1]
+
+
+def test_a_result_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
+    model = model_of([helper.make_node("Relu", ["x"], ["y"])], outputs=("y", "y"))
+    codes, text, status = refused(model.SerializeToString(), tmp_path)
+    assert (codes, status) == (["E1002"], 3)
+    assert "y is defined twice, the second time by the list of results" in text
+
+
+def test_a_result_of_another_size_than_the_file_says_is_noted(tmp_path: Path) -> None:
+    """ONNX Runtime warns, and computes."""
+    for declared, noted in (([2, 5], True), ([2, 4], False), (["n", 4], False), ([2, 4, 1], True)):
+        model = model_of([helper.make_node("Relu", ["x"], ["y"])])
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, declared))
+        (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+        assert ("it is [2, 4]" in tpucc.import_onnx(tmp_path / "m.onnx").source) is noted

@@ -23,9 +23,14 @@ _PROGRAM = Foreign("a compiled program", "under a name that ends in .tpub, run, 
 _PYTHON = Foreign("Python", f"{_SOURCE}; a file with passes goes to --pass")
 _NOTEBOOK = Foreign("a notebook", f"open it with Jupyter; {_SOURCE}")
 _KERAS = Foreign(
-    "a model of another framework",
-    "write the network as a source, and save its weights by name with np.savez for --weights; docs/weights.md shows how",
+    "a model of Keras",
+    'model.export("model.onnx", format="onnx") in Keras writes a file that tpucc import reads; docs/pytorch.md shows how',
 )
+_TORCH = Foreign(
+    "a model of PyTorch",
+    "torch.onnx.export writes a file that tpucc import reads, and tpucc.from_torch takes the module itself; docs/pytorch.md shows how",
+)
+_TFLITE = Foreign("a model of TensorFlow Lite", "tf2onnx --tflite writes a file that tpucc import reads")
 
 BEGINNINGS: Mapping[bytes, Foreign] = {
     b"\x89TPUB": _PROGRAM,
@@ -51,9 +56,9 @@ SUFFIXES: Mapping[str, Foreign] = {
     ".onnx": Foreign("a model in ONNX's format", "tpucc import MODEL.onnx -o MODEL.tpu writes its source; every command takes it, too"),
     ".keras": _KERAS,
     ".h5": _KERAS,
-    ".tflite": _KERAS,
-    ".pt": _KERAS,
-    ".pth": _KERAS,
+    ".tflite": _TFLITE,
+    ".pt": _TORCH,
+    ".pth": _TORCH,
     ".asm": Foreign("a listing", "tpucc asm makes a program of it, and tpucc compile goes on from it, --like the model"),
     ".graph": Foreign("a graph in text form", "tpucc opt runs passes on it, and tpucc compile goes on from it"),
     ".tile": Foreign("a tile program in text form", "tpucc compile goes on from it, --like the model that it was printed from"),

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tpucc.diagnostics import Diagnostic, UsageError, did_you_mean, listed
+from tpucc.diagnostics import Diagnostic, ProgramError, UsageError, did_you_mean, listed
 from tpucc.files import read_file
+from tpucc.interop.foreign import foreign
 from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.model import OnnxModel, decoded
 from tpucc.interop.onnx.reading.network_of import Built, Layout, built, symbol
+from tpucc.interop.onnx.reading.problems import malformed
 from tpucc.ir.graph import Graph
 
 BATCH = 8
@@ -70,10 +72,17 @@ class Imported:
 
 
 def read(path: Path, layout: Layout = "nhwc") -> Imported:
-    """The model of a file.
+    """The model of a file, whatever its name is.
 
     Raises `UsageError` when it can't be read, `ProgramError` E1001 to E1004 for one that is malformed, `CompileError` E1005 and E1006 for
     one that tpucc can't take.
     """
-    model = decoded(read_file(path, most=MAX_BYTES), path.parent)
+    data = read_file(path, most=MAX_BYTES)
+    try:
+        model = decoded(data, path.parent)
+    except ProgramError:
+        kind = foreign(path, data)
+        if kind is None or path.suffix.lower() == ".onnx":
+            raise
+        raise malformed(f"{path.name} is {kind.what}, not a model in ONNX's format", kind.help) from None
     return Imported(names.identifier(path.stem, "model"), path.name, model, layout)

@@ -307,6 +307,9 @@ def _require_order(graph: OnnxGraph, outside: frozenset[str]) -> None:
     _require_defined([value.name for value in graph.outputs], defined, later, "the model's result")
     if not graph.outputs:
         raise malformed("the model has no outputs")
+    results = set[str]()
+    for value in graph.outputs:
+        _define(value.name, results, "the list of results")
 
 
 def _require_defined(names: Iterable[str], defined: set[str], later: set[str], who: str) -> None:

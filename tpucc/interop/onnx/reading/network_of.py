@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -11,7 +11,7 @@ from tpucc.interop.onnx.reading import names
 from tpucc.interop.onnx.reading.call import Call
 from tpucc.interop.onnx.reading.folding import FOLDS, folded
 from tpucc.interop.onnx.reading.idioms import recognised
-from tpucc.interop.onnx.reading.model import OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
+from tpucc.interop.onnx.reading.model import Dimension, OnnxGraph, OnnxModel, OnnxNode, OnnxValue, type_name
 from tpucc.interop.onnx.reading.network import Network, axes_of
 from tpucc.interop.onnx.reading.problems import Unsupported, refused
 from tpucc.interop.onnx.reading.rules import RULES
@@ -232,6 +232,9 @@ class _Builder:
         name = names.identifier(value.name, "out")
         self.network.name = name
         tensor = self.network.tensor(found)
+        if value.shape is not None and not _fits(value.shape, tensor.shape):
+            said, there = ([printable(str(size)) for size in shape] for shape in (value.shape, tensor.shape))
+            self.network.notes[f"the file says that {name} is [{', '.join(said)}], and it is [{', '.join(there)}]"] = None
         if isinstance(tensor.kind, Grid):
             self.network.notes[f"{name} has real values here, and in the file integers, with the scale {tensor.kind.scale:g}"] = None
         order = tuple(range(tensor.rank))
@@ -248,6 +251,12 @@ class _Builder:
         """Whether the tensor's node has its axes in this order already."""
         moving = [part for axis in order for part in t.axes[axis] if t.node.type.shape[part] != 1]
         return moving == sorted(moving) and bool(t.axes[1]) and t.axes[1][-1] == t.node.type.rank - 1
+
+
+def _fits(declared: Sequence[Dimension], shape: Sequence[int]) -> bool:
+    """Whether a shape is what a file says, which may leave sizes open."""
+    sizes = zip(declared, shape, strict=False)
+    return len(declared) == len(shape) and all(size == found for size, found in sizes if isinstance(size, int))
 
 
 def _read_names(graph: OnnxGraph) -> Iterable[str]:
