@@ -148,7 +148,7 @@ class _Search:
             return False
         if not total:
             return True
-        strip = np.arange(total) + np.repeat(first - np.cumsum(count) + count, count)
+        strip = np.arange(total, dtype=np.int64) + np.repeat(first - np.cumsum(count) + count, count)
         visits = strip << _STRIP | np.repeat(instruction, count)
         group = np.repeat(2 * self._engine[instruction] + writes, count)
         self._compare(bounds, [(np.sort(visits[group == 2 * engine]), np.sort(visits[group == 2 * engine + 1])) for engine in ROW_ENGINES])
