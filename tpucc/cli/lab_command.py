@@ -25,6 +25,8 @@ from tpucc.labs.submissions import others
 
 LONGEST_TERM = 40
 """Characters of a term's name."""
+LEFT_OUT = 5
+"""Files without a place on the board that are named."""
 PRINTED = 20
 """Lines of what a submission prints that a terminal shows."""
 
@@ -216,6 +218,10 @@ def lab_board(folder: Path, output: Path | None) -> None:
 
     found = board(folder)
     click.echo(as_text(found))
+    if found.left_out:
+        click.echo(f"not on the board: {counted(len(found.left_out), 'file')}", err=True)
+        more = [f"… {len(found.left_out) - LEFT_OUT:,} more"] if len(found.left_out) > LEFT_OUT else []
+        click.echo("\n".join(f"  {said}" for said in (*found.left_out[:LEFT_OUT], *more)), err=True)
     if output is not None:
         write_file(output, as_page(found).encode())
 

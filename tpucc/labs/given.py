@@ -45,9 +45,9 @@ def shown(value: object, depth: int = 0) -> str:
         return f"{type(value).__name__} of {len(value)}: [{_entries((shown(value[k], depth + 1) for k in range(len(value))), len(value))}]"
     if is_dataclass(value):
         parts = [f"{entry.name}={shown(getattr(value, entry.name), depth + 1)}" for entry in fields(value)]
-        line = ", ".join(parts)
-        between = ",\n  " if not depth and len(line) > LINE else ", "
-        return f"{type(value).__name__}({between[1:] if between != ', ' else ''}{between.join(parts)})"
+        if not depth and sum(map(len, parts)) > LINE:
+            return "\n".join((f"{type(value).__name__}(", *(f"  {part}," for part in parts), ")"))
+        return f"{type(value).__name__}({', '.join(parts)})"
     return f"{type(value).__name__}(…)"
 
 
