@@ -211,7 +211,9 @@ def test_a_call_that_takes_too_long_says_where_it_was(
     (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    wait()\ndef wait():\n    while True: pass\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
     said = capsys.readouterr().out
-    assert "allocate: takes longer than 0.3 s; it was stopped at\n        allocation.py:2 in allocate: wait()\n" in said
+    assert (
+        "allocation.py:4: allocate: takes longer than 0.3 s, and was stopped there\n        allocation.py:2 in allocate: wait()\n" in said
+    )
     assert "\n        allocation.py:4 in wait: while True: pass\n      given:    allocate(\n" in said
 
 
@@ -395,6 +397,7 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "folder.json").mkdir()
     (tmp_path / "none.json").write_text('{"extra_data": {"lab": 5}}')
+    (tmp_path / "problem.json").write_text('{"output": "no file\\nb", "extra_data": {"lab": 5}}')
     (tmp_path / "truth.json").write_text('{"extra_data": {"lab": true}}')
     found = board(tmp_path)
     assert [entry.name for entry in found.entries] == ["good"]
@@ -403,6 +406,7 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     assert reasons["bad"] in ("its measures are no numbers", f"it has no {LAB.ranks}: a test that ranks was not passed, or not run")
     assert reasons["deep"] == "it is no JSON"
     assert reasons["none"].startswith(f"it has no {LAB.ranks}")
+    assert reasons["problem"] == f"it has no {LAB.ranks}: no file"
     assert reasons["truth"] == "it is of no lab"
     assert reasons["folder"].startswith("it is no regular file")
 

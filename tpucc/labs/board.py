@@ -13,6 +13,7 @@ from typing import Any
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
 from tpucc.labs import NAMES, find
+from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
 
 LARGEST = 2**24
@@ -84,7 +85,8 @@ def _entry(name: str, found: dict[str, Any], lab: Lab) -> Entry | str:
     if any(map(math.isnan, measures.values())):
         return "its measures are no numbers"
     if lab.ranks not in measures:
-        return f"it has no {lab.ranks}: a test that ranks was not passed, or not run"
+        why = str(found.get("output") or "a test that ranks was not passed, or not run")
+        return f"it has no {lab.ranks}: {printable(first_line(why))}"
     return Entry(printable(name), measures, *(printable(str(more.get(key, "")))[:most] for key, most in (("digest", 16), ("date", 19))))
 
 

@@ -127,7 +127,7 @@ class Child:
         message = failure.message
         if failure.kind == "time":
             self._late += PATIENCE if doing == LOAD else 1  # what doesn't load the first time isn't loaded again
-            message = f"takes longer than {seconds:g} s{'; it was stopped at' if failure.frames else ''}"
+            message = f"takes longer than {seconds:g} s{', and was stopped there' if failure.frames else ''}"
         return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
 
     def _failure(self, answer: dict[str, Any]) -> Failed:

@@ -53,7 +53,7 @@ class Failed(Exception):
     @property
     def words(self) -> str:
         """The place, what was raised and its message; below, the calls that led there."""
-        last = self.frames[-1] if self.frames and self.kind not in self.OWN else None
+        last = self.frames[-1] if self.frames else None
         where = f"{last.file}:{last.line}: " if last else ""
         raised = self.message if self.kind in self.OWN else f"{self.kind}: {self.message}" if self.message else self.kind
         calls = [str(frame) for frame in self.frames]
