@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tpucc.isa.record import RECORD
 from tpucc.labs.front_end.asking import refused
 from tpucc.labs.given import LONGEST, call_text
 from tpucc.labs.guest import MOST, Unfit, _plain
 from tpucc.labs.lab import Failed
+from tpucc.schedule.listing import Listing
 
 
 @pytest.mark.parametrize(
@@ -24,6 +26,10 @@ def test_a_list_of_too_many_values_is_refused_before_it_is_packed(answer: Callab
     with pytest.raises(Unfit, match="more than 200,000 values in lists; return an array"):
         _plain(answer(), count(1))
     assert len(_plain(np.zeros(5 * MOST, np.int8), count(1))["data"]) == 5 * MOST
+
+
+NONE = np.zeros(60, np.int64)
+NOPS = "".join(f"    {number:>3}  nop\n" for number in range(50))
 
 
 @dataclass
@@ -37,11 +43,12 @@ class Buffers:
     [
         ((np.array([0.1, 2], np.float32), 0.5, "a", None), "f(np.array([0.1, 2.0], np.float32), 0.5, 'a', None)"),
         ((np.zeros(2000, np.int8),), "f(array of int8, shape [2000]: [0, 0, 0, …, 0, 0, 0])"),
-        (([1, (2, 3)], {"k": np.int64(4)}), "f([1, [2, 3]], {'k': 4})"),
-        ((list(range(60)),), f"f(\n  [{', '.join(map(str, range(50)))}, … 10 more],\n)"),
+        (([1, (2, 3)], {"k": np.int64(4)}), "f([1, (2, 3)], {'k': 4})"),
+        ((list(range(60)),), f"f(\n  [{', '.join(map(str, range(50)))}, … 10 more]\n)"),
         ((Buffers([1], 2), 3), "f(Buffers(first=[1], rows=2), 3)"),
-        ((Buffers("x" * 80, 2), 3), f"f(\n  Buffers(\n    first='{'x' * 80}',\n    rows=2,\n  ),\n  3,\n)"),
+        ((Buffers("x" * 80, 2), 3), f"f(\n  Buffers(\n    first='{'x' * 80}',\n    rows=2,\n  ),\n  3\n)"),
         ((object(),), "f(object(…))"),
+        ((Listing(np.zeros(60, RECORD), NONE, NONE),), f"f(\n  Listing: 60 instructions\n{NOPS}    …\n)"),
     ],
 )
 def test_a_call_in_words(arguments: tuple[Any, ...], said: str) -> None:

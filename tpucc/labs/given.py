@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from itertools import islice
+from textwrap import indent
+from typing import Any
 
 import numpy as np
 
+from tpucc.diagnostics import counted
+from tpucc.lowering.tileprogram import TileProgram
 from tpucc.numerics import AnyArray
+from tpucc.schedule.listing import Listing
 
 LONGEST = 4000
 """Characters of one argument."""
@@ -24,7 +29,8 @@ def call_text(function: str, arguments: Sequence[object]) -> str:
     line = f"{function}({', '.join(texts)})"
     if len(line) <= LINE and "\n" not in line:
         return line
-    return f"{function}(\n" + "".join("".join(f"  {part}\n" for part in f"{text},".splitlines()) for text in texts) + ")"
+    lines = indent(",\n".join(texts), "  ")
+    return f"{function}(\n{lines}\n)"
 
 
 def shown(value: object, depth: int = 0) -> str:
@@ -33,26 +39,38 @@ def shown(value: object, depth: int = 0) -> str:
         return _array(value)
     if isinstance(value, str | int | float | np.generic) or value is None:
         return repr(value.item() if isinstance(value, np.generic) else value)
-    if depth >= DEPTH:
-        return f"{type(value).__name__}(…)"
-    if isinstance(value, Mapping):
-        return f"{{{_entries((f'{shown(key, depth + 1)}: {shown(entry, depth + 1)}' for key, entry in value.items()), len(value))}}}"
-    if isinstance(value, list | tuple):
-        return f"[{_entries((shown(entry, depth + 1) for entry in value), len(value))}]"
+    if isinstance(value, list | tuple | Mapping):
+        return _several(value, depth)
+    if isinstance(value, TileProgram | Listing):
+        lines = (f"  {entry.index:>3}  {entry.text}" for entry in islice(value, ENTRIES))
+        return "\n".join((f"{type(value).__name__}: {counted(len(value), 'instruction')}", *lines, *["  …"] * (len(value) > ENTRIES)))
     if type(value).__str__ is not object.__str__:
         return str(value)
-    if isinstance(value, Sequence) or (hasattr(value, "__len__") and hasattr(value, "__getitem__")):
-        return f"{type(value).__name__} of {len(value)}: [{_entries((shown(value[k], depth + 1) for k in range(len(value))), len(value))}]"
-    if is_dataclass(value):
-        parts = [f"{entry.name}={shown(getattr(value, entry.name), depth + 1)}" for entry in fields(value)]
-        if not depth and sum(map(len, parts)) > LINE:
-            return "\n".join((f"{type(value).__name__}(", *(f"  {part}," for part in parts), ")"))
-        return f"{type(value).__name__}({', '.join(parts)})"
+    if is_dataclass(value) and not isinstance(value, type) and depth < DEPTH:
+        return _fields(value, depth)
     return f"{type(value).__name__}(…)"
 
 
-def _entries(texts: Iterable[str], count: int) -> str:
-    return ", ".join(islice(texts, ENTRIES)) + (f", … {count - ENTRIES:,} more" if count > ENTRIES else "")
+def _fields(value: Any, depth: int) -> str:
+    """A dataclass as its fields, each on a line where it is an argument and long."""
+    parts = [f"{entry.name}={shown(getattr(value, entry.name), depth + 1)}" for entry in fields(value)]
+    if not depth and sum(map(len, parts)) > LINE:
+        return "\n".join((f"{type(value).__name__}(", *(f"  {part}," for part in parts), ")"))
+    return f"{type(value).__name__}({', '.join(parts)})"
+
+
+def _several(value: Any, depth: int) -> str:
+    """A list, a tuple or a dict; of a long one the first entries."""
+    start, end = ("{", "}") if isinstance(value, Mapping) else ("(", ")") if isinstance(value, tuple) else ("[", "]")
+    if depth >= DEPTH and value:
+        return f"{start}…{end}"
+    items = value.items() if isinstance(value, Mapping) else value
+    texts = [
+        f"{shown(entry[0], depth + 1)}: {shown(entry[1], depth + 1)}" if isinstance(value, Mapping) else shown(entry, depth + 1)
+        for entry in islice(items, ENTRIES)
+    ]
+    texts += [f"… {len(value) - ENTRIES:,} more"] if len(value) > ENTRIES else []
+    return f"{start}{', '.join(texts)}{',' if isinstance(value, tuple) and len(value) == 1 else ''}{end}"
 
 
 def _array(values: AnyArray) -> str:
