@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -371,7 +372,7 @@ def test_a_file_of_another_kind_is_that_submissions_own_error(
     for folder in (odd, good):
         folder.mkdir(parents=True)
         (folder / LAB.file).write_text("def allocate(lives, rows):\n    return 0\n")
-    make = {
+    make: dict[str, Callable[[Path], object]] = {
         "pipe": os.mkfifo,
         "folder": os.mkdir,
         "link": lambda path: path.symlink_to("/dev/zero"),
