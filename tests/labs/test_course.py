@@ -132,7 +132,6 @@ def test_a_function_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("x = 1\n\tif x:\n", "allocation.py:2: IndentationError: unexpected indent\n    if x:\n"),
         ("x = 1\ndef allocate(:", "allocation.py:2: SyntaxError: invalid syntax\n    def allocate(:\n                 ^\n"),
         ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
         ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
