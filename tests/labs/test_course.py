@@ -11,6 +11,8 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,10 +23,11 @@ from tests.support import lab_solutions
 from tests.support.command_line import run
 from tests.support.lab_solutions import SOLUTIONS, files_of, reference
 from tpucc.cli.main import main
+from tpucc.diagnostics import UsageError
 from tpucc.labs import child, classes, find, jails, labs
 from tpucc.labs.board import as_page, as_text, board
 from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
-from tpucc.labs.grading import Grade
+from tpucc.labs.grading import Grade, chosen
 from tpucc.labs.grading import run as graded
 from tpucc.labs.jails import NONE, Finding
 from tpucc.labs.lab import AS_WRITTEN, Lab, Term
@@ -118,15 +121,140 @@ def test_each_student_of_lab_0_has_a_folder(tmp_path: Path, capsys: pytest.Captu
     assert "1 submission:" in said.out
 
 
-@pytest.mark.parametrize(
-    ("text", "message"), [("def allocate(:", "SyntaxError"), ("import os\nos.abort()", "ended"), ("x = 1", "no function")]
-)
-def test_a_file_that_cannot_be_loaded_is_told(text: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "allocation.py").write_text(text)
+def test_a_function_that_is_not_there_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "allocation.py").write_text("x = 1")
     assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
     said = capsys.readouterr()
-    assert message in said.out
+    assert "allocation.py defines no function allocate" in said.out
     assert not said.err
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("x = 1\ndef allocate(:", "allocation.py:2: SyntaxError: invalid syntax\n    def allocate(:\n                 ^\n"),
+        ("import helper", "helper.py:2: SyntaxError: '(' was never closed\n    y = (\n        ^\n"),
+        ("import gone", "allocation.py:1: ModuleNotFoundError: No module named 'gone'\n  allocation.py:1 in <module>: import gone\n"),
+        ("import os\nos.abort()", "loading the file: the process ended without an answer (signal SIGABRT)\n"),
+        (None, "the submission has no allocation.py\n"),
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="signals are POSIX's")
+def test_a_file_that_cannot_be_loaded_is_told_once(
+    text: str | None, problem: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One error, and the results have every test nevertheless."""
+    folder, results = tmp_path / "anna", tmp_path / "r.json"
+    folder.mkdir()
+    (folder / "helper.py").write_text("x = 1\ny = (\n")
+    if text is not None:
+        (folder / LAB.file).write_text(text)
+    assert run("lab", "grade", folder, "--lab", "5", "--trust", "--seed", "1", "--json", results) == 1
+    said = capsys.readouterr()
+    assert f"{problem}for that reason no test was run: 9 tests with 0 points\n0 of 100 points; 9 tests\n" in said.out
+    assert "FAIL" not in said.out
+    assert not said.err
+    told = json.loads(results.read_text())
+    assert told["output"] == problem.rstrip()
+    assert (len(told["tests"]), told["max_score"], told["extra_data"]["complete"]) == (9, 100, True)
+    assert {test["output"].split(":")[0] for test in told["tests"]} == {"not run", "no points"}
+
+
+RAISES = """
+import numpy as np
+from helper import mean
+
+def allocate(lives, rows):
+    np.float32(1e38) * np.float32(1e38)
+    for k in range(30):
+        print(k, __file__)
+    return mean(lives, len(lives.rows))
+"""
+
+
+def test_an_exception_is_shown_with_the_students_calls_and_what_was_given(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing of the grader's own calls, and no path of where the submission ran."""
+    (tmp_path / LAB.file).write_text(RAISES)
+    (tmp_path / "helper.py").write_text("def mean(lives, n):\n    return n // (n - n)\n")
+    results = tmp_path / "r.json"
+    assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers", "--json", results) == 1
+    said = capsys.readouterr().out.replace(str(tmp_path), "lab5")
+    assert (
+        """
+      helper.py:2: ZeroDivisionError: integer division or modulo by zero
+        allocation.py:9 in allocate: return mean(lives, len(lives.rows))
+        helper.py:2 in mean: return n // (n - n)
+      given:    allocate(
+        Lives(
+          first=np.array([0, 2, 5], np.int64),
+"""
+        in said
+    )
+    assert "\n  allocation.py:6: RuntimeWarning: overflow" in said
+    assert "\n  17 allocation.py\n  … 12 more lines; --json RESULTS.json writes them\n" in said
+    told = json.loads(results.read_text())
+    assert told["extra_data"]["printed"].endswith("\n29 allocation.py")
+    assert not re.search(r"(^|[\s\"'(])/\w", said + results.read_text())
+
+
+def test_what_is_printed_without_end_is_cut(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    print('x' * 99_999)\n")
+    assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
+    assert "\n  … 90,000 more characters are not kept\n" in capsys.readouterr().out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="alarms are POSIX's")
+def test_a_call_that_takes_too_long_says_where_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(child, "CALL", 0.3)
+    (tmp_path / LAB.file).write_text("def allocate(lives, rows):\n    wait()\ndef wait():\n    while True: pass\n")
+    assert run("lab", "check", tmp_path, "--lab", "5", "--only", "three buffers") == 1
+    said = capsys.readouterr().out
+    assert (
+        "allocation.py:4: allocate: takes longer than 0.3 s, and was stopped there\n        allocation.py:2 in allocate: wait()\n" in said
+    )
+    assert "\n        allocation.py:4 in wait: while True: pass\n      given:    allocate(\n" in said
+
+
+SMUGGLES = """
+def allocate(lives, rows):
+    print("MARK", lives.rows)
+    class MARK(Exception): pass
+    raise MARK(f"MARK {lives.rows} {rows}")
+"""
+
+
+def test_students_read_nothing_that_their_code_says_in_a_hidden_test(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Texts of exceptions and prints could have hidden inputs in them; only instructors read these."""
+    (tmp_path / LAB.file).write_text(SMUGGLES)
+    asked = ("lab", "grade", tmp_path, "--lab", "5", "--trust", "--seed", "1", "--json", tmp_path / "r.json")
+    told = {}
+    for details in ((), ("--details",)):
+        assert run(*asked, *details) == 1
+        told[bool(details)] = json.loads((tmp_path / "r.json").read_text())
+    hidden = [test for test in told[False]["tests"] if test["name"].startswith("hidden")]
+    assert {test["output"] for test in hidden} == {"no points: it raised an exception"}
+    assert {test["visibility"] for test in hidden} == {"after_published"}
+    assert "printed" not in told[False]["extra_data"]
+    assert told[False]["stdout_visibility"] == "hidden"
+    public = [test for test in told[False]["tests"] if test not in hidden]
+    assert all("MARK" in test["output"] for test in public)
+    for_instructors = [test for test in told[True]["tests"] if test["name"].startswith("hidden")]
+    assert all("MARK [" in test["output"] and test["visibility"] == "hidden" for test in for_instructors)
+    assert "MARK [" in told[True]["extra_data"]["printed"]
+
+
+def test_only_takes_names_and_their_first_words() -> None:
+    """An exact name wins; `puzzle 1` is not the beginning of `puzzle 10: …`."""
+    tests = find("puzzles").public(AS_WRITTEN)
+    assert [test.name.split(":")[0] for test in chosen(tests, ["puzzle 10", "puzzle 1"])] == ["puzzle 1", "puzzle 10"]
+    assert len(chosen(tests, ["puzzle"])) == len(chosen(tests, [])) == len(tests)
+    both = [replace(tests[0], name=name) for name in ("a network", "a network that is small")]
+    assert chosen(both, ["a network"]) == both[:1]
+    for name in ("puzz", "puzzle 1x", ""):
+        with pytest.raises(UsageError, match="no test is named"):
+            chosen(tests, [name])
 
 
 def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -147,7 +275,7 @@ def test_without_isolation_nothing_is_graded(tmp_path: Path, monkeypatch: pytest
 
 def test_results_are_whole_after_every_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path: seen.append(len(grade.results)))
+    monkeypatch.setattr("tpucc.cli.lab_command.write_json", lambda grade, path, details: seen.append(len(grade.results)))
     (tmp_path / "allocation.py").write_text("def allocate(lives, rows):\n    return 0\n")
     assert run("lab", "check", tmp_path, "--lab", "5", "--json", tmp_path / "r.json") == 1
     assert seen == [1, 2, 3, 4, 5]
@@ -226,6 +354,40 @@ def test_no_name_is_an_option_and_nothing_stops_a_class(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("pipe", "lab.toml is no regular file"),
+        ("folder", "lab.toml is no regular file"),
+        ("link", "lab.toml is a link; a submission is made of regular files"),
+        ("large", "lab.toml is larger than 4,096 bytes"),
+    ],
+)
+@pytest.mark.skipif(os.name != "posix", reason="pipes are POSIX's")
+def test_a_file_of_another_kind_is_that_submissions_own_error(
+    kind: str, problem: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(classes, "_run", lambda words: str(main(words[3:])))
+    odd, good = tmp_path / "class" / "odd", tmp_path / "class" / "good"
+    for folder in (odd, good):
+        folder.mkdir(parents=True)
+        (folder / LAB.file).write_text("def allocate(lives, rows):\n    return 0\n")
+    make: dict[str, Callable[[Path], object]] = {
+        "pipe": os.mkfifo,
+        "folder": os.mkdir,
+        "link": lambda path: path.symlink_to("/dev/zero"),
+        "large": lambda path: path.write_text("#" * 5000),
+    }
+    make[kind](odd / "lab.toml")
+    rows = {row.name: row for row in grade_all(LAB, odd.parent, AS_WRITTEN, 3, tmp_path / "results", 1, trust=True)}
+    assert rows["odd"].problem == problem
+    assert len(rows["odd"].results["tests"]) == len(rows["good"].results["tests"]) == 9
+    assert rows["good"].results["tests"][0]["output"].startswith("returned")
+    assert str(tmp_path) not in json.dumps([row.results for row in rows.values()])
+    assert run("lab", "check", odd) == 2
+    assert f"error E0551: {problem}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
     "measures", ["[1]", "null", '{"peak ÷ bound": "x"}', '{"peak ÷ bound": null}', '{"peak ÷ bound": 1' + "0" * 400 + "}"]
 )
 def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> None:
@@ -234,9 +396,34 @@ def test_a_board_leaves_out_what_is_no_result(measures: str, tmp_path: Path) -> 
     (tmp_path / "bad.json").write_text(f'{{"extra_data": {{"lab": 5, "measures": {measures}}}}}')
     (tmp_path / "deep.json").write_text("[" * 100_000)
     (tmp_path / "folder.json").mkdir()
+    (tmp_path / "none.json").write_text('{"extra_data": {"lab": 5}}')
+    (tmp_path / "problem.json").write_text('{"output": "no file\\nb", "extra_data": {"lab": 5}}')
+    (tmp_path / "truth.json").write_text('{"extra_data": {"lab": true}}')
     found = board(tmp_path)
     assert [entry.name for entry in found.entries] == ["good"]
     assert "\x1b" not in as_text(found)
+    reasons = dict(said.split(".json: ") for said in found.left_out)
+    assert reasons["bad"] in ("its measures are no numbers", f"it has no {LAB.ranks}: a test that ranks was not passed, or not run")
+    assert reasons["deep"] == "it is no JSON"
+    assert reasons["none"].startswith(f"it has no {LAB.ranks}")
+    assert reasons["problem"] == f"it has no {LAB.ranks}: no file"
+    assert reasons["truth"] == "it is of no lab"
+    assert reasons["folder"].startswith("it is no regular file")
+
+
+def test_a_board_says_which_files_have_no_place_and_shows_names_that_are_printable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = '{"extra_data": {"lab": 5, "measures": {"peak ÷ bound": 1.5}, "date": "\\u001b[2J"}}'
+    (tmp_path / "\x1b[31mred\u202e.json").write_text(good)
+    for number in range(7):
+        (tmp_path / f"\x1bbad{number}.json").write_text("{")
+    assert run("lab", "board", tmp_path) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("not on the board: 7 files\n  \\x1bbad0.json: it is no JSON\n")
+    assert said.err.endswith("\n  … 2 more\n")
+    assert not set("\x1b\u202e") & set(said.out + said.err)
+    assert board(tmp_path).entries[0].name == "\\x1b[31mred\\u202e"
 
 
 def test_the_doctor_marks_the_isolation_that_is_used(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

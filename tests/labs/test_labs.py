@@ -6,6 +6,7 @@ import math
 import pickle
 import re
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -44,7 +45,7 @@ class Here:
         try:
             copies = pickle.loads(pickle.dumps(arguments))
             answer: Any = self._module[function](*copies)
-            return _read(_plain(answer))
+            return _read(_plain(answer, count(1)))
         except Exception as error:
             raise Failed(type(error).__name__, str(error)) from None
 

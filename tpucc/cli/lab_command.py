@@ -14,17 +14,21 @@ from tpucc.cli.options import FILE
 from tpucc.diagnostics import Diagnostic, UsageError, counted, printable
 from tpucc.files import read_file, write_file, write_files
 from tpucc.labs import find, labs, puzzle
-from tpucc.labs.classes import Row, as_csv, earlier_seed, grade_all
+from tpucc.labs.classes import Row, as_csv, earlier_seed, first_line, grade_all
 from tpucc.labs.grading import Grade, Result, check, grade, random_seed, strongest
 from tpucc.labs.jails import NONE, Finding, Jail
 from tpucc.labs.lab import Lab, Term
-from tpucc.labs.results import report, write_json
-from tpucc.labs.start import FILE as LAB_FILE
+from tpucc.labs.results import printable_lines, report, write_json
 from tpucc.labs.start import place, start
+from tpucc.labs.submissions import FILE as LAB_FILE
 from tpucc.labs.submissions import others
 
 LONGEST_TERM = 40
 """Characters of a term's name."""
+LEFT_OUT = 5
+"""Files without a place on the board that are named."""
+PRINTED = 20
+"""Lines of what a submission prints that a terminal shows."""
 
 
 def _term_name(context: click.Context, option: click.Parameter, given: str | None) -> str | None:
@@ -42,6 +46,11 @@ term_option = click.option(
     help="The term: its labs have their own numbers and rules. Each name is one.",
 )
 lab_option = click.option("--lab", "which", metavar="N", help="The lab, where the folder doesn't say it.")
+
+
+only_option = click.option(
+    "--only", multiple=True, metavar="TEST", help="Run one test, by its name or the words that it begins with; may be given again."
+)
 
 
 @click.group("lab")
@@ -79,9 +88,9 @@ def start_lab(which: str, folder: Path, term: str | None) -> None:
 @click.argument("path", type=FILE, default=Path("."), metavar="DIR")
 @lab_option
 @term_option
-@click.option("--only", default="", metavar="TEST", help="Run one test, by its name.")
+@only_option
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write the results, after every test.")
-def check_lab(path: Path, which: str | None, term: str | None, only: str, json_file: Path | None) -> int:
+def check_lab(path: Path, which: str | None, term: str | None, only: tuple[str, ...], json_file: Path | None) -> int:
     """Run the public tests on the lab in DIR. Exit status 1 unless all pass; pictures of what your code did are in DIR/check."""
     lab, variant = _asked(path, which, term)
     click.echo(_heading(lab, variant))
@@ -122,7 +131,8 @@ def show_or_check_puzzle(number: int, path: Path | None, term: str | None, seed:
 @term_option
 @click.option("--seed", type=click.IntRange(0), help="Draws the hidden tests (default: one that nobody knows, which is said).")
 @click.option("--json", "json_file", type=FILE, metavar="RESULTS.json", help="Write Gradescope's results, after every test.")
-@click.option("--only", default="", metavar="TEST", help="Run one test, by its name.")
+@click.option("--details", is_flag=True, help="With --json: what hidden tests found, too. Not for students.")
+@only_option
 @click.option("--trust", is_flag=True, help="Grade without isolation: only for submissions that you have read.")
 @click.option("--all", "whole_class", is_flag=True, help="DIR has a submission in each file or folder: grade them all.")
 @click.option("--into", type=FILE, metavar="RESULTS", help="With --all: the folder for each one's results, and where to go on from.")
@@ -136,7 +146,8 @@ def grade_lab(
     term: str | None,
     seed: int | None,
     json_file: Path | None,
-    only: str,
+    details: bool,
+    only: tuple[str, ...],
     trust: bool,
     whole_class: bool,
     **table: Any,
@@ -159,7 +170,7 @@ def grade_lab(
     click.echo(f"isolation: {jail.name if lab.functions else 'not needed, as nothing of the submission is executed'}; --seed {seed}")
     if whole_class:
         return _class(lab, path, variant, seed, trust, **table)
-    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file)))
+    return _end(grade(lab, path, variant, seed, jail, only, lambda sofar: _follow(sofar, json_file, details)))
 
 
 def _heading(lab: Lab, term: Term) -> str:
@@ -178,7 +189,7 @@ def _class(lab: Lab, folder: Path, term: Term, seed: int, trust: bool, into: Pat
 
 
 def _row(row: Row) -> str:
-    problem = f"  {printable(row.problem.splitlines()[0])}" if row.problem else ""
+    problem = f"  {printable(first_line(row.problem))}" if row.problem else ""
     return f"{row.results.get('score', 0):>6g}  {printable(row.name)}{problem}"
 
 
@@ -207,6 +218,10 @@ def lab_board(folder: Path, output: Path | None) -> None:
 
     found = board(folder)
     click.echo(as_text(found))
+    if found.left_out:
+        click.echo(f"not on the board: {counted(len(found.left_out), 'file')}", err=True)
+        more = [f"… {len(found.left_out) - LEFT_OUT:,} more"] if len(found.left_out) > LEFT_OUT else []
+        click.echo("\n".join(f"  {said}" for said in (*found.left_out[:LEFT_OUT], *more)), err=True)
     if output is not None:
         write_file(output, as_page(found).encode())
 
@@ -246,11 +261,11 @@ def _asked_by_grader(path: Path, which: str | None, term: str | None) -> tuple[L
     return found.lab, Term(term or "")
 
 
-def _follow(sofar: Grade, json_file: Path | None) -> None:
+def _follow(sofar: Grade, json_file: Path | None, details: bool = False) -> None:
     """Prints the newest result, and writes all of them."""
     if json_file is not None:
-        write_json(sofar, json_file)
-    if sofar.results:
+        write_json(sofar, json_file, details)
+    if sofar.results and not sofar.problem:
         click.echo(_line(sofar.results[-1], sofar))
 
 
@@ -261,18 +276,26 @@ def _line(result: Result, sofar: Grade) -> str:
 
 
 def _end(done: Grade) -> int:
-    if done.note:
+    if done.note and done.note != done.problem:
         click.echo(f"note: {done.note}")
     if done.problem:
-        click.echo(f"not graded: {printable(done.problem)}")
-    if done.printed:
+        click.echo(printable_lines(done.problem))
+        click.echo(f"for that reason no test was run: {counted(len(done.results), 'test')} with 0 points")
+    if lines := done.printed.splitlines():
         click.echo("your code printed:")
-        click.echo("".join(f"  {printable(line)}\n" for line in done.printed.splitlines()[:20]), nl=False)
+        click.echo("".join(f"  {printable(line)}\n" for line in lines[:PRINTED]), nl=False)
+    if len(lines) > PRINTED:
+        click.echo(f"  … {counted(len(lines) - PRINTED, 'more line')}; --json RESULTS.json writes {_kept(done)}")
     for result in done.results:
         if result.fault:
             click.echo(result.fault, err=True)
     click.echo(f"{done.score:g} of {done.most:g} points; {counted(len(done.results), 'test')}")
     return 0 if not done.problem and all(result.outcome.passed for result in done.results) else 1
+
+
+def _kept(done: Grade) -> str:
+    """How to come by all that was printed."""
+    return "them" if done.seed is None else "them with --details"
 
 
 def _pictures(done: Grade, folder: Path) -> None:

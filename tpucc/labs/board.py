@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file
-from tpucc.labs import find
+from tpucc.labs import NAMES, find
+from tpucc.labs.classes import first_line
 from tpucc.labs.lab import Lab
 
 LARGEST = 2**24
@@ -19,7 +21,7 @@ LARGEST = 2**24
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One submission: its measures, its hash, and when its newest file was written (UTC)."""
+    """One submission: its name, its measures, its hash, and when its newest file was written (UTC). All texts are printable."""
 
     name: str
     measures: dict[str, float]
@@ -29,10 +31,11 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """The entries of a lab in their order."""
+    """The entries of a lab in their order. `left_out` says of each other file why it has no place."""
 
     lab: Lab
     entries: tuple[Entry, ...]
+    left_out: tuple[str, ...] = ()
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -44,8 +47,8 @@ class Board:
 def board(folder: Path) -> Board:
     """The board of all results in a folder. Those without the measure that ranks are left out: their programs were wrong. Raises
     `UsageError` E0550 where the results are of several labs, or of one without a leaderboard."""
-    told = [(path.stem, found) for path in sorted(folder.glob("*.json")) if (found := _results(path)) is not None]
-    numbers = {found["extra_data"]["lab"] for _, found in told}
+    told = {path.stem: _results(path) for path in sorted(folder.glob("*.json"))}
+    numbers = {found["extra_data"]["lab"] for found in told.values() if isinstance(found, dict)}
     if len(numbers) != 1:
         what = "no results" if not numbers else "the results of more than one lab"
         help = "tpucc lab grade --all FOLDER --into RESULTS writes them"
@@ -53,26 +56,38 @@ def board(folder: Path) -> Board:
     lab = find(str(numbers.pop()))
     if not lab.ranks:
         raise UsageError(Diagnostic("E0550", f"lab {lab.number} ({lab.name}) has no leaderboard"))
-    entries = [entry for name, found in told if (entry := _entry(name, found)) is not None and lab.ranks in entry.measures]
-    return Board(lab, tuple(sorted(entries, key=lambda entry: (entry.measures[lab.ranks], entry.date, entry.name))))
+    read = {name: _entry(name, found, lab) if isinstance(found, dict) else found for name, found in told.items()}
+    entries = [entry for entry in read.values() if isinstance(entry, Entry)]
+    left_out = tuple(f"{printable(name)}.json: {why}" for name, why in read.items() if isinstance(why, str))
+    return Board(lab, tuple(sorted(entries, key=lambda entry: (entry.measures[lab.ranks], entry.date, entry.name))), left_out)
 
 
-def _results(path: Path) -> dict[str, Any] | None:
+def _results(path: Path) -> dict[str, Any] | str:
+    """A file of results, or why it is none."""
     try:
         found = json.loads(read_file(path, most=LARGEST))
-        return found if isinstance(found["extra_data"]["lab"], int) else None
-    except (ValueError, KeyError, TypeError, RecursionError, Error):
-        return None
+        return found if type(found["extra_data"]["lab"]) is int and found["extra_data"]["lab"] in NAMES else "it is of no lab"
+    except Error:
+        return f"it is no regular file that can be read, of at most {LARGEST:,} bytes"
+    except (ValueError, RecursionError):
+        return "it is no JSON"
+    except (KeyError, TypeError):
+        return "it has no results of a lab"
 
 
-def _entry(name: str, found: dict[str, Any]) -> Entry | None:
-    """The entry of a file of results; None where its measures are no numbers."""
+def _entry(name: str, found: dict[str, Any], lab: Lab) -> Entry | str:
+    """The entry of a file of results, or why it has no place."""
     more = found["extra_data"]
     try:
         measures = {printable(str(key)): float(value) for key, value in more.get("measures", {}).items()}
     except (AttributeError, TypeError, ValueError, OverflowError):
-        return None
-    return Entry(name, measures, str(more.get("digest", ""))[:16], str(more.get("date", "")))
+        return "its measures are no numbers"
+    if any(map(math.isnan, measures.values())):
+        return "its measures are no numbers"
+    if lab.ranks not in measures:
+        why = str(found.get("output") or "a test that ranks was not passed, or not run")
+        return f"it has no {lab.ranks}: {printable(first_line(why))}"
+    return Entry(printable(name), measures, *(printable(str(more.get(key, "")))[:most] for key, most in (("digest", 16), ("date", 19))))
 
 
 def as_text(board: Board) -> str:
@@ -100,7 +115,7 @@ def _ranked(board: Board) -> Sequence[tuple[int, Entry]]:
 
 def _cells(rank: int, entry: Entry, board: Board) -> tuple[str, ...]:
     measures = (f"{entry.measures[name]:,.6g}" if name in entry.measures else "" for name in board.columns)
-    return (str(rank), printable(entry.name), *measures, printable(entry.date), printable(entry.submission))
+    return (str(rank), entry.name, *measures, entry.date, entry.submission)
 
 
 _PAGE = """<!doctype html>

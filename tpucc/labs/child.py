@@ -21,19 +21,22 @@ import msgspec
 import numpy as np
 
 from tpucc.diagnostics import printable
-from tpucc.labs.guest import LONGEST
+from tpucc.files import inside
+from tpucc.labs.guest import FRAMES, LOADING, LONGEST
 from tpucc.labs.jails import Cell, Jail
-from tpucc.labs.lab import Failed, Plain
+from tpucc.labs.lab import Failed, Frame, Plain
 
 START = 60.0
 """Seconds in which a child must be there: it imports NumPy on a machine that may be busy."""
 CALL = 10.0
 """Seconds of one call, unless a test gives another limit."""
+GRACE = 0.5
+"""Seconds more, in which a child says where it was when its time was over."""
 PATIENCE = 3
 """Calls that may take too long; after these, nothing is asked any more."""
 BUDGET = 240.0
 """Seconds that all calls of a submission may take together."""
-LOADING = "loading the file"
+LOAD = "loading the file"
 PRINTED = 10_000
 """Characters of what a submission prints that are kept."""
 LINE = 100
@@ -47,7 +50,8 @@ class Child:
         self._jail, self._cell, self._modules = jail, cell, tuple(modules)
         self._process: _Process | None = None
         self._printed = ""
-        self._late, self._spent = 0, 0.0
+        self._late, self._spent, self._lost = 0, 0.0, 0
+        self._seen = sorted(jail.folders(cell), key=len, reverse=True)
 
     def __enter__(self) -> Child:
         return self
@@ -57,8 +61,10 @@ class Child:
 
     @property
     def printed(self) -> str:
-        """What the submission has printed so far, at most `PRINTED` characters."""
-        return (self._printed + (self._process.printed() if self._process else ""))[:PRINTED]
+        """What the submission has printed so far: at most `PRINTED` characters, and how many more there were."""
+        text, more = self._own(self._printed + (self._process.printed() if self._process else "")), self._lost
+        more += (self._process.lost if self._process else 0) + max(0, len(text) - PRINTED)
+        return text[:PRINTED] + (f"\n… {more:,} more characters are not kept\n" if more else "")
 
     def defines(self) -> tuple[str, ...]:
         """The names of what can be called in the submission's main file. Raises `Failed`."""
@@ -80,11 +86,16 @@ class Child:
         if self._spent >= BUDGET:
             raise Failed("time", f"not asked: all calls together have {BUDGET:g} s")
         request = pickle.dumps((function, arguments, limit))
-        if self._process is None:
-            self._process = _Process(self._jail, self._cell, self._modules)
-            self._received(START, LOADING)
+        self.load()
+        assert self._process is not None
         self._process.send(request)
         return _value(self._received(limit, function))
+
+    def load(self) -> None:
+        """Starts a process that has the submission, where there is none. Raises `Failed` when its file can't be loaded."""
+        if self._process is None:
+            self._process = _Process(self._jail, self._cell, self._modules)
+            self._received(START, LOAD)
 
     def close(self) -> None:
         """Ends the process and all that it started."""
@@ -92,34 +103,66 @@ class Child:
             process, self._process = self._process, None
             process.end()  # what it has printed is read to its end
             self._printed += process.printed()
+            self._lost += process.lost
 
     def _received(self, seconds: float, doing: str) -> dict[str, Any]:
         assert self._process is not None
         start = monotonic()
         try:
-            answer = self._process.receive(seconds)
+            answer = self._process.receive(seconds + GRACE)
         except Failed as failure:
             self.close()
-            if failure.kind == "time":
-                self._late += PATIENCE if doing == LOADING else 1  # what doesn't load the first time isn't loaded again
-            raise Failed(failure.kind, f"{doing}: {failure.message}") from None
+            raise self._unanswered(failure, doing, seconds) from None
         finally:
             self._spent += monotonic() - start
         if "value" in answer:
             return answer
-        if doing == LOADING:
+        told = self._failure(answer)
+        if told.kind == "time" or doing == LOAD:
             self.close()
-        kind, message, line = (answer.get(key) for key in ("kind", "message", "line"))
-        number = line if isinstance(line, int) else 0
-        raise Failed(str(kind)[:100], str(message)[:2000], number, self._source(number))
+        raise self._unanswered(told, doing, LOADING if doing == LOAD else seconds) if told.kind == "time" else told
 
-    def _source(self, line: int) -> str:
-        """What stands in a line of the submission's main file, as the grader has it; nothing where there is no such line."""
+    def _unanswered(self, failure: Failed, doing: str, seconds: float) -> Failed:
+        """A failure to answer, with what was asked."""
+        message = failure.message
+        if failure.kind == "time":
+            self._late += PATIENCE if doing == LOAD else 1  # what doesn't load the first time isn't loaded again
+            message = f"takes longer than {seconds:g} s{', and was stopped there' if failure.frames else ''}"
+        return Failed(failure.kind, f"{doing}: {message}", failure.frames, failure.left_out)
+
+    def _failure(self, answer: dict[str, Any]) -> Failed:
+        """Why there is no value, as the child says it: nothing of it is believed but its form."""
+        frames, left_out, refused = (answer.get(key) for key in ("frames", "left_out", "refused"))
+        found = [self._frame(entry) for entry in (frames if isinstance(frames, list) else [])[:FRAMES]]
+        if refused is not None:
+            found = [self._frame(refused)]
+        kind, message = str(answer.get("kind"))[:100], self._own(str(answer.get("message"))[:2000])
+        return Failed(kind, message, [frame for frame in found if frame], left_out if isinstance(left_out, int) else 0)
+
+    def _frame(self, entry: object) -> Frame | None:
+        """A place of the submission: its file, line and function, or its file, line and column, where the compiler refused it."""
+        match entry:
+            case [str(file), int(line), str() | int() as where]:
+                name = self._own(file)
+                source = self._source(name, line)
+                function, caret = (where, "") if isinstance(where, str) else ("", _caret(source, where))
+                return Frame(printable(name), line, printable(function), printable(source.strip())[:LINE] + caret)
+        return None
+
+    def _source(self, name: str, line: int) -> str:
+        """What stands in a line of a file of the submission, as the grader has it; nothing where there is no such line."""
+        path = self._cell.submission / name
         try:
-            lines = (self._cell.submission / self._cell.file).read_text("utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
+            lines = path.read_text("utf-8").splitlines() if inside(path, self._cell.submission) else []
+        except (OSError, ValueError):
             return ""
-        return printable(lines[line - 1].strip())[:LINE] if 0 < line <= len(lines) else ""
+        return lines[line - 1] if 0 < line <= len(lines) else ""
+
+    def _own(self, text: str) -> str:
+        """Text in which files have the names that they have in the student's folder: nothing of where a child sees them."""
+        for folder in self._seen:
+            text = text.replace(f"{folder}/", "").replace(folder, ".")
+        return text
 
 
 class _Process:
@@ -139,6 +182,8 @@ class _Process:
         )
         self._answers: queue.Queue[dict[str, Any] | Failed] = queue.Queue(maxsize=4)
         self._text = bytearray()
+        self.lost = 0
+        """Bytes that were printed and are not kept."""
         self._over = False
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._read_answers, self._read_text)]
         for thread in self._threads:
@@ -155,7 +200,7 @@ class _Process:
         try:
             answer = self._answers.get(timeout=seconds)
         except queue.Empty:
-            raise Failed("time", f"takes longer than {seconds:g} s") from None
+            raise Failed("time", "") from None
         if isinstance(answer, Failed):
             raise answer
         return answer
@@ -218,7 +263,15 @@ class _Process:
         assert self._process.stderr is not None
         with suppress(OSError, ValueError):
             while data := os.read(self._process.stderr.fileno(), 65536):
-                self._text += data[: max(0, 4 * PRINTED - len(self._text))]
+                kept = data[: max(0, 4 * PRINTED - len(self._text))]
+                self._text += kept
+                self.lost += len(data) - len(kept)
+
+
+def _caret(source: str, column: int) -> str:
+    """A line with `^` below a column of a line of source, which is shown without its indentation; nothing where there is no such column."""
+    at = min(column - 1, len(source)) - (len(source) - len(source.lstrip()))
+    return f"\n{' ' * at}^" if 0 <= at <= LINE else ""
 
 
 def environment() -> dict[str, str]:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from tpucc.diagnostics import printable
+from tpucc.diagnostics import printable, reason
 from tpucc.files import read_file, write_file
 from tpucc.labs.lab import Lab, Term
 from tpucc.labs.submissions import digest, submissions
@@ -39,7 +39,7 @@ class Row:
         """What stood in the way: of the whole submission, or of every test in the same words."""
         if whole := str(self.results.get("output", "")):
             return whole
-        said = {str(test.get("output", "")).partition("\n")[0] for test in self.results.get("tests", ())}
+        said = {first_line(str(test.get("output", ""))) for test in self.results.get("tests", ())}
         return said.pop() if len(said) == 1 and not self.results.get("score") else ""
 
 
@@ -53,6 +53,8 @@ def grade_all(
     def graded(path: Path) -> Row:
         try:
             row = _kept(path, into, _key(lab, term, seed)) or _grade(lab, path, term, seed, into, trust)
+        except OSError as error:
+            row = Row(path.name, "", _ungraded(f"{Path(error.filename or path).name} can't be read: {reason(error)}"))
         except Exception as error:  # whatever a submission is, the others go on
             row = Row(path.name, "", _ungraded(f"{type(error).__name__}: {error}"))
         told(row)
@@ -109,8 +111,9 @@ def _grade(lab: Lab, path: Path, term: Term, seed: int, into: Path, trust: bool)
     file, found = _file(path, into), digest(path)
     file.unlink(missing_ok=True)
     words = [sys.executable, "-m", "tpucc", "lab", "grade", "--lab", str(lab.number), f"--term={term.name}", "--seed", str(seed)]
-    words += [f"--json={file.absolute()}", *(["--trust"] if trust else []), "--", str(path.absolute())]  # a name may look like an option
-    problem = _run(words)
+    words += [f"--json={file.absolute()}", "--details", *(["--trust"] if trust else [])]
+    words += ["--", str(path.absolute())]  # a name may look like an option
+    problem = _run(words).replace(f"{path.absolute().parent}{os.sep}", "").replace(f"{file.absolute().parent}{os.sep}", "")
     try:
         told = json.loads(read_file(file))
     except Exception:
@@ -150,7 +153,17 @@ def _cells(row: Row, names: Sequence[str]) -> Iterator[object]:
     yield from (_harmless(printable(row.name)), row.results.get("score", 0), row.results.get("max_score", 0))
     yield from (points.get(name, "") for name in names)
     more = row.results.get("extra_data", {})
-    yield from (_harmless(printable(str(more.get("term", "")))), more.get("seed", ""), row.digest, _harmless(printable(row.problem)))
+    yield from (
+        _harmless(printable(str(more.get("term", "")))),
+        more.get("seed", ""),
+        row.digest,
+        _harmless(printable(first_line(row.problem))),
+    )
+
+
+def first_line(text: str) -> str:
+    """What a table has of a problem."""
+    return text.partition("\n")[0]
 
 
 def _harmless(text: str) -> str:

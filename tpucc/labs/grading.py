@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
@@ -11,9 +12,10 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from tpucc.diagnostics import Diagnostic, Error, UsageError
+from tpucc.diagnostics import Diagnostic, Error, UsageError, printable, reason
 from tpucc.labs.cells import cell, workshop
 from tpucc.labs.child import Child
+from tpucc.labs.given import call_text
 from tpucc.labs.jails import JAILS, NONE, Finding, Jail, probed
 from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Outcome, Plain, Submission, Term, Test
 from tpucc.labs.start import disagreement
@@ -22,12 +24,16 @@ from tpucc.labs.submissions import date, digest, submitted
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A test with what it found, and the seconds it took. `fault` is the grader's own failure, which is no verdict on the submission."""
+    """A test with what it found, and the seconds it took. `fault` is the grader's own failure, which is no verdict on the submission.
+
+    `trouble` says of a submission that gave no result what kind of failure it was, in words that are none of the submission's.
+    """
 
     test: Test
     outcome: Outcome
     seconds: float
     fault: str = ""
+    trouble: str = ""
 
     @property
     def score(self) -> float:
@@ -46,7 +52,7 @@ class Grade:
     tests: tuple[Test, ...] = ()
     printed: str = ""
     problem: str = ""
-    """Why no test was run: the submission has no such file, or links."""
+    """Why no test was run: the submission has no such file, or links, or can't be loaded. All tests have their results, of no points."""
     note: str = ""
     """What the submission's own `lab.toml` says, where that is another lab or term."""
     seed: int | None = None
@@ -76,13 +82,13 @@ Watch = Callable[[Grade], None]
 """Called after every test with the grade so far."""
 
 
-def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: str = "", watch: Watch | None = None) -> Grade:
-    """The public tests on one's own submission, without isolation. Raises `UsageError` when no test is named `only`."""
+def check(lab: Lab, path: Path, term: Term = AS_WRITTEN, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
+    """The public tests on one's own submission, without isolation, or those that `only` names. Raises `UsageError` for a name of none."""
     return _whole(Grade(lab, term, NONE.name, tests=tuple(chosen(lab.public(term), only)), origin=str(path)), path, NONE, watch)
 
 
-def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: str = "", watch: Watch | None = None) -> Grade:
-    """The public and the hidden tests on a submission in a jail, or the one that is named `only`."""
+def grade(lab: Lab, path: Path, term: Term, seed: int, jail: Jail, only: Sequence[str] = (), watch: Watch | None = None) -> Grade:
+    """The public and the hidden tests on a submission in a jail, or those that `only` names."""
     tests = chosen((*lab.public(term), *lab.hidden(term, seed)), only)
     return _whole(Grade(lab, term, jail.name, tests=tuple(tests), seed=seed, origin=str(path)), path, jail, watch)
 
@@ -94,13 +100,19 @@ def _whole(grade: Grade, path: Path, jail: Jail, watch: Watch | None) -> Grade:
         return _graded(grade.lab, path, grade, shared, jail, watch)
 
 
-def chosen(tests: Sequence[Test], only: str) -> Sequence[Test]:
-    """The tests whose name is `only`, or all."""
-    found = [test for test in tests if not only or test.name == only]
-    if not found:
-        names = ", ".join(test.name for test in tests)
-        raise UsageError(Diagnostic("E0550", f"no test is named {only}", help=(f"there are {names}",)))
-    return found
+def chosen(tests: Sequence[Test], only: Sequence[str]) -> Sequence[Test]:
+    """The tests that are named, in their order, or all. Raises `UsageError` E0550 for a name of none."""
+    named = {test.name for name in only for test in _named(tests, name)}
+    return [test for test in tests if not only or test.name in named]
+
+
+def _named(tests: Sequence[Test], name: str) -> Sequence[Test]:
+    """The test of this name, or else those whose names begin with these whole words: `puzzle 1` isn't `puzzle 10: …`."""
+    begins = [test for test in tests if name and re.match(rf"{re.escape(name)}\b", test.name)]
+    if found := [test for test in tests if test.name == name] or begins:
+        return found
+    names = tuple(f"there is {test.name}" for test in tests)
+    raise UsageError(Diagnostic("E0550", f"no test is named {printable(name)}", help=names))
 
 
 def isolation(modules: Sequence[str] = ()) -> Iterator[Finding]:
@@ -149,17 +161,32 @@ def _graded(lab: Lab, path: Path, grade: Grade, shared: Path | None, jail: Jail,
         main = lab.file if path.is_dir() or lab.file in files else next(iter(files), "")
         if lab.functions and main not in files:
             raise Failed("file", f"the submission has no {lab.file}")
-    except (Failed, OSError) as failure:
-        grade = replace(grade, problem=str(failure))
-        if watch:
-            watch(grade)
-        return grade
+    except Failed as failure:
+        return _without_tests(grade, failure, watch)
+    except OSError as error:
+        name = Path(error.filename or path).name
+        return _without_tests(grade, Failed("file", f"{name} can't be read: {reason(error)}"), watch)
     if shared is None:
         return _run_all(grade, Texts(files), watch)
     with cell(shared, files, main) as made:
         with Child(jail, made, lab.modules) as child:
-            grade = _run_all(grade, child, watch)
+            try:
+                child.load()
+            except Failed as failure:
+                grade = _without_tests(grade, failure, watch)
+            else:
+                grade = _run_all(grade, child, watch)
         return replace(grade, printed=child.printed)
+
+
+def _without_tests(grade: Grade, failure: Failed, watch: Watch | None) -> Grade:
+    """The grade of a submission on which no test can be run: each has no points, for the same reason."""
+    outcome = Outcome(0, f"not run: {failure.words.splitlines()[0]}")
+    results = tuple(Result(test, outcome, 0.0, trouble="no test could be run") for test in grade.tests)
+    grade = replace(grade, problem=failure.words, results=results)
+    if watch:
+        watch(grade)
+    return grade
 
 
 def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Grade:
@@ -173,26 +200,58 @@ def _run_all(grade: Grade, submission: Child | Texts, watch: Watch | None) -> Gr
 def run(test: Test, submission: Submission) -> Result:
     """One test. Whatever the submission answers, there is a result."""
     start = monotonic()
-    fault = ""
+    fault = trouble = ""
+    asked = _Asked(submission)
     try:
-        outcome = test.run(submission)
+        outcome = test.run(asked)
     except Failed as failure:
-        outcome = Outcome(0, failure.words)
+        outcome, trouble = Outcome(0, failure.words, asked.given), _trouble(failure)
     except Error as error:
-        outcome = Outcome(0, _refused(error))
+        behind = _behind(error)
+        words = behind.words if behind else "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+        outcome, trouble = Outcome(0, words, asked.given), _trouble(behind) if behind else "an answer was refused"
     except Exception as error:  # an answer that the test didn't foresee: the points are lost, and the grader's author hears of it
         outcome, fault = Outcome(0, "the test itself failed; tell your instructor"), "".join(traceback.format_exception(error))
-    return Result(test, outcome, monotonic() - start, fault)
+    return Result(test, outcome, monotonic() - start, fault, trouble)
 
 
-def _refused(error: Error) -> str:
-    """What tpucc says of an answer; behind a stage that could not answer stands why."""
+class _Asked:
+    """A submission, and what it was asked last."""
+
+    def __init__(self, submission: Submission) -> None:
+        self._submission = submission
+        self._last: tuple[str, tuple[object, ...]] | None = None
+
+    def call(self, function: str, *arguments: Any, seconds: float | None = None) -> Plain:
+        self._last = function, arguments
+        return self._submission.call(function, *arguments, seconds=seconds)
+
+    def defines(self) -> tuple[str, ...]:
+        return self._submission.defines()
+
+    def text(self, name: str) -> str:
+        return self._submission.text(name)
+
+    @property
+    def given(self) -> str:
+        """The last call in words; nothing where there was none, or one without arguments."""
+        return call_text(*self._last) if self._last and self._last[1] else ""
+
+
+def _behind(error: Error) -> Failed | None:
+    """What a stage that could not answer said, where that is why tpucc refuses."""
     cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, Failed):
-            return cause.words
+    while cause is not None and not isinstance(cause, Failed):
         cause = cause.__cause__ or cause.__context__
-    return "\n".join(f"{found.code}: {found.message}" for found in error.diagnostics)
+    return cause
+
+
+def _trouble(failure: Failed) -> str:
+    """The kind of a failure, in words that are none of the submission's."""
+    return _TROUBLES.get(failure.kind, "it raised an exception")
+
+
+_TROUBLES = {"time": "a call took too long", "ended": "its process ended", "result": "an answer has the wrong form", "file": "no such file"}
 
 
 def random_seed() -> int:

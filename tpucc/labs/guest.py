@@ -2,8 +2,8 @@
 
 This file is started by its path, with nothing of tpucc on Python's path but a copy without reference solutions. A request is a pickle of
 (function, arguments, seconds) from the grader on standard input, after its length in eight bytes. An answer is MessagePack in the same
-frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "line": …}` where there is none. What the submission prints
-goes to standard error. Whatever the submission does here, it can only answer wrongly: nothing in this process knows what is right.
+frame on what was standard output: `{"value": …}`, or `{"kind": …, "message": …, "frames": …}` where there is none. What the submission
+prints goes to standard error. Whatever the submission does here, it can only answer wrongly: nothing in this process knows what is right.
 """
 
 from __future__ import annotations
@@ -13,12 +13,23 @@ import importlib.util
 import json
 import os
 import pickle
+import signal
 import sys
-from types import ModuleType
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from types import FrameType, ModuleType
 from typing import Any, BinaryIO
 
 LONGEST = 4 * 2**20
 """Bytes of the longest answer."""
+MOST = 200_000
+"""Values in the lists and dicts of an answer; arrays have as many as there is room for."""
+FRAMES = 10
+"""Calls that are told of an exception: as many of the first as of the last."""
+LOADING = 20.0
+"""Seconds in which a submission's file must be loaded."""
 
 
 def main() -> None:
@@ -70,11 +81,33 @@ def _restrict(config: dict[str, Any]) -> None:
 
 
 def _serve(file: str, requests: BinaryIO, answers: BinaryIO) -> None:
-    module, failure = _loaded(file)
+    with _alarm(LOADING, file, answers):
+        module, failure = _loaded(file)
     _send(answers, failure or {"value": None})
     while module is not None and (head := requests.read(8)):
-        function, arguments, _ = pickle.loads(requests.read(int.from_bytes(head, "big")))
-        _send(answers, _answer(module, file, function, arguments))
+        function, arguments, seconds = pickle.loads(requests.read(int.from_bytes(head, "big")))
+        with _alarm(seconds, file, answers):
+            answer = _answer(module, file, function, arguments)
+        _send(answers, answer)
+
+
+@contextmanager
+def _alarm(seconds: float, file: str, answers: BinaryIO) -> Iterator[None]:
+    """After so many seconds answers where the submission is, and ends this process. The grader ends it too: this only says where."""
+    if not hasattr(signal, "setitimer"):  # Windows has none
+        yield
+        return
+
+    def late(_: int, frame: FrameType | None) -> None:
+        _send(answers, {"kind": "time", "message": "", **_frames(traceback.walk_stack(frame), file, outwards=True)})
+        os._exit(1)
+
+    signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _loaded(file: str) -> tuple[ModuleType | None, dict[str, Any] | None]:
@@ -99,8 +132,10 @@ def _answer(module: ModuleType, file: str, function: str, arguments: tuple[Any, 
         found = getattr(module, function, None)
         if not callable(found):
             message = f"{os.path.basename(file)} defines no function {function}{_near(module, function)}"
-            return {"kind": "result", "message": message, "line": 0}
-        return {"value": _plain(found(*arguments))}
+            return {"kind": "result", "message": message}
+        return {"value": _plain(found(*arguments), count(1))}
+    except Unfit as error:
+        return {"kind": "result", "message": str(error)}
     except BaseException as error:
         return _failure(error, file)
 
@@ -112,31 +147,45 @@ def _near(module: ModuleType, function: str) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """A result as values that travel: arrays as their bytes, a graph of tpucc's as its text, a gradient as the graph that computes it."""
+class Unfit(Exception):
+    """A result that can't be handed back."""
+
+
+def _plain(value: Any, counted: Iterator[int], depth: int = 0) -> Any:
+    """A result as values that travel: arrays as their bytes, a graph of tpucc's as its text, a gradient as the graph that computes it.
+
+    `counted` numbers the values. Raises `Unfit` for what can't travel, and for more than `MOST` values.
+    """
     import numpy as np
 
     if depth > 20:
-        raise TypeError("the result is nested more than 20 deep")
+        raise Unfit("the result is nested more than 20 deep")
+    if next(counted) > MOST:
+        raise Unfit(f"the result has more than {MOST:,} values in lists; return an array")
     if value is None or isinstance(value, bool | int | float | str):
         return value if type(value) in (bool, int, float, str) or value is None else _base(value)
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf":
-            raise TypeError(f"the result has an array of {value.dtype}")
+            raise Unfit(f"the result has an array of {value.dtype}")
         return {"dtype": value.dtype.str, "shape": list(value.shape), "data": value.tobytes()}
     if isinstance(value, np.generic):
         return value.item()
+    return _several(value, counted, depth + 1)
+
+
+def _several(value: Any, counted: Iterator[int], depth: int) -> Any:
+    """A result that is made of others."""
     if isinstance(value, dict):
-        return {"dict": [[_plain(key, depth + 1), _plain(entry, depth + 1)] for key, entry in value.items()]}
+        return {"dict": [[_plain(key, counted, depth), _plain(entry, counted, depth)] for key, entry in value.items()]}
     if type(value).__module__ == "tpucc.ir.graph" and type(value).__name__ == "Graph":
         from tpucc.ir.printer import print_graph
 
         return {"graph": print_graph(value, with_data=True)}
     if type(value).__module__ == "tpucc.ops.gradient" and type(value).__name__ == "Value":
-        return _plain(value.builder.graph(value), depth + 1)
+        return _plain(value.builder.graph(value), counted, depth)
     if isinstance(value, list | tuple) or hasattr(value, "__iter__"):
-        return [_plain(entry, depth + 1) for entry in value]
-    raise TypeError(f"the result has a {type(value).__name__}, which can't be handed back")
+        return [_plain(entry, counted, depth) for entry in value]
+    raise Unfit(f"the result has a {type(value).__name__}, which can't be handed back")
 
 
 def _base(value: Any) -> Any:
@@ -145,19 +194,24 @@ def _base(value: Any) -> Any:
 
 
 def _failure(error: BaseException, file: str) -> dict[str, Any]:
-    """What was raised, in words, with the line of the submission where it passed last."""
-    line, trace = 0, error.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    if isinstance(error, SyntaxError) and error.filename == file:
-        line = error.lineno or 0
+    """What was raised, in words, with the submission's own calls that led there; of a syntax error, its place in the line too."""
+    told = {"kind": type(error).__name__[:100], **_frames(traceback.walk_tb(error.__traceback__), file)}
     try:
-        text = str(error)[:2000]
+        if isinstance(error, SyntaxError) and str(error.filename).startswith(os.path.dirname(file)):
+            return {**told, "message": str(error.msg)[:2000], "refused": [error.filename, error.lineno or 0, error.offset or 0]}
+        return {**told, "message": str(error)[:2000]}
     except BaseException:
-        text = "(its text can't be had)"
-    return {"kind": type(error).__name__[:100], "message": text, "line": line}
+        return {**told, "message": "(its text can't be had)"}
+
+
+def _frames(calls: Iterable[tuple[FrameType, int]], file: str, outwards: bool = False) -> dict[str, Any]:
+    """Those of the calls that are in the submission's files, the outermost first, and how many are left out of their middle."""
+    folder = os.path.dirname(file) + os.sep
+    codes = [(frame.f_code, line) for frame, line in calls if frame.f_code.co_filename.startswith(folder)]
+    own = [[code.co_filename[:1000], line, code.co_name[:100]] for code, line in (reversed(codes) if outwards else codes)]
+    if len(own) <= FRAMES:
+        return {"frames": own, "left_out": 0}
+    return {"frames": own[: FRAMES // 2] + own[-FRAMES // 2 :], "left_out": len(own) - FRAMES}
 
 
 def _send(answers: BinaryIO, answer: dict[str, Any]) -> None:
@@ -166,9 +220,9 @@ def _send(answers: BinaryIO, answer: dict[str, Any]) -> None:
     try:
         data = msgspec.msgpack.encode(answer)
     except (TypeError, ValueError, OverflowError, UnicodeError) as error:
-        data = msgspec.msgpack.encode({"kind": "result", "message": f"the result can't be handed back: {error}", "line": 0})
+        data = msgspec.msgpack.encode({"kind": "result", "message": f"the result can't be handed back: {error}"})
     if len(data) > LONGEST:
-        data = msgspec.msgpack.encode({"kind": "result", "message": f"the result is larger than {LONGEST:,} bytes", "line": 0})
+        data = msgspec.msgpack.encode({"kind": "result", "message": f"the result is larger than {LONGEST:,} bytes"})
     answers.write(len(data).to_bytes(8, "big") + data)
     answers.flush()
 
@@ -194,8 +248,6 @@ def _seen(secrets: list[str]) -> dict[str, Any]:
 
 def _end_all(user: int) -> None:
     """Ends every process of a user."""
-    import signal
-
     os.setgroups([])
     os.setresgid(user, user, user)
     os.setresuid(user, user, user)

@@ -13,6 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -57,6 +58,10 @@ class Jail:
         inside = self.config(cell, cell.folder / "lib", cell.submission, _site_folders(), config)
         return [self.python(), "-I", "-S", str(cell.folder / "guest.py"), inside]
 
+    def folders(self, cell: Cell) -> list[str]:
+        """Where a child sees its submission, tpucc and its libraries: what messages leave out of paths."""
+        return [str(cell.submission), str(cell.folder / "lib"), *_site_folders(), str(cell.folder), sysconfig.get_path("stdlib")]
+
     def python(self) -> str:
         """The interpreter that a child runs."""
         return python()
@@ -79,6 +84,9 @@ class Bubblewrap(Jail):
     name: str = "bubblewrap"
     summary: str = "bwrap: own file system, processes and network"
     keeps_secrets: bool = True
+
+    def folders(self, cell: Cell) -> list[str]:
+        return _FOLDERS
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         words = ["bwrap", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--die-with-parent", "--new-session"]
@@ -116,6 +124,9 @@ class Namespaces(Jail):
     name: str = "namespaces"
     summary: str = "unshare: own file system, processes and network"
     keeps_secrets: bool = True
+
+    def folders(self, cell: Cell) -> list[str]:
+        return _FOLDERS
 
     def command(self, cell: Cell, config: Mapping[str, Any]) -> list[str]:
         root = cell.user >= 0
@@ -162,6 +173,7 @@ class OtherUser(Jail):
 
 NONE = Jail()
 JAILS: tuple[Jail, ...] = (Bubblewrap(), Namespaces(), OtherUser())
+_FOLDERS = ["/guest/submission", "/guest/lib", "/guest/site", "/guest", sysconfig.get_path("stdlib")]
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom")
 _PREPARE = f"""set -e
 PATH="$PATH:/usr/sbin:/sbin"

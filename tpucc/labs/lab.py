@@ -18,24 +18,48 @@ Plain = Any
 """None, a bool, a number, a string, a NumPy array, or a list or dict of these: what a submission's result has become on its way."""
 
 
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A place of a submission at which it was: the file as the student knows it, the line, the function, and what stands there.
+
+    A place that the compiler refused has no function, and a caret under the line's text.
+    """
+
+    file: str
+    line: int
+    function: str = ""
+    source: str = ""
+
+    def __str__(self) -> str:
+        if not self.function:
+            return "\n".join(f"    {line}" for line in self.source.splitlines())
+        return f"  {self.file}:{self.line} in {self.function}{f': {self.source}' if self.source else ''}"
+
+
 class Failed(Exception):
     """A call of the submission that has no result: it raised, took too long, or returned what is no plain value.
 
-    `kind` is the exception's class name, or `time`, `memory`, `ended`, `result`; `line` is the line of the submission's file, or 0, and
-    `source` what stands there.
+    `kind` is the exception's class name, or one of `OWN`; `frames` are the submission's own places in the calls that led there, the last
+    one where it happened, and `left_out` says how many in their middle are not among them.
     """
 
-    def __init__(self, kind: str, message: str, line: int = 0, source: str = "") -> None:
+    OWN = ("time", "ended", "result", "file")
+    """Kinds that are no exceptions: it took too long, its process ended, it returned something else, a file is wrong."""
+
+    def __init__(self, kind: str, message: str, frames: Sequence[Frame] = (), left_out: int = 0) -> None:
         super().__init__(message)
-        self.kind, self.message, self.line, self.source = kind, message, line, source
+        self.kind, self.message, self.frames, self.left_out = kind, message, tuple(frames), left_out
 
     @property
     def words(self) -> str:
-        """The line, what was raised, and its message."""
-        where = f"line {self.line}{f' `{self.source}`' if self.source else ''}: " if self.line else ""
-        if self.kind in ("time", "ended", "result", "file"):
-            return f"{where}{self.message}"
-        return f"{where}{self.kind}: {self.message}" if self.message else f"{where}{self.kind}"
+        """The place, what was raised and its message; below, the calls that led there."""
+        last = self.frames[-1] if self.frames else None
+        where = f"{last.file}:{last.line}: " if last else ""
+        raised = self.message if self.kind in self.OWN else f"{self.kind}: {self.message}" if self.message else self.kind
+        calls = [str(frame) for frame in self.frames]
+        if self.left_out:
+            calls.insert(len(calls) // 2, f"  … {self.left_out:,} more calls")
+        return "\n".join(filter(None, (f"{where}{raised}", *calls)))
 
 
 class Submission(Protocol):

@@ -12,17 +12,22 @@ import tpucc
 from tpucc.diagnostics import printable
 from tpucc.files import write_file
 from tpucc.labs.grading import Grade, Result
-from tpucc.labs.start import FILE
+from tpucc.labs.submissions import FILE
 
 WIDTH, LINES = 110, 40
 """Characters and lines of what was given, expected or found, that a terminal shows."""
 
 
-def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
-    """A grade in the form that Gradescope reads, with more under `extra_data`. Of hidden tests it says what they found when `secret` is
-    off, and is shown after the grades are published."""
-    rows = [_row(result, grade, secret) for result in grade.results]
+def as_json(grade: Grade, details: bool = False) -> dict[str, Any]:
+    """A grade in the form that Gradescope reads, with more under `extra_data`.
+
+    Students read it once the grades are published, so that of a hidden test it has the points and nothing that the submission said: no
+    answer, no exception's text, nothing that it printed. With `details`, which are for instructors, it has these too.
+    """
+    rows = [_row(result, grade, details) for result in grade.results]
+    told_all = details or not any(test.hidden for test in grade.tests)
     lab, whole = grade.lab, len(rows) == len(grade.tests)
+    problem = grade.problem or ("" if whole else "not all tests have run")
     more = {
         "lab": lab.number,
         "name": lab.name,
@@ -35,7 +40,7 @@ def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
     told: dict[str, Any] = {
         "score": grade.score,
         "max_score": grade.most,
-        "output": "\n".join(filter(None, (grade.problem or ("" if whole else "not all tests have run"), grade.note))),
+        "output": "\n".join(dict.fromkeys(filter(None, (printable_lines(problem), grade.note)))),
         "tests": rows,
         "extra_data": {
             **more,
@@ -43,28 +48,37 @@ def as_json(grade: Grade, secret: bool = True) -> dict[str, Any]:
             "date": grade.date,
             "complete": bool(grade.problem) or whole,
             "measures": grade.measures,
+            **({"printed": printable_lines(grade.printed)} if told_all else {}),
         },
+        "stdout_visibility": "hidden",
     }
     if lab.ranks and lab.ranks in grade.measures:
         told["leaderboard"] = [{"name": name, "value": value, "order": "asc"} for name, value in grade.measures.items()]
     return told
 
 
-def write_json(grade: Grade, path: Path) -> None:
-    """Writes `results.json`, whole at every time."""
-    write_file(path, (json.dumps(as_json(grade), indent=1) + "\n").encode())
+def write_json(grade: Grade, path: Path, details: bool = False) -> None:
+    """Writes `results.json`, whole at every time; with `details` of hidden tests, for instructors."""
+    write_file(path, (json.dumps(as_json(grade, details), indent=1) + "\n").encode())
 
 
-def _row(result: Result, grade: Grade, secret: bool) -> dict[str, Any]:
+def _row(result: Result, grade: Grade, details: bool) -> dict[str, Any]:
     test = result.test
+    here = replace(grade, origin=".", seed=None)  # where it is read, neither place nor seed are the grader's
     return {
         "name": test.name,
         "score": result.score,
         "max_score": test.points,
         "status": "passed" if result.outcome.passed else "failed",
-        "output": report(result, replace(grade, origin=".", seed=None)),  # where it is read, neither place nor seed are the grader's
-        "visibility": "after_published" if test.hidden and secret else "visible",
+        "output": report(result, here) if details or not test.hidden else _verdict(result),
+        "visibility": "visible" if not test.hidden else "hidden" if details else "after_published",
     }
+
+
+def _verdict(result: Result) -> str:
+    """What a student reads of a hidden test: nothing that the submission could have written."""
+    earned = "all points" if result.outcome.passed else "a part of the points" if result.score else "no points"
+    return f"{earned}: {result.trouble}" if result.trouble else earned
 
 
 def report(result: Result, grade: Grade, whole: bool = True) -> str:

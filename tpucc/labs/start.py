@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,8 @@ from pathlib import Path
 from tpucc.diagnostics import Diagnostic, Error, UsageError, printable
 from tpucc.files import read_file, write_files
 from tpucc.labs import find
-from tpucc.labs.lab import AS_WRITTEN, Lab, Term
-
-FILE = "lab.toml"
-"""Says which lab a folder is of, and of which term. `grade` believes no term but that of `--term`: the file is the student's."""
+from tpucc.labs.lab import AS_WRITTEN, Failed, Lab, Term
+from tpucc.labs.submissions import FILE, MOST_OF_FILE, require_own
 
 
 @dataclass(frozen=True)
@@ -45,15 +44,20 @@ def starting_files(lab: Lab, term: Term) -> dict[str, str]:
 
 def place(path: Path) -> Place:
     """The lab and the term of a folder that `start` wrote, or of a file in one. Raises `UsageError` E0551 where that isn't known."""
-    folder = path if path.is_dir() else path.parent
-    if not (folder / FILE).is_file():
+    file = (path if path.is_dir() else path.parent) / FILE
+    if not os.path.lexists(file):
         help = ("tpucc lab start N FOLDER begins a lab; or say which it is, as in --lab 5",)
         raise UsageError(Diagnostic("E0551", f"{printable(str(path))} is no lab's folder: it has no {FILE}", help=help))
     try:
-        said = tomllib.loads(read_file(folder / FILE, most=2**12).decode())
+        require_own(file)
+        said = tomllib.loads(read_file(file, most=MOST_OF_FILE).decode())
         return Place(find(str(said["lab"])), Term(str(said.get("term", ""))))
-    except (ValueError, KeyError, RecursionError) as error:
-        raise UsageError(Diagnostic("E0551", f"{printable(str(folder / FILE))} can't be read: {error}", help=("lab = 5",))) from None
+    except Failed as failure:
+        raise UsageError(Diagnostic("E0551", failure.message, help=("lab = 5",))) from None
+    except KeyError:
+        raise UsageError(Diagnostic("E0551", f"{FILE} says no lab", help=("lab = 5",))) from None
+    except (ValueError, RecursionError) as error:
+        raise UsageError(Diagnostic("E0551", f"{FILE} can't be read: {printable(str(error))}", help=("lab = 5",))) from None
 
 
 def disagreement(path: Path, lab: Lab, term: Term) -> str:
@@ -61,8 +65,8 @@ def disagreement(path: Path, lab: Lab, term: Term) -> str:
     try:
         said = place(path)
     except Error as error:
-        there = (path if path.is_dir() else path.parent) / FILE
-        return error.diagnostics[0].message if there.is_file() else ""
+        there = os.path.lexists((path if path.is_dir() else path.parent) / FILE)
+        return error.diagnostics[0].message if there else ""
     if (said.lab, said.term) == (lab, term):
         return ""
     return f"{FILE} says lab {said.lab.number}, {said.term}; this is lab {lab.number}, {term}"

@@ -14,6 +14,9 @@ TEXTS = (".py", ".asm", ".tile", ".tpu", ".graph", ".txt", ".md")
 MOST = 2**21
 """Bytes of a submission."""
 FILES = 100
+FILE = "lab.toml"
+"""Says which lab a folder is of, and of which term. `grade` believes no term but that of `--term`: the file is the student's."""
+MOST_OF_FILE = 2**12
 
 
 def submitted(path: Path) -> dict[str, bytes]:
@@ -22,16 +25,24 @@ def submitted(path: Path) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     for file in files:
         name = str(file.relative_to(path)) if path.is_dir() else file.name
-        if file.is_symlink():
-            raise Failed("file", f"{name} is a link; a submission is made of regular files")
+        if file.is_symlink() or file.suffix in TEXTS or name == FILE:
+            require_own(file, name)
         if file.suffix not in TEXTS:
             continue
-        if not file.is_file():
-            raise Failed("file", f"{name} is no regular file")
         found[name] = file.read_bytes() if file.stat().st_size <= MOST else b""
         if len(found) > FILES or sum(map(len, found.values())) > MOST or file.stat().st_size > MOST:
             raise Failed("file", f"a submission has at most {FILES} files and {MOST:,} bytes")
     return found
+
+
+def require_own(file: Path, name: str = FILE) -> None:
+    """Raises `Failed` for what is no regular file, such as a link or a pipe, and for a `lab.toml` that is too large to be one."""
+    if file.is_symlink():
+        raise Failed("file", f"{name} is a link; a submission is made of regular files")
+    if not file.is_file():
+        raise Failed("file", f"{name} is no regular file")
+    if name == FILE and file.stat().st_size > MOST_OF_FILE:
+        raise Failed("file", f"{name} is larger than {MOST_OF_FILE:,} bytes")
 
 
 def submissions(folder: Path, lab: Lab) -> list[Path]:

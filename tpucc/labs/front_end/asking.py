@@ -63,18 +63,31 @@ def said(found: Plain) -> str:
     return str(Refusal(refusal.code, refusal.about))
 
 
+BLAMED = 'operands are 0 and 1, attributes are "by" and "axis"'
+"""What a refusal may blame."""
+
+
+def _to_blame(entry: Plain) -> bool:
+    return type(entry) in (int, str) and entry in (0, 1, "by", "axis")
+
+
 def refused(found: Plain) -> RuleError:
     """The error that a submission's rule raised, of its parts. Raises `Failed` where they are none."""
     code, message, about, help = (found.get(name) for name in ("code", "message", "about", "help"))
     if not all(isinstance(text, str) for text in (code, message, help)) or not message:
-        raise Failed("result", "a RuleError has a code, a message, about and help, in words")
-    if not isinstance(about, list) or not all(type(entry) in (int, str) and entry in (0, 1, "by", "axis") for entry in about):
-        raise Failed("result", f"about says {about}: operands are 0 and 1, attributes by and axis")
+        form = 'RuleError("E0302", "shapes differ", about=(0, 1))'
+        raise Failed("result", f"an error has a code and a message, in words, as in {form}; help is in words, too")
+    if not isinstance(about, list):
+        tuple_of_it = f"write about=({about!r},), with the comma" if _to_blame(about) else BLAMED
+        raise Failed("result", f"the error {code} has about={repr(about)[:80]}, and about is a tuple: {tuple_of_it}")
+    if not all(map(_to_blame, about)):
+        raise Failed("result", f"the error {code} has about={str(tuple(about))[:80]}: {BLAMED}")
     error = RuleError(code, message[:1000], about=tuple(sorted(about, key=str)), help=help[:1000])
     try:
         error.named(["a", "b"])
     except IndexError:
-        raise Failed("result", f"the message speaks of an operand that isn't there: {message}") from None
+        said = f"the error {code} says {message[:200]!r}{f' and {help[:200]!r}' if help else ''}"
+        raise Failed("result", f"{said}: there are {{0}}, which is a, and {{1}}, which is b") from None
     return error
 
 

@@ -114,9 +114,7 @@ def tried(network: Network, target: Target, seed: int, submission: Submission, f
     try:
         found = run(network, target, submission, functions)
     except Failed as failure:
-        where = f"line {failure.line}: " if failure.line else ""
-        kind = "" if failure.kind in ("time", "ended", "result") else f"{failure.kind}: "
-        return None, f"{where}{kind}{failure.message}"
+        return None, failure.words
     return found, found.wrong(seed)
 
 

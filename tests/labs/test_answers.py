@@ -1,0 +1,78 @@
+"""How a submission's answers and arguments travel: bounds, and what a message says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count, repeat
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tpucc.isa.record import RECORD
+from tpucc.labs.front_end.asking import refused
+from tpucc.labs.given import LONGEST, call_text
+from tpucc.labs.guest import MOST, Unfit, _plain
+from tpucc.labs.lab import Failed
+from tpucc.schedule.listing import Listing
+
+
+@pytest.mark.parametrize(
+    "answer", [lambda: range(MOST), lambda: repeat(np.zeros(1)), lambda: [[k] for k in range(MOST)], lambda: dict.fromkeys(range(MOST), 1)]
+)
+def test_a_list_of_too_many_values_is_refused_before_it_is_packed(answer: Callable[[], object]) -> None:
+    """Values of lists are packed one by one; an array of as many is one value."""
+    with pytest.raises(Unfit, match="more than 200,000 values in lists; return an array"):
+        _plain(answer(), count(1))
+    assert len(_plain(np.zeros(5 * MOST, np.int8), count(1))["data"]) == 5 * MOST
+
+
+NONE = np.zeros(60, np.int64)
+NOPS = "".join(f"    {number:>3}  nop\n" for number in range(50))
+
+
+@dataclass
+class Buffers:
+    first: object
+    rows: object
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((np.array([0.1, 2], np.float32), 0.5, "a", None), "f(np.array([0.1, 2.0], np.float32), 0.5, 'a', None)"),
+        ((np.zeros(2000, np.int8),), "f(array of int8, shape [2000]: [0, 0, 0, …, 0, 0, 0])"),
+        (([1, (2, 3)], {"k": np.int64(4)}), "f([1, (2, 3)], {'k': 4})"),
+        ((list(range(60)),), f"f(\n  [{', '.join(map(str, range(50)))}, … 10 more]\n)"),
+        ((Buffers([1], 2), 3), "f(Buffers(first=[1], rows=2), 3)"),
+        ((Buffers("x" * 80, 2), 3), f"f(\n  Buffers(\n    first='{'x' * 80}',\n    rows=2,\n  ),\n  3\n)"),
+        ((object(),), "f(object(…))"),
+        ((Listing(np.zeros(60, RECORD), NONE, NONE),), f"f(\n  Listing: 60 instructions\n{NOPS}    …\n)"),
+    ],
+)
+def test_a_call_in_words(arguments: tuple[Any, ...], said: str) -> None:
+    assert call_text("f", arguments) == said
+
+
+def test_a_call_in_words_is_bounded() -> None:
+    nested: list[object] = []
+    for _ in range(100):
+        nested = [nested, "x" * LONGEST]
+    assert len(call_text("f", (nested, "y" * 10**6))) < 3 * LONGEST
+
+
+@pytest.mark.parametrize(
+    ("about", "message", "said"),
+    [
+        ("axis", "no such axis", r"the error E0304 has about='axis', and about is a tuple: write about=\('axis',\), with the comma"),
+        (0, "no such axis", r"about is a tuple: write about=\(0,\)"),
+        ("by, axis", "wrong", r"""about is a tuple: operands are 0 and 1, attributes are "by" and "axis\""""),
+        (["a"], "wrong", r"the error E0304 has about=\('a',\): operands are 0 and 1"),
+        ([0], "{2} is wrong", r"the error E0304 says '\{2\} is wrong': there are \{0\}, which is a, and \{1\}, which is b"),
+        ([0], "", "an error has a code and a message, in words, as in RuleError"),
+    ],
+)
+def test_a_refusal_of_another_form_says_how_to_write_it(about: object, message: str, said: str) -> None:
+    with pytest.raises(Failed, match=said):
+        refused({"code": "E0304", "message": message, "about": about, "help": ""})
