@@ -104,8 +104,9 @@ def _combine(number: int, held: Rules) -> Puzzle:
 
     task = (
         f"y = a {held.sign} b, value by value; sums beyond int8 are clamped. `vector` works on the activation engine, and asks for a "
-        "parameter block. The host's rows of b lie right after those of a. Engines work at the same time: with `synchronize engine=activation "
-        "wait=host`, `vector` waits until the rows are there, and a line of the same kind lets the host wait for its result."
+        "parameter block. The host's rows of b lie right after those of a. Engines work at the same time: with "
+        "`synchronize engine=activation wait=host`, `vector` waits until the rows are there, and a line of the same kind lets the host "
+        "wait for its result."
     )
     return Puzzle(number, f"{held.function} two matrices", task, draw, best=7)
 
