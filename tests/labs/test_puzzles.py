@@ -104,7 +104,12 @@ def test_numbers_are_fresh() -> None:
     assert draws[0].message == draws[1].message
 
 
-def test_what_puzzle_8_begins_with_earns_nothing() -> None:
+@pytest.mark.parametrize("term", [Term(), Term("fall"), Term("spring")], ids=str)
+def test_no_file_earns_anything_as_it_is_begun(term: Term) -> None:
+    assert [solved(each, 1, Texts({each.file: each.begun.encode()})).share for each in puzzles(term)] == [0] * 14
+
+
+def test_puzzle_8_earns_half_once_it_is_faster() -> None:
     asked = tpucc.lab.puzzle(8)
     first_wait = "    synchronize engine=weights wait=matrix\n"
     shares = [solved(asked, 1, Texts({asked.file: text.encode()})).share for text in (asked.text, asked.text.replace(first_wait, "", 1))]
