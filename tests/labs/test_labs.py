@@ -100,9 +100,13 @@ def test_the_reference_gets_all_points(lab: Lab, term: Term) -> None:
     assert all(ElementTree.fromstring(result.outcome.picture()) is not None for result in found if result.outcome.picture)
 
 
+BELOW = {"allocation": 5, "gradients": 9}
+"""How many points below its floor a skeleton may be, where that isn't 0: what it earns depends on the term, or an exploit earns more."""
+
+
 @pytest.mark.parametrize(("lab", "term"), PAIRS)
 def test_the_skeleton_gets_its_floor(lab: Lab, term: Term) -> None:
-    assert score(results(lab, lab.files(term), term)) <= lab.floor
+    assert lab.floor - BELOW.get(lab.name, 0) <= score(results(lab, lab.files(term), term)) <= lab.floor
 
 
 LEAST = 10
@@ -170,8 +174,9 @@ def exploits(lab: Lab) -> tuple[int, int, int]:
 
 def test_every_lab_has_ten_exploits_and_the_page_for_instructors_counts_them() -> None:
     page = (ROOT / "docs/instructors/README.md").read_text("utf-8").partition("\n## Cheating\n")[2]
-    told = [tuple(map(int, row)) for row in re.findall(r"^\| (\d+) [a-z ]+\| (\d+) \| (\d+) \| (\d+) \|$", page, re.MULTILINE)]
-    assert told == [(lab.number, *exploits(lab)) for lab in labs()]
+    row = re.compile(r"^\| (\d+) [a-z ]+" + r"\| (\d+) " * 4 + r"\|$", re.MULTILINE)
+    told = [tuple(map(int, found)) for found in row.findall(page)]
+    assert told == [(lab.number, *exploits(lab), lab.floor) for lab in labs()]
     assert min(sum(exploits(lab)) for lab in labs()) >= 10
     assert min(exploits(lab)[0] for lab in labs()) >= 5
 

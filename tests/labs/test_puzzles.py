@@ -16,8 +16,9 @@ from tpucc.cli import lab_command
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import check as check_program
 from tpucc.labs import find
-from tpucc.labs.grading import check
+from tpucc.labs.grading import Texts, check
 from tpucc.labs.lab import Term
+from tpucc.labs.puzzles import solved
 from tpucc.labs.puzzles.dozen import puzzles
 from tpucc.sim.interpret import Interpreter
 
@@ -52,16 +53,20 @@ WRONG = {
         "\n\n" + solution(2).replace("synchronize engine=activation wait=host", ""),
         6,
         "Here the activation engine may start",
-        "line 6",
+        "V0801: line 6",
     ),
-    "no such instruction": (1, "; hm\n  reed x\n  halt", 2, "", "line 2 `reed x`: no instruction is named reed"),
+    "a row as if it were a part": (1, "read_host_memory host=x.1 ub=0 rows=1\nhalt", 1, "row 1 of x.0 is x.0+1", "E0713: line 1"),
+    "a row of no part": (5, "read_host_memory host=x ub=0 rows=1\nhalt", 1, "x.0 to x.1; the last of its 3 rows is x.0+2", "E0713"),
+    "an output written as an input": (1, solution(1, host_is_y="host=x"), 2, "Inputs stay as they are", "V1004: line 2"),
+    "a halt in a tile program": (13, "halt", 1, "tpucc adds them", "E0751: line 1 `halt`"),
+    "no such instruction": (1, "; hm\n  reed x\n  halt", 2, "", "E0710: line 2 `reed x`: no instruction is named reed"),
     "a directive": (1, "halt\n.target tpu_v1", 2, "", ".target is part of the puzzle"),
     "a directive after a byte-order mark": (1, "\ufeff.target tpu_v1\nhalt", 1, "", ".target is part of the puzzle"),
-    "nothing": (1, "", 0, "A program ends with halt", "doesn't end in halt"),
+    "nothing": (1, "", 0, "A program ends with halt", "V1001: "),
     "too long": (1, "nop\n" * 300 + "halt", 0, "", "more than 200 lines"),
     "an overflow": (7, ".block bias=[2147483647 0 0 0]\n" + solution(7).split("\n", 1)[1], 9, "int32", "line 9 `activate"),
     "a tile program": (13, solution(13).replace("tile=3, switch, accumulate", "tile=3, switch"), 12, "A sum begins", "line 12"),
-    "no tile program": (13, "; nothing yet\n", 0, "", "the output buffer y.0 has 3 rows, and 0 are written"),
+    "no tile program": (13, tpucc.lab.puzzle(13).text, 0, "", "E0758: the output buffer y.0 has 3 rows, and 0 are written"),
     "one buffer too few": (13, solution(13).replace(".buffer right rows=3", ""), 7, "", "no buffer is named right"),
     "more than waits": (
         9,
@@ -97,6 +102,28 @@ def test_numbers_are_fresh() -> None:
     assert not tpucc.lab.puzzle(7).check(text).right
     draws = [tpucc.lab.puzzle(1).check("halt\n", seed) for seed in (1, 2)]
     assert draws[0].message == draws[1].message
+
+
+@pytest.mark.parametrize("term", [Term(), Term("fall"), Term("spring")], ids=str)
+def test_no_file_earns_anything_as_it_is_begun(term: Term) -> None:
+    assert [solved(each, 1, Texts({each.file: each.begun.encode()})).share for each in puzzles(term)] == [0] * 14
+
+
+def test_puzzle_8_earns_half_once_it_is_faster() -> None:
+    asked = tpucc.lab.puzzle(8)
+    first_wait = "    synchronize engine=weights wait=matrix\n"
+    shares = [solved(asked, 1, Texts({asked.file: text.encode()})).share for text in (asked.text, asked.text.replace(first_wait, "", 1))]
+    assert (shares, asked.check(asked.text, 1).cycles) == ([0, 0.5], asked.slow)
+
+
+@pytest.mark.parametrize("term", [Term(), Term("fall"), Term("spring")], ids=str)
+def test_the_handout_defines_every_word_of_a_solution(term: Term) -> None:
+    handout = LAB.material("handout.md", term)
+    defined = set(re.findall(r"\w+", " ".join(re.findall(r"^\| (`[^|]*`) \|", handout, re.MULTILINE))))
+    for puzzle in puzzles(term):
+        text = LAB.filled((SOLUTIONS / "puzzles" / "reference" / puzzle.file).read_text("utf-8"), term)
+        code = "\n".join(line.partition(";")[0] for line in text.splitlines() if line[:1] != ".")
+        assert {found[1] for found in re.finditer(r"(?:^ +|, | )(\w+)(?==|[ ,\n]|$)", code, re.MULTILINE)} <= defined
 
 
 def test_a_puzzle_shows_itself() -> None:

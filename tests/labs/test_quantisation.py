@@ -10,7 +10,7 @@ import pytest
 
 from tpucc import numerics
 from tpucc.labs.lab import Failed, Plain, Term
-from tpucc.labs.quantisation.drawing import ranges_svg
+from tpucc.labs.quantisation.drawing import ranges_svg, ranges_text
 from tpucc.labs.quantisation.network import network, run
 from tpucc.labs.quantisation.rules import Rules, rules
 
@@ -70,6 +70,12 @@ def test_a_picture_of_samples_has_an_axis_and_the_range_at_its_bracket(low: floa
     assert f">integers from {low:.3g} to {high:.3g}<" in drawn
     assert len(re.findall(r">-?[\d.]+<", drawn)) >= 3
     assert "the bracket the range of the integers" in drawn
+
+
+def test_a_drawing_in_characters_has_its_ends_below_it() -> None:
+    *_, axis, ends, bracket = ranges_text(np.linspace(-1, 3, 50, dtype=np.float32), (-2.4, 2.3), "fc1").splitlines()
+    assert (axis, ends.split(), bracket[0]) == ("─" * 64, ["-2.4", "3"], "[")
+    assert max(map(len, (axis, ends, bracket))) == 64
 
 
 @pytest.mark.parametrize("scales", [(3e38, 3e38, 3e38, 3e38), (1.2e-38, 1.0, 3e38, 3e38)])

@@ -17,7 +17,7 @@ from tpucc.labs.order import as_given, best, drawn, example, fast, machine
 from tpucc.labs.order.checks import Rules as OrderRules
 from tpucc.labs.order.checks import wrong
 from tpucc.labs.order.families import Net, beside, plain_order, reuse, several
-from tpucc.labs.waits import _picture, exact, setting, six
+from tpucc.labs.waits import _cycles, _picture, exact, setting, seven, six
 from tpucc.labs.waits.checks import Rules, built_in, needless, unordered
 from tpucc.labs.waits.families import FAMILIES
 from tpucc.schedule.synchronise import Wait
@@ -98,6 +98,31 @@ def test_a_write_that_stands_later_than_it_can_is_named() -> None:
 def test_programs_have_something_to_win() -> None:
     for case in drawn(Term("spring"), 7, (reuse, beside), 2):
         assert as_given(case) > 1.3 * best(case)[1]
+
+
+def test_an_order_that_wins_nothing_in_one_program_loses_all_points() -> None:
+    public = find("order").public(AS_WRITTEN)
+    copied = "def order(tiles): return [0, 1, 2, 6, 7, 8, 9, 3, 4, 5, 10] if len(tiles) == 11 else range(len(tiles))"
+    found = run(public[0], Here(copied))
+    assert found.score == 0
+    assert "takes as long as in the order as given" in found.outcome.message
+
+
+def test_half_of_the_listings_with_a_wait_too_many_earn_nothing() -> None:
+    given, (first, *_) = setting(AS_WRITTEN), [six(), seven()]
+    pairs = "(('matrix', 'host'), ('host', 'activation'), ('activation', 'matrix'))"
+    spare = f"[(n, engine, [other]) for n in range(7) for engine, other in {pairs}]"
+    right = [(w.before, w.engine.name, [e.name for e in w.engines]) for w in built_in(first, given.rules)]
+    waits = Here(f"def synchronise(listing): return {right!r} if len(listing) == 6 else {spare}")
+    assert [exact(cases, given, waits).share for cases in ([six()], [six(), six(), six(), seven()], [six(), seven()])] == [1, 0.5, 0]
+
+
+@pytest.mark.parametrize("term", [AS_WRITTEN, Term("spring"), Term("a"), Term("d")], ids=str)
+def test_the_handouts_cycles_are_those_of_the_terms_machine(term: Term) -> None:
+    given, text = setting(term), find("waits").material("handout.md", term)
+    assert f"On this term's machine it takes {_cycles(six(), built_in(six(), given.rules), given)} and " in text
+    if given.target.host_bandwidth == 4e6:
+        assert "it takes 28 and 32:" in text
 
 
 def test_two_timelines_share_an_axis() -> None:

@@ -74,8 +74,24 @@ class Labels:
 
     def _host_buffer(self, name: str, word: Word) -> HostBuffer:
         if name not in self._host:
-            word.fail("E0713", f"no host buffer is named {printable(name)}", did_you_mean(name, self._host))
+            word.fail("E0713", f"no host buffer is named {printable(name)}", self._near_host(name))
         return self._host[name]
+
+    def _near_host(self, name: str) -> str:
+        """Help for a name that no host buffer has. A tensor's columns lie in x.0, x.1, and so on: x.1 may be meant as row 1 of x.0."""
+        stem, _, number = name.rpartition(".") if name.rpartition(".")[2].isdecimal() else (name, "", "")
+        first = self._host.get(f"{stem}.0")
+        if first is None:
+            return did_you_mean(name, self._host)
+        blocks = sum(other.rpartition(".")[0] == stem for other in self._host)
+        columns = (
+            f"{first.name} has all columns of {stem}"
+            if blocks == 1
+            else f"the columns of {stem} are at {first.name} to {stem}.{blocks - 1}"
+        )
+        row = int(number) if number and len(number) < 12 and int(number) < first.rows else 0
+        rows = f"row {row} of {first.name}" if row else f"the last of its {counted(first.rows, 'row')}"
+        return printable(f"{columns}; {rows} is {label_text(first.name, row or first.rows - 1)}")
 
     def _stay(self, name: str, word: Word, instruction: int, written: bool) -> Resident:
         if name not in self._stays:

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from textwrap import fill
 
-from tpucc.diagnostics import Error, counted
+from tpucc.diagnostics import Error, counted, listed
 from tpucc.isa.assembler import assemble
 from tpucc.isa.verify import verify
 from tpucc.labs.break_it.faulty import DETECTORS, SHOWN, Detector
@@ -43,7 +43,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "rule": rule.name,
         "says": rule.says,
         "told": fill(rule.says, 120),
-        "codes": ", ".join(rule.codes),
+        "codes": f"{listed(rule.codes)} {'is' if len(rule.codes) == 1 else 'are'}",
         "full": f"{FULL:g}",
         "none": f"{NONE:g}",
         "detectors": "\n".join(f"- {detector.bug};" for detector in DETECTORS[rule.name][:SHOWN]),

@@ -9,9 +9,10 @@ from random import Random
 
 import numpy as np
 
+from tpucc.ir.types import f32
 from tpucc.labs.front_end import cases
-from tpucc.labs.front_end.asking import groups_right
-from tpucc.labs.front_end.meaning import FUNCTIONS, Rules, rules, value
+from tpucc.labs.front_end.asking import groups_right, said
+from tpucc.labs.front_end.meaning import FUNCTIONS, Rules, answer, rules, value
 from tpucc.labs.front_end.programs import Program, accepted, all_accepted, all_refused, refused_there, source
 from tpucc.labs.lab import Lab, Outcome, Submission, Term, Test
 from tpucc.ops.opdef import Array
@@ -23,11 +24,12 @@ A, B = np.array([1, 4, 9, 16, 25], np.float32), np.array([2, 3, 5, 7, 11], np.fl
 def _words(term: Term) -> Mapping[str, str]:
     """What the handout says for this term."""
     term_rules = rules(term)
-    repeated = "Along the axis, too, a size of 1 repeats, and so does a size that isn't there."
+    repeated = "The operands repeat along the axis `axis`, too: one of size 1 there, and one that lacks this axis."
     whole = (
-        "Along the axis nothing repeats: both operands must have the same size there, where an axis that isn't there counts as size 1. "
-        "Otherwise `lag` is refused with E0302, and both operands are to blame."
+        "Nothing repeats along the axis `axis`: both operands must have the same size there. An operand that lacks this axis has size 1 "
+        "there. Where the two sizes differ, `lag` is refused."
     )
+    differs = "| the sizes along the axis differ, which the rule of the axis forbids | E0302 | both operands |\n"
     _, function, numpy_function = FUNCTIONS[term_rules.function]
     return {
         "formula": term_rules.formula,
@@ -39,6 +41,7 @@ def _words(term: Term) -> Mapping[str, str]:
         "axis": str(term_rules.axis),
         "repeats": str(term_rules.repeats),
         "repeat_rule": repeated if term_rules.repeats else whole,
+        "repeat_error": "" if term_rules.repeats else differs,
         "a": _row(A),
         "b": _row(B),
         "a_read": term_rules.place("a"),
@@ -86,11 +89,18 @@ def _hidden(term: Term, seed: int) -> Sequence[Test]:
 
 
 def defaults(rules: Rules, submission: Submission) -> Outcome:
-    """The attributes and their defaults, from which the call's form follows."""
+    """The attributes and their defaults, from which the call's form follows, and what calls give that leave them out."""
     found, expected = submission.call("defaults"), {"by": rules.by, "axis": rules.axis}
     right = isinstance(found, dict) and list(found.items()) == list(expected.items()) and all(type(v) is int for v in found.values())
     if not right:
         return Outcome(0, "the attributes differ, or their order or their defaults do", "", str(expected), str(found)[:200])
+    types = f32(5, 6, 7), f32(5, 6, 7)
+    for given in ({}, {"by": 4}, {"axis": 1}):
+        wanted, answered = str(answer(rules, {**expected, **given}, types)), said(submission.call("rule", given, types))
+        if answered != wanted:
+            said_too = "".join(f", {name}={value}" for name, value in given.items())
+            call = f"lag(a: {types[0]}, b: {types[1]}{said_too})"
+            return Outcome(0, "the attributes are right, but not the rule of a call that leaves some out", call, wanted, answered)
     return Outcome(1, f"the call is {rules.signature}")
 
 

@@ -24,16 +24,18 @@ NONE = 0.5
 
 
 def groups_right(rules: Rules, groups: Sequence[Group], seed: str, submission: Submission) -> Outcome:
-    """Calls in groups: a group counts when all its calls are right. The first one that is wrong is shown."""
+    """Calls in groups: a group counts when all its calls are right. The first call that is wrong is shown, with the place of its group."""
     failed: list[Outcome] = []
     for number, group in enumerate(groups):
-        found = [outcome for case in group if not (outcome := case_right(rules, case, Random(f"{seed}/{number}"), submission)).passed]
-        failed += found[:1]
-    right = len(groups) - len(failed)
-    message = f"{right} of {len(groups)} groups of calls are right"
+        for place, case in enumerate(group, 1):
+            outcome = case_right(rules, case, Random(f"{seed}/{number}"), submission)
+            if not outcome.passed:
+                failed.append(replace(outcome, message=f"group {number + 1}, call {place} of {len(group)}: {outcome.message}"))
+                break
+    message = f"{len(groups) - len(failed)} of {len(groups)} groups of calls are right"
     if not failed:
         return Outcome(1, message)
-    return replace(failed[0], share=earned(len(failed), len(groups)), message=f"{message}: {failed[0].message}")
+    return replace(failed[0], share=earned(len(failed), len(groups)), message=f"{message}; {failed[0].message}")
 
 
 def earned(failed: int, of: int) -> float:

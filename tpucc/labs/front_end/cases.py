@@ -106,10 +106,10 @@ def refused(draw: Random) -> Iterator[Group]:
         replace(right, by=max(shape)),
         replace(right, types=(whole, b)),
         replace(right, types=(a, whole)),
-        replace(right, by=draw.choice((1.0, True, "one"))),
-        replace(right, axis=draw.choice((0.0, False, "last"))),
     )
     yield from ((right, other) for other in wrong)
+    yield right, *(replace(right, by=other) for other in (1.0, True, "one"))
+    yield right, *(replace(right, axis=other) for other in (0.0, False, "last"))
     yield right, case(1, 0, (), ())
 
 

@@ -95,7 +95,7 @@ def _public(term: Term) -> Sequence[Test]:
     """What `check` runs."""
     asked = partial(_asked, term)
     return (
-        Test("two tiles", 5, partial(fast, partial(example, term))),
+        Test("two tiles", 5, partial(fast, partial(two_tiles, term))),
         Test("valid orders", 5, partial(valid, asked(6, (reuse, beside), 1))),
         Test("integers", 5, partial(integers, asked(61, (several,), 1))),
         Test("weight tiles", 10, partial(fast, asked(62, (reuse,), 1))),
@@ -124,6 +124,12 @@ Cases = Callable[[], Sequence[Case]]
 def example(term: Term) -> Sequence[Case]:
     """The handout's example: two tiles, two chunks of rows."""
     return (Case(Net(((8, 4),), 8), machine(term, several), rules(term), 0),)
+
+
+def two_tiles(term: Term) -> Sequence[Case]:
+    """The example, and the same with three chunks, of which the handout says no order."""
+    (case,) = example(term)
+    return case, replace(case, net=Net(((8, 4),), 12))
 
 
 def _asked(term: Term, seed: int, families: Sequence[Family], count: int) -> Cases:
@@ -180,7 +186,7 @@ def valid(asked: Cases, submission: Submission) -> Outcome:
 
 
 def fast(asked: Cases, submission: Submission) -> Outcome:
-    """The cycles against the reference's. An order that isn't valid loses all points."""
+    """The cycles against the reference's. An order that isn't valid loses all points, and so does one that wins nothing."""
     cases, found = asked(), []
     for case in cases:
         order = ask(submission, case)
@@ -194,7 +200,9 @@ def fast(asked: Cases, submission: Submission) -> Outcome:
         f"cycles ÷ reference is {mean:.3f} in the mean of {len(cases)}; {FULL:g} earns all points, {NONE:g} none. "
         f"The worst takes {own:,}, the reference {reference:,}, the order as given {before:,}"
     )
-    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL)))
+    won = all(quotient <= FULL or quotient * best(case)[1] < as_given(case) for quotient, _, case in found)
+    share = min(1.0, max(0.0, (NONE - mean) / (NONE - FULL))) if won else 0.0
+    message += "" if won else ". One program takes as long as in the order as given, which loses all points"
     outcome = Outcome(share, message, measures={"cycles ÷ reference": mean}, picture=partial(_picture, case, order))
     if outcome.passed:
         return outcome
@@ -240,7 +248,7 @@ LAB = Lab(
     hidden=_hidden,
     words=_words,
     folder=Path(__file__).parent,
-    floor=25,
+    floor=20,
     ranks="cycles ÷ reference",
     modules=("tpucc.lowering.tileprogram", "tpucc.lowering.tiletext"),
 )

@@ -13,11 +13,13 @@ from tpucc.labs.puzzles.dozen import puzzles, rules
 from tpucc.labs.puzzles.puzzle import Puzzle
 
 RIGHT = 0.5
-"""The share of a puzzle whose outputs are right, beyond a limit of the puzzle's."""
+"""The share of a puzzle whose outputs are right, beyond a limit of the puzzle's: for what the file has to begin with there is none."""
 SLACK = 4
 """How many instructions more than the best known earn nothing for brevity."""
 FEW = 2
 """So many unsolved puzzles lose all points for brevity."""
+POINTS = 3
+"""Of a puzzle on one draw of numbers."""
 
 
 def puzzle(number: int, term: Term) -> Puzzle:
@@ -32,7 +34,10 @@ def solved(asked: Puzzle, seed: int, submission: Submission) -> Outcome:
     """One puzzle, on the numbers of a seed."""
     verdict = asked.check(submission.text(asked.file), seed)
     message = f"{verdict.message}\n{verdict.why}".strip()
-    return Outcome(1 if verdict.solved else RIGHT if verdict.right else 0, message, verdict.given, verdict.expected, verdict.found)
+    begun = asked.slow is None or verdict.cycles < asked.slow
+    return Outcome(
+        1 if verdict.solved else RIGHT if verdict.right and begun else 0, message, verdict.given, verdict.expected, verdict.found
+    )
 
 
 def brief(asked: Sequence[Puzzle], seed: int, submission: Submission) -> Outcome:
@@ -59,15 +64,15 @@ def _size(asked: Puzzle, seed: int, submission: Submission) -> int | None:
 
 def _public(term: Term) -> Sequence[Test]:
     """Each puzzle on numbers that stay the same."""
-    return tuple(Test(each.title, 3, partial(solved, each, each.number)) for each in puzzles(term))
+    return tuple(Test(each.title, POINTS, partial(solved, each, each.number)) for each in puzzles(term))
 
 
 def _hidden(term: Term, seed: int) -> Sequence[Test]:
     """Each puzzle on numbers that nobody has seen, and the length of all."""
     draw = Random(f"{seed}/puzzles")
     asked = puzzles(term)
-    fresh = [Test(f"hidden: {each.title}", 3, partial(solved, each, draw.randrange(2**32)), True) for each in asked]
-    return (*fresh, Test("hidden: few instructions", 100 - 6 * len(asked), partial(brief, asked, draw.randrange(2**32)), True))
+    fresh = [Test(f"hidden: {each.title}", POINTS, partial(solved, each, draw.randrange(2**32)), True) for each in asked]
+    return (*fresh, Test("hidden: few instructions", 100 - 2 * POINTS * len(asked), partial(brief, asked, draw.randrange(2**32)), True))
 
 
 def _words(term: Term) -> Mapping[str, str]:
@@ -92,6 +97,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "zero": str(held.zero_y),
         "tile01": "2" if held.turned else "1",
         "tile10": "1" if held.turned else "2",
+        "points": str(2 * POINTS),
+        "brevity": str(100 - 2 * POINTS * len(puzzles(term))),
         "slack": str(SLACK),
         "few": str(FEW),
         "count": str(len(puzzles(term))),
@@ -115,6 +122,5 @@ LAB = Lab(
     words=_words,
     begun=_begun,
     folder=Path(__file__).parent,
-    floor=5,
     ranks="instructions",
 )

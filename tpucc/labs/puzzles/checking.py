@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, counted, printable
+from tpucc.diagnostics import Diagnostic, Error, ProgramError, Source, Span, counted, printable
 from tpucc.isa.assembler import read_listing
 from tpucc.isa.effects import effects
 from tpucc.isa.instructions import Engine, Opcode
@@ -39,6 +39,8 @@ ROUNDS = 2
 LINES, LETTERS = 200, 20_000
 """The longest solution that is read."""
 WRAPPED = "white-space: pre-wrap"
+HEAD = Span(1, 1, 1, 2)
+"""Where a finding is that is of no line."""
 _SHOWN = re.compile(r"instruction (?P<number>[\d,]+) `[^`]*`")
 _TILE = re.compile(r"tile instruction [\d,]+ (`[^`]*` )?")
 _WORD = re.compile(r"\.(?P<name>\w*)")
@@ -138,7 +140,7 @@ def _read(puzzle: Puzzle, setting: Setting, text: str) -> Solution:
     except ProgramError as error:
         raise _unread(error.diagnostics[0], text) from None
     except Error as error:
-        raise Wrong(error.diagnostics[0].message) from None
+        raise Wrong(_coded(error.diagnostics[0].code, error.diagnostics[0].message)) from None
 
 
 def _lines(places: Places) -> tuple[int, ...]:
@@ -155,10 +157,15 @@ def _scheduled_lines(opcodes: AnyArray, program: Program, lines: tuple[int, ...]
 
 def _unread(found: Diagnostic, text: str) -> Wrong:
     """A line that can't be read, or that the checker of tile programs refuses."""
-    line = found.span.line if found.span and _code(found.span.line, text) else 0
+    line = found.span.line if found.span and found.span != HEAD and _code(found.span.line, text) else 0
     message = _TILE.sub("", found.message, count=1) if line else found.message
     why = "\n".join(part for part in (WHY.get(found.code, ""), *found.help[:1]) if part)
-    return Wrong(f"{_at(line, text)}: {message}" if line else message, why, line)
+    return Wrong(_coded(found.code, f"{_at(line, text)}: {message}" if line else message), why, line)
+
+
+def _coded(code: str, message: str) -> str:
+    """A message after its code, which `tpucc explain` knows."""
+    return f"{code}: {message}"
 
 
 def _at(line: int, text: str) -> str:
@@ -172,16 +179,17 @@ def _code(line: int, text: str) -> str:
 
 
 def _require_valid(solution: Solution, text: str) -> None:
-    """The verifier's first finding, in words that name lines. Raises `Wrong`."""
-    found = next(iter(verify(solution.program)), None)
-    if found is None:
+    """The verifier's first finding that is of a line, or else the first, in words that name lines. Raises `Wrong`."""
+    every = verify(solution.program)
+    if not every:
         return
+    found = next((each for each in every if each.instruction >= 0), every[0])
 
     def line(match: re.Match[str]) -> str:
         return _at(_line(solution, int(match["number"].replace(",", ""))), text)
 
     why = f"{WHY.get(found.code) or RULES[found.code].description}{_meeting(solution.program, found)}"
-    raise Wrong(_SHOWN.sub(line, found.message), why, _line(solution, found.instruction))
+    raise Wrong(_coded(found.code, _SHOWN.sub(line, found.message)), why, _line(solution, found.instruction))
 
 
 def _line(solution: Solution, instruction: int) -> int:

@@ -104,7 +104,9 @@ def _combine(number: int, held: Rules) -> Puzzle:
 
     task = (
         f"y = a {held.sign} b, value by value; sums beyond int8 are clamped. `vector` works on the activation engine, and asks for a "
-        "parameter block. The host's rows of b lie right after those of a."
+        "parameter block. The host's rows of b lie right after those of a. Engines work at the same time: with "
+        "`synchronize engine=activation wait=host`, `vector` waits until the rows are there, and a line of the same kind lets the host "
+        "wait for its result."
     )
     return Puzzle(number, f"{held.function} two matrices", task, draw, best=7)
 
@@ -131,7 +133,9 @@ def _one_product(number: int, held: Rules) -> Puzzle:
 
     task = (
         "y = x times tile 0, each sum times the block's multiplier, rounded. The tile goes from weight memory to the FIFO, from there "
-        "to the matrix unit; the sums go to the accumulators, and from there through `activate` to the unified buffer."
+        "to the matrix unit; the sums go to the accumulators, and from there through `activate` to the unified buffer. No engine waits for "
+        "another one by itself, but for a tile: who reads rows that another engine writes needs a `synchronize` line before, even where "
+        "the values happen to come in time."
     )
     return Puzzle(number, "one product", task, draw, best=10)
 
@@ -160,8 +164,8 @@ def _bias(number: int, held: Rules) -> Puzzle:
         return Setting({"x": x}, {"y": added.of_sums(sums), "z": relu.of_sums(sums)}, (w,), blocks)
 
     task = (
-        "y = x times tile 0 plus a bias, and z = relu of the same. A parameter block has the bias, which is added to each sum before "
-        "the multiplier, and the lowest value that comes out (low). Sums may be activated twice."
+        "y = x times tile 0 plus a bias, and z = relu of the same: negative values become 0. A parameter block has the bias, which is "
+        "added to each sum before the multiplier, and the lowest value that comes out (low). Sums may be activated twice."
     )
     return Puzzle(number, "a bias through activate", task, draw, best=12)
 
@@ -217,11 +221,11 @@ def _fetch(number: int, held: Rules) -> Puzzle:
         "and each begins only when the product before it is done, because of two `synchronize` lines. Let the weight engine fetch "
         "ahead. The FIFO holds two tiles, so that the third may be asked for only after a line that has switched to the first."
     )
-    return Puzzle(number, "hide a fetch behind a product", task, draw, best=14, text=_SLOW, most=Most(cycles=CYCLES))
+    return Puzzle(number, "hide a fetch behind a product", task, draw, best=14, text=_SLOW, most=Most(cycles=CYCLES), slow=SLOW)
 
 
-CYCLES = 64
-"""What three products take, if fetches are hidden; one after the other they take 88."""
+CYCLES, SLOW = 64, 88
+"""What three products take if fetches are hidden, and one after the other."""
 _RACING = """\
     read_weights tile=0
     read_host_memory host=x.0 ub=0 rows={rows}
@@ -313,9 +317,10 @@ def _tiles(number: int, held: Rules) -> Puzzle:
 
     order = "column by column: tiles 0 and 1 are columns 0 to 3" if held.turned else "row by row: tiles 0 and 1 are rows 0 to 3"
     task = (
-        f"y = relu(x times w); w is 8×8 and has four tiles, {order}. This one is a tile program: buffers have names instead of rows, "
-        "groups of accumulators are g0, g1, …, and tpucc adds fetches, waits, addresses and the end. Declare the buffers and groups "
-        "that you need: `.buffer NAME rows=R`, and one `.groups [R …]` with a number for each group."
+        f"y = relu(x times w), in which negative values become 0; w is 8×8 and has four tiles, {order}. This one is a tile program: "
+        "buffers have names instead of rows, groups of accumulators are g0, g1, …, and tpucc adds fetches, waits, addresses and the end. "
+        "Declare the buffers and groups that you need: `.buffer NAME rows=R`, and one `.groups [R …]` with a number of rows for each "
+        "group."
     )
     return Puzzle(number, "a product of four tiles", task, draw, 10, _TILED.format(rows=held.rows), "tile", directives=("buffer", "groups"))
 

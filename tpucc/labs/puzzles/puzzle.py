@@ -33,6 +33,7 @@ class Puzzle:
 
     `text` is what the student begins with, after the comment that says the task. `best` is the least number of instructions that is
     known. `directives` are those that the student may write. With `keeps`, the instructions of `text` stay, and only waits are added.
+    `slow` are the cycles of a `text` that is right already: who needs as many has done nothing.
     """
 
     number: int
@@ -45,6 +46,7 @@ class Puzzle:
     directives: tuple[str, ...] = ()
     most: Most = Most()
     keeps: bool = False
+    slow: int | None = None
     accumulator_rows: int = 16
     unified_buffer_rows: int = 48
 

@@ -39,6 +39,8 @@ def _words(term: Term) -> Mapping[str, str]:
         "ties": TIE_WORDS[rule.ties],
         "scale_rule": scale,
         "zero_rule": zero,
+        "zero_format": "" if rule.symmetric else ", computed in float64 from the scale as it was rounded",
+        "rint": ", as it should" if rule.ties == "even" else ", which isn't the rule here",
         "hand_scale": f"{low:.6f}",
         "hand_zero": str(int(rule.rounded(np.array(high)))),
         **{f"hand_{n}": str(value) for n, value in enumerate(hand.tolist())},

@@ -19,14 +19,16 @@ Range = tuple[float, float]
 
 
 def ranges_text(samples: Float32, chosen: Range, name: str) -> str:
-    """The histogram in characters, logarithmic upwards; below it, `[` and `]` are the ends of the range."""
+    """The histogram in characters, logarithmic upwards, above its axis; below it, `[` and `]` are the ends of the range."""
     counts, edges = _histogram(samples, chosen)
     heights = np.ceil(LINES * np.log1p(counts) / np.log1p(counts.max())).astype(int)
     bars = ["".join("█" if height >= level else " " for height in heights) for level in range(LINES, 0, -1)]
     left, right = (min(BINS - 1, max(0, int(np.searchsorted(edges, end, side="right")) - 1)) for end in chosen)
     bracket = " " * left + ("[" + "─" * (right - left - 1) + "]" if right > left else "|")
     words = f"{name}: samples {samples.min():.3g} to {samples.max():.3g}, integers {chosen[0]:.3g} to {chosen[1]:.3g}"
-    return "\n".join(part.rstrip() for part in (words, *bars, bracket))
+    first, last = (f"{edges[end]:.3g}" for end in (0, -1))
+    axis = f"{first}{last:>{BINS - len(first)}}"
+    return "\n".join(part.rstrip() for part in (words, *bars, "─" * BINS, axis, bracket))
 
 
 def ranges_svg(samples: Float32, chosen: Range, name: str, words: str) -> str:
@@ -42,7 +44,7 @@ def ranges_svg(samples: Float32, chosen: Range, name: str, words: str) -> str:
             high = up(float(np.log1p(count)))
             said = title(f"{count:,} samples from {left:.3g} to {right:.3g}")
             bars.append(kind_rect(Kind.MATRIX, across(left), high, across(right) - across(left), top + HEIGHT - high, said))
-    below = top + HEIGHT + 34
+    below = top + HEIGHT + 48
     ends = [across(end) for end in chosen]
     bracket = [line(ends[0], below, ends[1], below, "ink"), *(line(x, below - 6, x, below + 6, "ink") for x in ends)]
     middle = min(WIDTH - 140, max(140.0, sum(ends) / 2))
@@ -52,7 +54,8 @@ def ranges_svg(samples: Float32, chosen: Range, name: str, words: str) -> str:
 
 
 def _axis(across: Scale, y: float) -> Iterator[Markup]:
-    """The values of the samples, below the bars."""
+    """The values of the samples, below the bars, and what they are."""
+    yield label("value of a sample", across.end, y + 32, anchor="end")
     yield line(across.start, y, across.end, y)
     step = ticks(across.high - across.low)[1]
     for count in range(math.ceil(across.low / step), math.floor(across.high / step) + 1):

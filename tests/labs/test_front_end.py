@@ -1,0 +1,51 @@
+"""Lab 1: what a message says of groups of calls, and the rule of the axis in the handout."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.labs.test_labs import Here, submitted
+from tests.support.lab_solutions import reference
+from tpucc.labs import find
+from tpucc.labs.front_end.meaning import rules
+from tpucc.labs.grading import Result, run
+from tpucc.labs.lab import AS_WRITTEN, Term
+
+LAB = find("front_end")
+
+
+def found(name: str, **replaced: str) -> Result:
+    """What a test finds in the reference, in which each word on the left stands as on the right."""
+    text = reference(LAB).read_text("utf-8")
+    for old, new in replaced.items():
+        assert old in text
+        text = text.replace(old, new)
+    return run(next(test for test in LAB.public(AS_WRITTEN) if test.name == name), submitted(LAB, {LAB.file: text}, AS_WRITTEN))
+
+
+def test_a_message_names_the_group_and_the_call() -> None:
+    """True and 1.0 are no integers, though Python has them equal to 1: each stands in the group of its attribute."""
+    result = found("errors", **{"type(getattr(attributes, name)) is not int": "not isinstance(getattr(attributes, name), int)"})
+    assert result.outcome.message == "7 of 9 groups of calls are right; group 7, call 3 of 4: the rule says something else"
+    assert "by=True" in result.outcome.given
+
+
+def test_what_is_to_blame_is_a_tuple() -> None:
+    result = found("errors", **{'about=("by",)': 'about="by"'})
+    assert "about is 'by', which is no tuple" in result.outcome.message
+
+
+def test_defaults_alone_earn_nothing() -> None:
+    constants: dict[str, Callable[..., object]] = {"defaults": lambda: {"by": 1, "axis": -1}, "rule": lambda *_: "f32[5, 6, 6]"}
+    result = run(LAB.public(AS_WRITTEN)[0], Here(constants))
+    assert result.score == 0
+    assert result.outcome.message.startswith("the attributes are right, but not")
+
+
+@pytest.mark.parametrize("name", ["spring", "fall", "a", "b"])
+def test_the_table_of_errors_has_the_rule_of_the_axis_where_it_refuses(name: str) -> None:
+    text = LAB.material("handout.md", Term(name))
+    assert "**The rule of the axis.**" in text
+    assert ("| the sizes along the axis differ" in text) is not rules(Term(name)).repeats
