@@ -34,7 +34,7 @@ def test_a_message_names_the_group_and_the_call() -> None:
 
 def test_what_is_to_blame_is_a_tuple() -> None:
     result = found("errors", **{'about=("by",)': 'about="by"'})
-    assert "about is 'by', which is no tuple" in result.outcome.message
+    assert "has about='by', and about is a tuple: write about=('by',), with the comma" in result.outcome.message
 
 
 def test_defaults_alone_earn_nothing() -> None:
