@@ -1,7 +1,7 @@
 """Compiling many points: what they share is made once.
 
-A compile asks its target questions: a number, a derived number, the cycles of a transfer. A target that gives the same answers gets the same
-program. So the answers are kept beside what was made of them, and nobody needs to know which stage reads which field (decision 41).
+A compile asks its target questions: a number, a derived number, the cycles of a transfer. A target that gives the same answers gets the
+same program. So the answers are kept beside what was made of them, and nobody needs to know which stage reads which field (decision 41).
 """
 
 from __future__ import annotations
