@@ -17,10 +17,14 @@ from tpucc.viz.text import NORMAL, SMALL, broken, fitted, shown, text_width
 
 WIDTH, LEFT, RIGHT = 620.0, 84.0, 28.0
 TOP, PLOT, BELOW = 82.0, 240.0, 44.0
+HEAD = 62.0
+"""Pixels above a heat map."""
 GRAIN = 4.0
 """Pixels: points that are closer, and have one bottleneck, are drawn once."""
 CELL = 22.0
 """The height of a cell with text."""
+FEW = 9
+"""Different values on an axis that stand there themselves."""
 ROOMY = 44.0
 """The width of a cell from which on it has text."""
 STRONGEST = 0.42
@@ -80,7 +84,8 @@ def front_svg(
     path = tag("polyline", attributes=ink_line("ink"), points=steps, stroke_width=1.5) if len(best) > 1 else NOTHING
     dots = [_dot(mark, across, up, 5.0, faint=False) for mark in best]
     legend = _legend([mark.limit for mark in marks])
-    axes = [_foot(across, names[0], worded[0]), _side(up, names[1], worded[1])]
+    foot = _foot(across, _marked(across, [mark.x for mark in marks]), names[0], worded[0])
+    axes = [foot, _side(up, names[1], worded[1])]
     parts = [label(about, EDGE, 18, NORMAL, font_weight="bold"), legend, *axes, *behind, path, *dots]
     return picture(key, about, WIDTH, TOP + PLOT + BELOW, *parts)
 
@@ -103,16 +108,16 @@ def heat_svg(
     parts += [label(text, EDGE, 36 + 15 * place, SMALL, "soft") for place, text in enumerate(_reading(names))]
     for (column, row), cell in cells.items():
         share = (high - _log(cell.value)) / (high - low) if high > low else 1.0
-        parts.append(_cell(cell, side + column * width, TOP + row * height, width, height, share, roomy))
+        parts.append(_cell(cell, side + column * width, HEAD + row * height, width, height, share, roomy))
     every = max(1, math.ceil(18 / height))
     parts += [
-        label(fitted(shown(text), SMALL, side - EDGE - 8) or "…", side - 8, TOP + (row + 0.5) * height + 4, anchor="end")
+        label(fitted(shown(text), SMALL, side - EDGE - 8) or "…", side - 8, HEAD + (row + 0.5) * height + 4, anchor="end")
         for row, text in enumerate(heads[1])
         if row % every == 0
     ]
     widest = max((text_width(shown(text), SMALL) for text in heads[0]), default=0.0) + 10
     apart = max(1, math.ceil(widest / width))
-    foot = TOP + rows * height
+    foot = HEAD + rows * height
     parts += [
         label(fitted(shown(text), SMALL, max(width * apart, 40.0)) or "…", side + (column + 0.5) * width, foot + 16, anchor="middle")
         for column, text in enumerate(heads[0])
@@ -191,13 +196,23 @@ def _ticks(scale: Scale) -> list[float]:
     return [float(f"{low + (high - low) * share:.3g}") for share in (0.1, 0.5, 0.9)]
 
 
-def _foot(scale: Scale, words: str, worded: Worded) -> Markup:
-    foot = TOP + PLOT
+def _marked(scale: Scale, values: Sequence[float]) -> list[float]:
+    """The values themselves where they are few, else round ones."""
+    own = sorted(set(values))
+    return own if len(own) <= FEW else _ticks(scale)
+
+
+def _foot(scale: Scale, marked: Sequence[float], words: str, worded: Worded) -> Markup:
+    """The axis below; a value that has no room has no words."""
+    foot, free = TOP + PLOT, 0.0
     parts = [line(scale.start, foot, scale.end, foot)]
-    for value in _ticks(scale):
-        x = scale(math.log10(value))
-        anchor = "end" if x > scale.end - 20 else "middle"
-        parts += [line(x, foot, x, foot + 5), label(worded(value), x, foot + 18, anchor=anchor)]
+    for value in marked:
+        x, text = scale(math.log10(value)), worded(value)
+        half = text_width(text, SMALL) / 2
+        parts.append(line(x, foot, x, foot + 5))
+        if x - half >= free and x + half <= WIDTH:
+            parts.append(label(text, x, foot + 18, anchor="middle"))
+            free = x + half + 8
     return joined([*parts, label(words, scale.end, foot + 36, SMALL, "soft", "end")])
 
 
