@@ -33,7 +33,7 @@ def computed_on_cluster(plan: Plan, chunks: Sequence[Sequence[int]], address: st
 def _followed(distributed: Any, client: Any, plan: Plan, chunks: Sequence[Sequence[int]]) -> Iterator[Found]:
     identity = plan.identity
     points = {client.submit(compute, plan, identity, list(chunk), pure=False): list(chunk) for chunk in chunks}
-    waiting = distributed.as_completed(list(points))
+    waiting = distributed.as_completed(list(points), loop=client.loop)
     try:
         for future in waiting:
             chunk = points.pop(future)

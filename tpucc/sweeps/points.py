@@ -18,6 +18,8 @@ LONGEST = 32
 """Points that a process gets at a time, at most."""
 SHARES = 8
 """Chunks for each process, at least where there are enough points: the last ones end at about the same time."""
+WORKERS = 16
+"""Those that a cluster is taken to have."""
 WORTHWHILE = 4
 """Points for which a process of its own is started."""
 
@@ -71,7 +73,7 @@ def _computed(plan: Plan, points: Sequence[int], jobs: int, scheduler: str | Non
     if scheduler is not None:
         from tpucc.sweeps.cluster import computed_on_cluster  # needs an extra
 
-        yield from computed_on_cluster(plan, list(_chunks(points, jobs)), scheduler)
+        yield from computed_on_cluster(plan, list(_chunks(points, WORKERS)), scheduler)
     elif jobs > 1:
         yield from computed_by_processes(plan, list(_chunks(points, jobs)), jobs)
     else:
