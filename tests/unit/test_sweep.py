@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -316,3 +317,11 @@ def test_json_has_counts_and_fronts(small: Path, capsys: pytest.CaptureFixture[s
     told = json.loads(capsys.readouterr().out)
     assert (told["points"], told["compiled"], told["measure"]) == (2, 2, "cycles")
     assert told["fronts"]["mxu"][0]["mxu"] == 16
+
+
+def test_a_cluster_needs_an_extra(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert run("sweep", small, "--set", "mxu=16,32", "--scheduler", "tcp://127.0.0.1:9") == 2
+    told = capsys.readouterr().err
+    assert "error E0562: --scheduler needs a package that isn't installed: distributed" in told
+    assert "help: python -m pip install 'tpucc[dask]' installs it; without --scheduler this machine computes the points" in told

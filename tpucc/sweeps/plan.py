@@ -40,6 +40,10 @@ class Plan:
     axes: tuple[Axis, ...]
     given: Mapping[str, Any]
 
+    def __reduce__(self) -> tuple[type[Plan], tuple[object, ...]]:
+        """For other processes, which read the files again."""
+        return Plan, (self.models, self.axes, self.given)
+
     @property
     def sizes(self) -> tuple[int, ...]:
         return (len(self.models), *(len(axis.values) for axis in self.axes))
