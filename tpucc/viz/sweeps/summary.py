@@ -49,11 +49,10 @@ def reached(figures: Figures, point: int) -> str:
 
 
 def varied(found: Points, point: int) -> str:
-    """The settings of a point that differ between points: `mxu 256, batch 8`."""
-    several = {axis.name for axis in found.plan.axes if len(axis.values) > 1}
-    names = [name for axis in found.plan.axes for name in axis.names if axis.name in several]
-    values = [text for axis, _, text in found.plan.pairs(point) if axis.name in several]
-    words = [f"{name} {value}" for name, value in zip(names, values, strict=True)]
+    """The settings of a point that differ between points: `mxu 256, batch 8`. Of numbers that change together, the first stands for all."""
+    varying = [axis for axis in found.plan.axes if len(axis.values) > 1]
+    first = {(axis.kind, axis.names[0]) for axis in varying}
+    words = [f"{name} {value}" for axis, name, value in found.plan.pairs(point) if (axis.kind, name) in first]
     if len(found.plan.models) > 1:
         words.insert(0, found.plan.model(point))
     return ", ".join(words) or "the only point"
