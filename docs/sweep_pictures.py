@@ -30,8 +30,8 @@ CURVES: Mapping[str, tuple[str, Kind, str, Mapping[str, float]]] = {
     "matrix+": ("matrix, accumulators", Kind.MATRIX, "", {"mxu": 1, "accumulator_rows": 1, "unified_buffer_rows": -1}),
     "matrix": ("matrix", Kind.MATRIX, "5 4", {"mxu": 1, "accumulator_rows": -1, "unified_buffer_rows": -1}),
 }
-"""Each curve of the figure: its name, its look, and the power of the factor that each number is multiplied by. A wider unit has as many bytes of
-unified buffer, and as many accumulators, or with accumulators as many times the square of the factor."""
+"""Each curve of the figure: its name, its look, and the power of the factor that each number is multiplied by. A wider unit has as many bytes
+of unified buffer, and as many accumulators, or with accumulators as many times the square of the factor."""
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 720.0, 300.0, 60.0, 170.0, 66.0, 50.0
 
 
@@ -45,14 +45,14 @@ def write_table() -> None:
     """Sweeps the applications over the designs: those with activations of 8 bits, and those of 16."""
     target, rows = tpucc.load_target("tpu_v1"), []
     designs = {(curve, factor): design(target, curve, factor) for curve in CURVES for factor in FACTORS}
-    for bits in (None, 16):
+    for bits in (8, 16):
         names = [name for name, each in published().applications.items() if each.activation_bits == bits and not each.qualitative]
         models = [DOCS.parent / "programs" / "paper" / f"{name}.tpu" for name in names]
         found = tpucc.sweep(
             models,
             overrides={FIELDS: list(dict.fromkeys(designs.values()))},
-            table=Path("build", f"figure-11-{bits or 8}.csv"),
-            **({"activation_bits": bits} if bits else {}),
+            table=Path("build", f"figure-11-{bits}.csv"),
+            activation_bits=bits,
         )
         by_design = {(Path(row["model"]).stem, tuple(row[field] for field in FIELDS)): row for row in found}
         rows += [
