@@ -30,8 +30,8 @@ CURVES: Mapping[str, tuple[str, Kind, str, Mapping[str, float]]] = {
     "matrix+": ("matrix, accumulators", Kind.MATRIX, "", {"mxu": 1, "accumulator_rows": 1, "unified_buffer_rows": -1}),
     "matrix": ("matrix", Kind.MATRIX, "5 4", {"mxu": 1, "accumulator_rows": -1, "unified_buffer_rows": -1}),
 }
-"""Each curve of the figure: its name, its look, and the power of the factor that each number is multiplied by. A wider unit has as many bytes
-of unified buffer, and as many accumulators, or with accumulators as many times the square of the factor."""
+"""Each curve of the figure: its name, its look, and the power of the factor that each number is multiplied by. A wider unit has as many
+bytes of unified buffer, and as many accumulators, or with accumulators as many times the square of the factor."""
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 720.0, 300.0, 60.0, 170.0, 66.0, 50.0
 
 
