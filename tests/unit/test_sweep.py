@@ -22,6 +22,7 @@ from tpucc.sweeps.figures import figures_of
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import run as compute
+from tpucc.sweeps.rows import Row, measured
 from tpucc.sweeps.shared import Compiler
 from tpucc.target import RANGES, load_target
 
@@ -161,6 +162,22 @@ def test_what_is_done_is_not_computed_again(small: Path, monkeypatch: pytest.Mon
     table = table_bytes("--jobs", "1", output="one.csv")
     monkeypatch.setattr("tpucc.sweeps.points.measured", None)
     assert table_bytes("--jobs", "1", output="one.csv") == table
+
+
+def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = table_bytes("--jobs", "1", output="one.csv")
+
+    def interrupted(compiler: Compiler, plan: Plan, point: int) -> Row:
+        if point == plan.count - 1:
+            raise KeyboardInterrupt
+        return measured(compiler, plan, point)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tpucc.sweeps.points.measured", interrupted)
+        assert run("sweep", "small.tpu", *AXES, "-o", "two.csv", "--jobs", "1") == 130
+    assert "note: 11 of 12 points are done; the same command goes on from there" in capsys.readouterr().err
+    assert not Path("two.csv").exists()
+    assert table_bytes("--jobs", "1", output="two.csv") == alone
 
 
 def test_rows_are_what_profile_says(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from tpucc.cli.failures import print_json
+from tpucc.cli.messages import say
 from tpucc.cli.options import FILE, compile_options, json_option, pass_options
 from tpucc.cli.progress import Progress
 from tpucc.diagnostics import counted, printable
@@ -91,7 +92,7 @@ def command(
     page = page or table.with_suffix(".html")
     with Progress(not quiet and not as_json) as progress, Journal(journal_of(table), plan.identity, plan.count) as journal:
         before = plan.count - len(journal.missing)
-        found = run(plan, journal, jobs, scheduler, partial(_tell, progress, plan.count))
+        found = _run(plan, journal, jobs, scheduler, progress)
         progress.stage("write the table and the page")
         write_table(found, table)
         write_file(page, sweep_page(found).encode())
@@ -109,6 +110,17 @@ def _given(given: dict[str, Any]) -> dict[str, Any]:
     if given["level"] == 0:
         named["level"] = 0
     return named | ({"settings": settings} if settings else {})
+
+
+def _run(plan: Plan, journal: Journal, jobs: int | None, scheduler: str | None, progress: Progress) -> Points:
+    """Computes what is missing; after Ctrl-C it says what is done."""
+    try:
+        return run(plan, journal, jobs, scheduler, partial(_tell, progress, plan.count))
+    except KeyboardInterrupt:
+        progress.close()
+        done = plan.count - len(journal.missing)
+        say(f"note: {done:,} of {counted(plan.count, 'point')} are done; the same command goes on from there")
+        raise
 
 
 def _default(models: tuple[Path, ...]) -> Path:
