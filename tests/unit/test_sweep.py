@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -280,6 +281,15 @@ def test_from_python(small: Path) -> None:
     assert all(a["tops"] < b["tops"] for a, b in zip(found.front(), found.front()[1:], strict=False))
     with pytest.raises(tpucc.UsageError, match="front takes a cost"):
         found.front("cycles")
+    with pytest.raises(tpucc.UsageError, match="compiling has no keyword levl"):
+        tpucc.sweep(small, levl=1)
+
+
+def test_another_machine_of_the_same_name_is_another_sweep(small: Path) -> None:
+    machine = load_target("tpu_v1")
+    tpucc.sweep(small, target=machine, table="a.csv", jobs=1)
+    with pytest.raises(tpucc.UsageError, match="has the points of another sweep"):
+        tpucc.sweep(small, target=msgspec.structs.replace(machine, mxu=32), table="a.csv", jobs=1)
 
 
 def test_a_front_has_the_points_that_no_other_one_beats(small: Path) -> None:
@@ -307,6 +317,8 @@ def test_several_models_are_an_axis(small: Path) -> None:
         (("-o", "a.xlsx"), "error E0563: a table of a sweep is .csv, .json or .parquet, not a.xlsx"),
         (("--scheduler", "tcp://h:1", "--jobs", "2"), "--jobs is of this machine; a cluster has the workers that it has"),
         (("--set", "mxu"), "'mxu' is not NAME=A,B,…, as in --set mxu=128,256"),
+        (("--omit", "nothing"), "error E0509: no pass is named nothing"),
+        (("--target", "tpu_v2"), "error E0530: tpu_v2 multiplies bfloat16"),
         (("--most", "1", "-D", "batch=4,8"), "error E0560: the sweep has 2 points (1 × 2), and at most 1 are computed"),
     ],
 )

@@ -42,8 +42,9 @@ def test_a_worker_that_sees_other_files_is_refused(small: Path) -> None:
     plan = Plan((str(small),), (axis_of_text("set", "mxu", "16,32"),), {})
     identity = plan.identity
     small.write_text(small.read_text() + "# more\n")
-    with pytest.raises(tpucc.UsageError, match="a worker sees other files"):
+    with pytest.raises(tpucc.UsageError, match="a worker sees other files") as caught:
         compute(pickle.loads(pickle.dumps(plan)), identity, [0])
+    assert pickle.loads(pickle.dumps(caught.value)).diagnostics == caught.value.diagnostics
 
 
 def test_a_scheduler_that_does_not_answer(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import MOST, Plan, require_sources
 from tpucc.sweeps.points import Points, run
 from tpucc.sweeps.table import require_format, write_table
-from tpucc.viz.sweeps.page import sweep_page
+from tpucc.viz.sweeps.page import LARGEST, sweep_page
 from tpucc.viz.sweeps.summary import summary, summary_json
 
 
@@ -95,7 +95,8 @@ def command(
         found = _run(plan, journal, jobs, scheduler, progress)
         progress.stage("write the table and the page")
         write_table(found, table)
-        write_file(page, sweep_page(found).encode())
+        if plan.count <= LARGEST:
+            write_file(page, sweep_page(found).encode())
         _print(found, (table, page), before, as_json, quiet)
         return int(all(row["error"] for row in found))
 
@@ -137,4 +138,5 @@ def _print(found: Points, written: tuple[Path, Path], before: int, as_json: bool
     elif not quiet:
         click.echo(summary(found))
         kept = f"{counted(before, 'point')} of an earlier run. " if before else ""
-        click.echo(f"\n{kept}{printable(str(written[0]))}; {printable(str(written[1]))}: open it in a browser")
+        page = f"{printable(str(written[1]))}: open it in a browser" if len(found) <= LARGEST else f"no page, which has {LARGEST:,} at most"
+        click.echo(f"\n{kept}{printable(str(written[0]))}; {page}")

@@ -13,6 +13,7 @@ from typing import Any
 
 import tpucc
 from tpucc.diagnostics import Diagnostic, UsageError
+from tpucc.driver import passes_of
 from tpucc.files import read_file
 from tpucc.frontend.ast import Directive, Text
 from tpucc.frontend.parse import parse
@@ -23,7 +24,7 @@ from tpucc.passes.plugins import installed_passes, passes_of_file
 from tpucc.plugins.guard import SECONDS
 from tpucc.stages.stages import stages_of_files
 from tpucc.sweeps.axes import FLAGS, Axis, require_apart, wrong
-from tpucc.target import Target, with_overrides
+from tpucc.target import Target, require_compilable, with_overrides
 
 MOST = 10_000
 """Points of a sweep, unless more are asked for."""
@@ -53,15 +54,17 @@ class Plan:
         return math.prod(self.sizes)
 
     def require(self, most: int) -> None:
-        """Raises `UsageError` E0560 for an axis that is there twice, models that have one name, or more than `most` points."""
+        """Raises `UsageError` E0560 for an axis that is there twice, a model that is, or more than `most` points; and what is wrong with
+        the options of all points."""
         require_apart(self.axes)
         if len(set(self.models)) < len(self.models):
             raise wrong("a model is given twice")
         if self.count > most:
             sizes = " × ".join(f"{size:,}" for size in self.sizes)
-            raise wrong(
-                f"the sweep has {self.count:,} points ({sizes}), and at most {most:,} are computed", f"--most {self.count} allows them"
-            )
+            text = f"the sweep has {self.count:,} points ({sizes}), and at most {most:,} are computed"
+            raise wrong(text, f"--most {self.count} allows them")
+        require_compilable(self.base.target)
+        passes_of(self.base)
 
     def places(self, point: int) -> tuple[int, ...]:
         """The model's place, and that of each axis's value."""
@@ -128,7 +131,7 @@ class Plan:
         return {
             "tpucc": tpucc.__version__,
             "models": {model: _digest(*_files_of(model)) for model in self.models},
-            "options": [*self.words, _digest(*self._files())],
+            "options": [*self.words, _digest(*self._files(), values=repr(self.given.get("target")))],
             "axes": {f"{FLAGS[axis.kind]} {axis.name}": [":".join(row) for row in axis.values] for axis in self.axes},
         }
 
@@ -151,8 +154,8 @@ def _files_of(model: str) -> Iterator[Path]:
                 yield named
 
 
-def _digest(*files: Path) -> str:
-    found = sha256()
+def _digest(*files: Path, values: str = "") -> str:
+    found = sha256(values.encode())
     for path in files:
         found.update(sha256(read_file(path)).digest())
     return found.hexdigest()[:32]

@@ -24,6 +24,8 @@ from tpucc.viz.document import Section, document
 from tpucc.viz.svg import Markup, escaped, inlined, joined, tag
 from tpucc.viz.sweeps.summary import reached, varied
 
+LARGEST = 20_000
+"""Points of a page at most: a browser holds all of them."""
 PAIRS = 10
 """Heat maps at most."""
 WIDEST = 120
