@@ -19,7 +19,7 @@ from tpucc.interop.programs import folder
 from tpucc.options import options_of
 from tpucc.sim.timing import time_program
 from tpucc.sweeps.axes import axis_of_text, axis_of_values, split
-from tpucc.sweeps.figures import figures_of
+from tpucc.sweeps.figures import COSTS, MEASURES, Figures, figures_of
 from tpucc.sweeps.journal import Journal, journal_of
 from tpucc.sweeps.plan import Plan
 from tpucc.sweeps.points import run as compute
@@ -146,7 +146,7 @@ def table_bytes(*arguments: str, output: str) -> bytes:
     return Path(output).read_bytes()
 
 
-def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path) -> None:
+def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one = table_bytes("--jobs", "1", output="one.csv")
     assert table_bytes("--jobs", "2", output="two.csv") == one
     lines = Path("one.points.jsonl").read_bytes().splitlines(keepends=True)
@@ -157,12 +157,8 @@ def test_one_process_two_and_a_second_run_write_the_same_bytes(small: Path) -> N
     assert rest.startswith(b"".join([lines[0], lines[5], lines[2], lines[5]]))
     assert len(rest.splitlines()) == len(lines) + 1, "the one that was there twice; the torn line is gone, nothing else is computed again"
     assert Path("two.html").read_bytes() == Path("one.html").read_bytes()
-
-
-def test_what_is_done_is_not_computed_again(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = table_bytes("--jobs", "1", output="one.csv")
     monkeypatch.setattr("tpucc.sweeps.points.measured", None)
-    assert table_bytes("--jobs", "1", output="one.csv") == table
+    assert table_bytes("--jobs", "1", output="rest.csv") == one, "all are done: nothing is computed"
 
 
 def test_ctrl_c_says_what_is_done(small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -292,16 +288,26 @@ def test_another_machine_of_the_same_name_is_another_sweep(small: Path) -> None:
         tpucc.sweep(small, target=msgspec.structs.replace(machine, mxu=32), table="a.csv", jobs=1)
 
 
-def test_a_front_has_the_points_that_no_other_one_beats(small: Path) -> None:
-    plan = plan_of("mxu=8,16,32", "weight_bandwidth=1e9,34e9", "clock_hz=1e8,7e8", model=str(small))
+def test_a_front_has_the_points_that_no_other_one_beats() -> None:
+    """Of two equal ones the cheaper, and of two that are equal in both the first; a point that can't be compiled has no numbers."""
+    costs, cycles = np.array([1.0, 1, 2, 3, 3, np.nan, 1]), np.array([5.0, 4, 4, 3, 6, np.nan, 4])
+    columns = {name: np.full(7, np.nan) for name in (*MEASURES, "macs", *COSTS)} | {"mxu": costs, "cycles": cycles, "macs": np.ones(7)}
+    figures = Figures(plan_of(), columns, ("nothing",) * 7, ("",) * 5 + ("E0622", ""))
+    assert (figures.measure, figures.costs, figures.best()) == ("cycles", ("mxu",), 3)
+    assert figures.front("mxu") == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("axes", "measure"), [((), "cycles"), (("clock_hz=1e8,7e8",), "seconds"), (("-batch=4,8", "clock_hz=1e8,7e8"), "tops")]
+)
+def test_points_are_compared_by_what_can_be_compared(axes: tuple[str, ...], measure: str, small: Path) -> None:
+    plan = plan_of("mxu=16,32", *axes, model=str(small))
     with Journal(Path("a.points.jsonl"), plan.identity, plan.count) as journal:
         figures = figures_of(compute(plan, journal, jobs=1))
-    assert figures.measure == "seconds"
-    costs, values = figures.columns["mxu"], figures.values
-    for point in range(plan.count):
-        beaten = ((costs <= costs[point]) & (values <= values[point]) & ((costs < costs[point]) | (values < values[point]))).any()
-        same = [other for other in figures.front("mxu") if (costs[other], values[other]) == (costs[point], values[point])]
-        assert bool(same) != beaten
+    assert figures.measure == measure
+    best = figures.best()
+    assert best is not None
+    assert figures.values[best] == (max if measure == "tops" else min)(figures.values)
 
 
 def test_several_models_are_an_axis(small: Path) -> None:
