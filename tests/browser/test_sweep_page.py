@@ -33,7 +33,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_point_is_chosen_in_the_table_and_shows_its_command(swept: Path, open_page: OpenPage) -> None:
     page = open_page(swept)
-    page.fill("#find", "weight_memory_bytes=1000000, mxu=16")
+    page.fill("#find", "weight_memory_bytes=1e6, mxu=16")
     assert page.locator("#count").inner_text() == "1 to 30 of 30"
     page.locator("#row-60 a").click()
     assert page.locator("#chosen strong").inner_text() == "point 60"

@@ -72,7 +72,10 @@
     return words.every((word) => {
       const [name, value] = word.split("=");
       const column = columns.indexOf(name);
-      if (value !== undefined && column >= 0) return String(valueOf(point, column)) === value;
+      if (value !== undefined && column >= 0) {
+        const own = valueOf(point, column);
+        return typeof own === "number" ? own === Number(value) : own === value;
+      }
       return shared.some((place) => String(valueOf(point, place) ?? "").includes(word));
     });
   }
